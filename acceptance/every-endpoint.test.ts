@@ -1,0 +1,185 @@
+import type { CredentialKind, Endpoint } from '@gatehouse/contract/endpoint'
+import { endpoints, realmOfPath } from '@gatehouse/contract/endpoints'
+import fc from 'fast-check'
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import { type Answer, call, codeOf, type Sent } from './support/call.ts'
+import { valid } from './support/schema-arbitrary.ts'
+import { prepareTenants, type Tenants } from './support/tenants.ts'
+import { canary, useStack } from './support/use-stack.ts'
+
+// The same promises for every endpoint of the contract. An endpoint that is added is walked as well.
+
+const stack = useStack()
+let tenants: Tenants
+beforeAll(async () => {
+  tenants = await prepareTenants(stack())
+})
+
+type Guarded = Endpoint & { permission: NonNullable<Endpoint['permission']> }
+const all: readonly Endpoint[] = endpoints
+const guarded = all.filter((endpoint): endpoint is Guarded => endpoint.permission !== null)
+const changing = guarded.filter(({ method }) => method !== 'GET')
+
+const named = <E extends Endpoint>(list: readonly E[]) =>
+  list.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint] as const)
+
+/** A request that is right in every way but for what a test changes about it. */
+function send(endpoint: Endpoint, changes: Sent = {}): Promise<Answer> {
+  const [body] = endpoint.body ? fc.sample(valid(endpoint.body), { numRuns: 1, seed: 7 }) : []
+  return call(stack().description.base_url, endpoint, {
+    credential: tenants.owner.admin_key,
+    params: tenants.paramsOf(endpoint),
+    ...(body !== undefined && { body }),
+    ...changes,
+  })
+}
+
+/** Well-formed, but nobody's: the checksum fits. */
+const unknownKeys: Record<Exclude<CredentialKind, 'jwt'>, string> = {
+  admin_key: `gate_adm_${'0'.repeat(43)}1BVBOF`,
+  project_key: `gate_prj_${'0'.repeat(43)}2tvo1y`,
+}
+const token = `eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.${canary}`
+
+describe.each(named(guarded))('%s', (_, endpoint) => {
+  test('401: no credential', async () => {
+    const answer = await send(endpoint, { credential: undefined })
+    expect([answer.status, codeOf(answer)]).toEqual([401, 'missing_credentials'])
+    const realm = realmOfPath(endpoint.path)
+    expect(answer.headers.get('www-authenticate')).toBe(`Bearer realm="${realm}"`)
+  })
+
+  test.each([
+    ['another scheme', 'Basic dXNlcjpwYXNzd29yZA=='],
+    ['no scheme', unknownKeys.admin_key],
+    ['nothing after the scheme', 'Bearer '],
+    ['a mistyped key', `Bearer ${unknownKeys.admin_key.slice(0, -1)}G`],
+    ['a cut key', `Bearer ${unknownKeys.admin_key.slice(0, 30)}`],
+    ['text', `Bearer ${canary}`],
+    ['an unknown key', `Bearer ${unknownKeys.admin_key}`],
+    ['sql', `Bearer ' or 1=1 --`],
+  ])('401: %s', async (_name, authorization) => {
+    const answer = await send(endpoint, { credential: undefined, headers: { authorization } })
+    expect([answer.status, codeOf(answer)]).toEqual([401, 'invalid_api_key'])
+    expect(answer.headers.get('www-authenticate')).toContain('error="invalid_token"')
+  })
+
+  test('401: a credential of the wrong kind', async () => {
+    const others = { ...unknownKeys, project_key: tenants.projectKey, jwt: token }
+    for (const [kind, credential] of Object.entries(others)) {
+      if (endpoint.credentials.some((each) => each === kind)) continue
+      const answer = await send(endpoint, { credential })
+      expect([kind, answer.status, codeOf(answer)]).toEqual([kind, 401, 'invalid_api_key'])
+    }
+  })
+
+  test('401: an expired key', async () => {
+    const answer = await send(endpoint, { credential: tenants.expiredKey })
+    expect([answer.status, codeOf(answer)]).toEqual([401, 'expired_api_key'])
+  })
+
+  test('401: a revoked key', async () => {
+    const answer = await send(endpoint, { credential: tenants.revokedKey })
+    expect([answer.status, codeOf(answer)]).toEqual([401, 'revoked_api_key'])
+  })
+
+  test('403: a suspended organization', async () => {
+    const answer = await send(endpoint, { credential: tenants.suspendedKey })
+    expect([answer.status, codeOf(answer)]).toEqual([403, 'organization_suspended'])
+  })
+
+  test('403: all permissions but the one it needs', async () => {
+    const credential = await tenants.keyWithout(endpoint.permission)
+    const answer = await send(endpoint, { credential })
+    expect([answer.status, codeOf(answer)]).toEqual([403, 'permission_denied'])
+    expect(answer.headers.get('www-authenticate')).toBe(
+      `Bearer error="insufficient_scope", scope="${endpoint.permission}"`,
+    )
+  })
+
+  test('403: a key without permissions, even for an id of another organization', async () => {
+    const answer = await send(endpoint, { credential: tenants.emptyKey })
+    expect([answer.status, codeOf(answer)]).toEqual([403, 'permission_denied'])
+  })
+
+  test('another organization sees nothing of it', async () => {
+    const answer = await send(endpoint, { credential: tenants.foreign.admin_key })
+    if (endpoint.params) expect([answer.status, answer.text]).toEqual([404, answer.text])
+    for (const id of Object.values(tenants.owner)) expect(answer.text).not.toContain(id)
+  })
+
+  test('the same answer whatever Host says', async () => {
+    const plain = await send(endpoint, { credential: undefined })
+    const odd = await send(endpoint, { credential: undefined, headers: { host: 'localhost' } })
+    expect([odd.status, codeOf(odd)]).toEqual([plain.status, codeOf(plain)])
+  })
+})
+
+describe.each(named(changing))('%s', (_, endpoint) => {
+  const tooLarge = `{"name":"${'x'.repeat(endpoint.bodyLimitBytes - 10)}"}`
+  const fits = tooLarge.replace('xx', 'x').slice(0, -1)
+
+  test('413: one byte over the limit, with its length announced and without', async () => {
+    expect(tooLarge.length).toBe(endpoint.bodyLimitBytes + 1)
+    const announced = await send(endpoint, { raw: tooLarge })
+    expect([announced.status, codeOf(announced)]).toEqual([413, 'request_too_large'])
+    const chunked = await send(endpoint, { raw: new Blob([tooLarge]).stream() })
+    expect([chunked.status, codeOf(chunked)]).toEqual([413, 'request_too_large'])
+  })
+
+  test('a body of exactly the limit is read', async () => {
+    if (!endpoint.body) return
+    const body = `${fits}}`
+    expect(body.length).toBe(endpoint.bodyLimitBytes)
+    expect((await send(endpoint, { raw: body })).status).toBe(422)
+  })
+
+  test('the order of checks: 401 before 403 before 413 before 400 before 422', async () => {
+    const unknown = await send(endpoint, { credential: undefined, raw: tooLarge })
+    expect(unknown.status).toBe(401)
+    expect((await send(endpoint, { credential: tenants.emptyKey, raw: tooLarge })).status).toBe(403)
+    expect((await send(endpoint, { raw: tooLarge.replace('{', '[') })).status).toBe(413)
+    if (!endpoint.body) return
+    expect(codeOf(await send(endpoint, { raw: '{' }))).toBe('invalid_json')
+    const text = await send(endpoint, { raw: '{}', headers: { 'content-type': 'text/plain' } })
+    expect(codeOf(text)).toBe('invalid_content_type')
+    expect((await send(endpoint, { raw: '[]' })).status).toBe(422)
+    const unknownField = await send(endpoint, { body: { [canary]: 1 } })
+    expect(unknownField.status).toBe(422)
+  })
+
+  test('422: a malformed Idempotency-Key', async () => {
+    const answer = await send(endpoint, { headers: { 'idempotency-key': 'a b' } })
+    expect([answer.status, codeOf(answer)]).toEqual([422, 'invalid_parameter'])
+    const { error } = answer.json as { error: { param: string } }
+    expect(error.param).toBe('header.Idempotency-Key')
+  })
+})
+
+describe.each(named(all))('%s', (_, endpoint) => {
+  test('404 and 405: what is next to it', async () => {
+    const { base_url } = stack().description
+    const sibling = { ...endpoint, path: `${endpoint.path}/there/is/nothing/here` as const }
+    const missing = await call(base_url, sibling, { params: tenants.paramsOf(endpoint) })
+    expect([missing.status, codeOf(missing)]).toEqual([404, 'route_not_found'])
+    const path = endpoint.path.replaceAll(/:\w+/g, 'x')
+    const response = await fetch(`${base_url}${path}`, { method: 'PUT' })
+    expect([response.status, await response.json()]).toMatchObject([
+      405,
+      { error: { code: 'method_not_allowed', request_id: response.headers.get('x-request-id') } },
+    ])
+    expect(response.headers.get('allow')?.split(', ')).toContain(endpoint.method)
+  })
+})
+
+test('these endpoints need no credential, and no others', async () => {
+  const open = all.filter(({ permission }) => permission === null)
+  expect(open.map(({ path }) => path)).toEqual([
+    ...['/openapi.json', '/.well-known/openapi.json', '/health/live', '/health/ready'],
+  ])
+  for (const endpoint of open) {
+    const { status } = await call(stack().description.base_url, endpoint)
+    expect(status).toBe(200)
+  }
+})

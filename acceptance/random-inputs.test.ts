@@ -1,0 +1,157 @@
+import { createAdminApiKey, createProjectApiKey } from '@gatehouse/contract/api-key'
+import { createClient } from '@gatehouse/contract/client'
+import type { Endpoint } from '@gatehouse/contract/endpoint'
+import { endpoints } from '@gatehouse/contract/endpoints'
+import fc, { type Arbitrary } from 'fast-check'
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import { call, type Sent } from './support/call.ts'
+import { hostile, valid } from './support/schema-arbitrary.ts'
+import { canary, useStack } from './support/use-stack.ts'
+
+// Random requests made from the contract's schemas: never a 5xx, never a hang, and every answer one
+// that the contract describes (`call` checks that). RANDOM_INPUTS sets how many per endpoint.
+
+const inputs = Number(process.env['RANDOM_INPUTS'] ?? 1000)
+const atOnce = 8
+
+const stack = useStack()
+let existing: Existing
+beforeAll(async () => {
+  existing = await makeThings()
+})
+
+const ids = fc.oneof(
+  fc.string({ unit: 'binary', minLength: 1, maxLength: 250 }),
+  fc.constantFrom(
+    'key_',
+    'proj_06gxsa67k5fs14qyqe2y1xyp',
+    '%00',
+    '\0',
+    '../..',
+    "' or 1=1",
+    canary,
+  ),
+  fc.stringMatching(/^(key|proj|org)_[0-9a-z]{24}$/),
+)
+const notDots = (id: string) => !/^\.{0,2}$/.test(id) && id.isWellFormed()
+
+const bodies = (endpoint: Endpoint): Arbitrary<Sent> => {
+  if (endpoint.method === 'GET') return fc.constant({})
+  const raw = fc.oneof(
+    fc.constantFrom('', '{', 'null', '[]', '"x"', '1e400', '{"a":1,"a":2}', '{"__proto__":{}}'),
+    fc.constantFrom('['.repeat(100), '{"a":'.repeat(65), '\ufeff{}'),
+    fc.uint8Array({ maxLength: 200 }).map((bytes) => new Uint8Array(bytes)),
+  )
+  const sent = endpoint.body
+    ? fc.oneof(
+        { weight: 2, arbitrary: valid(endpoint.body).map((body): Sent => ({ body })) },
+        { weight: 5, arbitrary: hostile(endpoint.body).map((body): Sent => ({ body })) },
+        { weight: 1, arbitrary: raw.map((each): Sent => ({ raw: each })) },
+      )
+    : fc.oneof(
+        fc.constant<Sent>({}),
+        raw.map((each): Sent => ({ raw: each })),
+      )
+  return sent
+}
+
+const headers = fc.record(
+  {
+    'idempotency-key': fc.oneof(
+      fc.stringMatching(/^[\x21-\x7e]{1,3}$/),
+      fc.stringMatching(/^[\x20-\x7e]{1,300}$/),
+    ),
+    'content-type': fc.constantFrom('text/plain', 'application/json; charset=utf-16', 'x'),
+    'content-encoding': fc.constantFrom('gzip', 'identity'),
+    'x-request-id': fc.stringMatching(/^[\x21-\x7e]{1,200}$/),
+  },
+  { requiredKeys: [], noNullPrototype: true },
+)
+
+/** Ids that name something, by path parameter. */
+type Existing = Record<string, string[]>
+
+async function makeThings(): Promise<Existing> {
+  const { base_url: baseUrl, admin_key: credential, project_id } = stack().description
+  const client = createClient({ baseUrl, credential })
+  const ids: string[] = []
+  for (let index = 0; index < 20; index++) {
+    const name = `to be deleted ${index}`
+    const admin = await client.call(createAdminApiKey, { body: { name, permissions: [] } })
+    const params = { project_id }
+    const project = await client.call(createProjectApiKey, { params, body: { name } })
+    ids.push(admin.id, project.id)
+  }
+  return { project_id: [project_id], key_id: ids }
+}
+
+/** Requests with the right key: everything behind the guard is reached. */
+function requests(endpoint: Endpoint, existing: Existing): Arbitrary<Sent> {
+  const params = Object.keys(endpoint.params?.shape ?? {}).map((name) => {
+    const known = existing[name] ?? []
+    const named = known.length > 0 ? fc.constantFrom(...known) : ids
+    return [name, fc.oneof(ids, named).filter(notDots)] as const
+  })
+  const query = endpoint.query
+    ? fc.oneof(hostile(endpoint.query), valid(endpoint.query, 'output'))
+    : fc.constant({})
+  return fc
+    .tuple(
+      fc.record(Object.fromEntries(params)),
+      query,
+      bodies(endpoint),
+      fc.oneof({ weight: 3, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: headers }),
+    )
+    .map(([params, query, body, headers]) => ({ params, query: asQuery(query), ...body, headers }))
+}
+
+/** Only text can stand in a query string. */
+function asQuery(query: unknown): Record<string, unknown> {
+  if (typeof query !== 'object' || query === null) return { limit: JSON.stringify(query) }
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]) => [
+      name.toWellFormed(),
+      (typeof value === 'string' ? value : JSON.stringify(value)).toWellFormed(),
+    ]),
+  )
+}
+
+describe.each(endpoints.map((endpoint) => [endpoint.id, endpoint as Endpoint] as const))(
+  '%s',
+  (_, endpoint) => {
+    test(
+      `answers ${inputs} random requests as described`,
+      async () => {
+        const { base_url, admin_key } = stack().description
+        const statuses = new Map<number, number>()
+        const seed = Number(process.env['RANDOM_SEED'] ?? Date.now() % 2 ** 31)
+        const batch = fc.array(requests(endpoint, existing), {
+          minLength: atOnce,
+          maxLength: atOnce,
+        })
+        await fc.assert(
+          fc.asyncProperty(batch, async (sent) => {
+            await Promise.all(
+              sent.map(async (each) => {
+                const { status, text } = await call(base_url, endpoint, {
+                  credential: admin_key,
+                  ...each,
+                })
+                statuses.set(status, (statuses.get(status) ?? 0) + 1)
+                expect(status, text).toBeLessThan(500)
+              }),
+            )
+          }),
+          { numRuns: Math.ceil(inputs / atOnce), seed, endOnFailure: true },
+        )
+        // A walk that never got past the checks, or never met one, has proven little.
+        expect(
+          statuses.get(endpoint.successStatus) ?? statuses.get(404) ?? statuses.get(409),
+        ).toBeGreaterThan(0)
+        console.log(endpoint.id, `seed ${seed}`, Object.fromEntries(statuses))
+      },
+      Math.max(120_000, inputs * 40),
+    )
+  },
+)

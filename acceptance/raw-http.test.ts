@@ -1,0 +1,161 @@
+import { connect } from 'node:net'
+
+import { errorBodies } from '@gatehouse/contract/error-body'
+import { describe, expect, test } from 'vitest'
+
+import { canary, useStack } from './support/use-stack.ts'
+
+// What no well-behaved client sends. Whatever arrives gets an answer with a request id, or the
+// connection ends; never two answers for one request, never a hang.
+
+const stack = useStack({ environment: { CONNECTIONS_MAX: '50' } })
+
+type Exchange = { text: string; heads: string[]; status: number; elapsedMs: number }
+
+/** Sends bytes as they are and reads until the server closes or falls silent. */
+function exchange(
+  bytes: string | Buffer,
+  { quietMs = 500, timeoutMs = 20_000 } = {},
+): Promise<Exchange> {
+  const { hostname, port } = new URL(stack().description.base_url)
+  const startedAt = performance.now()
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname, () => socket.write(bytes))
+    let text = ''
+    let quiet: NodeJS.Timeout | undefined
+    const finish = () => {
+      socket.destroy()
+      const heads = text.match(/HTTP\/1\.1 \d{3}/g) ?? []
+      const elapsedMs = performance.now() - startedAt
+      resolve({ text, heads, status: Number(heads[0]?.slice(9)), elapsedMs })
+    }
+    socket.on('data', (chunk) => {
+      text += chunk.toString()
+      clearTimeout(quiet)
+      quiet = setTimeout(finish, quietMs)
+    })
+    socket.on('close', finish)
+    socket.on('error', finish)
+    setTimeout(() => reject(new Error('no answer')), timeoutMs).unref()
+  })
+}
+
+function expectAnswer({ text, heads }: Exchange, status: number, code: string) {
+  expect(heads).toHaveLength(1)
+  const [head = '', body = ''] = text.split('\r\n\r\n')
+  expect([head.slice(9, 12), text]).toEqual([String(status), text])
+  const { error } = errorBodies.admin.parse(JSON.parse(body))
+  expect(error.code).toBe(code)
+  expect(head.toLowerCase()).toContain(`x-request-id: ${error.request_id}`)
+  expect(head.toLowerCase()).toContain(`\r\nrequest-id: ${error.request_id}`)
+}
+
+const get = (path: string, ...headers: string[]) =>
+  [`GET ${path} HTTP/1.1`, 'host: x', ...headers, '', ''].join('\r\n')
+const post = (body: string, ...headers: string[]) =>
+  ['POST /v1/organization/projects HTTP/1.1', 'host: x', ...headers, '', body].join('\r\n')
+const key = () => `authorization: Bearer ${stack().description.admin_key}`
+const json = 'content-type: application/json'
+
+describe('not HTTP', () => {
+  test.each([
+    ['noise', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
+    ['a bad header', 'GET / HTTP/1.1\r\nhost x\r\n\r\n'],
+    ['a line feed in a header', 'GET / HTTP/1.1\r\nhost: x\r\na: b\nc\r\n\r\n'],
+    ['no host', 'GET /health/live HTTP/1.1\r\n\r\n'],
+    ['a negative length', post('', 'content-length: -1')],
+    ['two lengths', post('{}', 'content-length: 2', 'content-length: 3')],
+    ['a length and chunks', post('0\r\n\r\n', 'content-length: 5', 'transfer-encoding: chunked')],
+    ['an unknown transfer coding', post('', 'transfer-encoding: x-magic')],
+    ['chunked not last', post('0\r\n\r\n', 'transfer-encoding: chunked, identity')],
+  ])('400 or a closed connection: %s', async (_, bytes) => {
+    const answer = await exchange(bytes)
+    expect(answer.heads.length).toBeLessThanOrEqual(1)
+    if (answer.heads.length > 0) expect(answer.status).toBe(400)
+  })
+
+  test('400 or a closed connection: a broken chunk', async () => {
+    const { heads, status } = await exchange(
+      post('zz\r\n\r\n', key(), json, 'transfer-encoding: chunked'),
+    )
+    expect(heads.length === 0 || status === 400).toBe(true)
+  })
+
+  test('431: headers over 16 KiB', async () => {
+    expectAnswer(await exchange(get('/', `a: ${'x'.repeat(17_000)}`)), 431, 'headers_too_large')
+  })
+
+  test('414: a URL over 8 KiB', async () => {
+    expectAnswer(await exchange(get(`/health/live?${'x'.repeat(9000)}`)), 414, 'url_too_long')
+  })
+
+  test('400: a badly encoded path', async () => {
+    expectAnswer(await exchange(get('/v1/organization/projects/%zz')), 400, 'invalid_request')
+  })
+})
+
+test.each(['authorization', 'host', 'content-type', 'x-api-key'])(
+  '400: the header %s sent twice',
+  async (name) => {
+    const twice = [`${name}: a`, ...(name === 'host' ? [] : [`${name}: b`])]
+    expectAnswer(await exchange(get('/v1/organization/projects', ...twice)), 400, 'invalid_request')
+  },
+)
+
+test('a second request hidden in a body is not answered', async () => {
+  const hidden = get('/health/live')
+  const body = `${'x'.repeat(10)}${hidden}`
+  const answer = await exchange(
+    post(body, key(), json, `content-length: ${Buffer.byteLength(body)}`),
+  )
+  expectAnswer(answer, 400, 'invalid_json')
+})
+
+test('a body that is too large ends the connection instead of being read', async () => {
+  const body = 'x'.repeat(70_000)
+  const request = post(body, key(), json, `content-length: ${body.length}`)
+  const { text } = await exchange(request + get('/health/live'))
+  expect(text).toContain('413')
+  expect(text.match(/"status":"ok"/g) ?? []).toHaveLength(0)
+})
+
+test('a route is chosen by the path alone', async () => {
+  const odd = ['//v1/organization/projects', '/V1/organization/projects']
+  for (const path of [
+    ...odd,
+    '/v1/organization/../organization/projects',
+    '/v1%2forganization/projects',
+  ]) {
+    expectAnswer(await exchange(get(path, key())), 404, 'route_not_found')
+  }
+  const absolute = await exchange(get('http://evil.example/health/live'))
+  expect([200, 404]).toContain(absolute.status)
+})
+
+test('HEAD is answered like GET, without a body', async () => {
+  const { text, status } = await exchange(get('/health/live').replace('GET', 'HEAD'))
+  expect(status).toBe(200)
+  expect(text.endsWith('\r\n\r\n')).toBe(true)
+  const refused = await exchange(get('/v1/organization/projects').replace('GET', 'HEAD'))
+  expect(refused.status).toBe(401)
+})
+
+test("the caller's own request id is not taken for ours, and secrets in odd places are not logged", async () => {
+  const answer = await exchange(
+    get(`/health/live?key=${canary}`, `x-request-id: ${canary} x`, `cookie: ${canary}`),
+  )
+  expect(answer.text).not.toContain(canary)
+})
+
+test('no CORS headers on administration endpoints', async () => {
+  const answer = await exchange(
+    get('/v1/organization/projects', 'origin: https://evil.example', key()),
+  )
+  expect(answer.text.toLowerCase()).not.toContain('access-control-')
+})
+
+test('408: a sender that never finishes its headers', async () => {
+  const answer = await exchange('GET / HTTP/1.1\r\nhost: x\r\n', { timeoutMs: 25_000 })
+  expectAnswer(answer, 408, 'request_timeout')
+  expect(answer.elapsedMs).toBeGreaterThan(9000)
+}, 30_000)

@@ -1,0 +1,72 @@
+import { addressOf } from '@gatehouse/contract/client'
+import { type Endpoint, errorsOf } from '@gatehouse/contract/endpoint'
+import { type ErrorCode, errors } from '@gatehouse/contract/error'
+import { errorBodies } from '@gatehouse/contract/error-body'
+import { expect } from 'vitest'
+
+export type Sent = {
+  credential?: string | undefined
+  params?: Record<string, unknown>
+  query?: Record<string, unknown>
+  body?: unknown
+  /** Sent as it is, instead of `body`. */
+  raw?: string | Uint8Array<ArrayBuffer> | ReadableStream
+  headers?: Record<string, string>
+}
+
+export type Answer = { status: number; headers: Headers; text: string; json: unknown }
+
+const answerMaxMs = 5000
+
+/** Calls an endpoint over TCP and checks what must hold for every answer whatsoever. */
+export async function call(baseUrl: string, endpoint: Endpoint, sent: Sent = {}): Promise<Answer> {
+  const { credential, params, query, body, raw, headers } = sent
+  const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+  const response = await fetch(addressOf(baseUrl, endpoint.path, params, query), {
+    method: endpoint.method,
+    headers: {
+      ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
+      ...(payload !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(payload !== undefined && { body: payload }),
+    ...(payload instanceof ReadableStream && { duplex: 'half' }),
+    signal: AbortSignal.timeout(answerMaxMs),
+  } as RequestInit)
+  const text = await response.text()
+  const answer = { status: response.status, headers: response.headers, text, json: parse(text) }
+  checkAnswer(endpoint, answer)
+  return answer
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Any route can answer these, whatever the contract lists for it. */
+const anywhere: readonly ErrorCode[] = ['route_not_found', 'invalid_request', 'url_too_long']
+
+/** Ids on every answer; a success fits its schema exactly; an error is one the contract lists. */
+function checkAnswer(endpoint: Endpoint, { status, headers, text, json }: Answer) {
+  const requestId = headers.get('x-request-id')
+  expect(requestId).toMatch(/^req_[0-9a-z]{24}$/)
+  expect(headers.get('request-id')).toBe(requestId)
+  expect(headers.get('content-type')).toBe('application/json; charset=utf-8')
+  if (status === endpoint.successStatus) {
+    expect(endpoint.response.parse(json)).toEqual(json)
+    return
+  }
+  expect(errorBodies[endpoint.dialect].parse(json), text).toEqual(json)
+  const { error } = json as { error: { code: ErrorCode; request_id: string } }
+  expect([...errorsOf(endpoint), ...anywhere], text).toContain(error.code)
+  expect(errors[error.code].status).toBe(status)
+  // A replayed refusal keeps the body, and with it the id, of the first answer.
+  if (!headers.has('idempotent-replayed')) expect(error.request_id).toBe(requestId)
+  if (status === 401) expect(headers.get('www-authenticate')).toMatch(/^Bearer realm="/)
+}
+
+export const codeOf = ({ json }: Answer) => (json as { error?: { code?: string } }).error?.code

@@ -1,0 +1,113 @@
+import fc, { type Arbitrary } from 'fast-check'
+import { z } from 'zod'
+
+type JsonSchema = {
+  type?: string | string[]
+  const?: unknown
+  enum?: unknown[]
+  anyOf?: JsonSchema[]
+  properties?: Record<string, JsonSchema>
+  required?: string[]
+  items?: JsonSchema
+  minLength?: number
+  maxLength?: number
+  minimum?: number
+  maximum?: number
+  minItems?: number
+  maxItems?: number
+  $ref?: string
+  $defs?: Record<string, JsonSchema>
+}
+
+/** Values that satisfy a schema of the contract, made from the schema alone. */
+export function valid(schema: z.ZodType, io: 'input' | 'output' = 'input'): Arbitrary<unknown> {
+  const root = z.toJSONSchema(schema, { io }) as JsonSchema
+  return arbitraryOf(root, root.$defs ?? {}).filter(
+    (value) => io === 'output' || schema.safeParse(value).success,
+  )
+}
+
+function arbitraryOf(schema: JsonSchema, defs: Record<string, JsonSchema>): Arbitrary<unknown> {
+  if (schema.$ref) return arbitraryOf(defs[schema.$ref.replace('#/$defs/', '')] ?? {}, defs)
+  if (schema.const !== undefined) return fc.constant(schema.const)
+  if (schema.enum) return fc.constantFrom(...schema.enum)
+  if (schema.anyOf) return fc.oneof(...schema.anyOf.map((each) => arbitraryOf(each, defs)))
+  switch (schema.type) {
+    case 'string':
+      return fc.string({
+        unit: 'grapheme',
+        minLength: schema.minLength ?? 0,
+        maxLength: Math.min(schema.maxLength ?? 50, 200),
+      })
+    case 'integer':
+      return fc.integer({ min: bounded(schema.minimum, -1e9), max: bounded(schema.maximum, 1e9) })
+    case 'boolean':
+      return fc.boolean()
+    case 'null':
+      return fc.constant(null)
+    case 'array':
+      return fc.array(arbitraryOf(schema.items ?? {}, defs), {
+        minLength: schema.minItems ?? 0,
+        maxLength: Math.min(schema.maxItems ?? 10, 20),
+      })
+    case 'object':
+      return fc.record(
+        Object.fromEntries(
+          Object.entries(schema.properties ?? {}).map(([name, each]) => [
+            name,
+            arbitraryOf(each, defs),
+          ]),
+        ),
+        { requiredKeys: schema.required ?? [], noNullPrototype: true },
+      )
+    default:
+      return fc.jsonValue({ maxDepth: 3 })
+  }
+}
+
+const bounded = (bound: number | undefined, limit: number) =>
+  limit < 0 ? Math.max(bound ?? limit, limit) : Math.min(bound ?? limit, limit)
+
+/** Anything a caller might send instead: nearly right, of the wrong type, or nothing like it. */
+export function hostile(schema: z.ZodType): Arbitrary<unknown> {
+  const anything = fc.oneof(
+    fc.jsonValue({ maxDepth: 4 }),
+    fc.constantFrom(...awkward),
+    fc.string({ unit: 'binary', maxLength: 300 }),
+  )
+  const bent = fc
+    .tuple(valid(schema), fc.string({ maxLength: 12 }), fc.nat(9), anything)
+    .map(([value, name, place, replacement]) => bend(value, name, place, replacement))
+  return fc.oneof({ weight: 3, arbitrary: bent }, { weight: 1, arbitrary: anything })
+}
+
+/** Values that have broken services before. */
+const awkward = [
+  ...[
+    null,
+    '',
+    ' ',
+    '\0',
+    '\ud800',
+    '\u202e',
+    '0',
+    -1,
+    0,
+    1e308,
+    2 ** 53,
+    2147483648,
+    [],
+    {},
+    true,
+  ],
+  ...['a'.repeat(5000), '💥'.repeat(81), "'; drop table api_key; --", '%00', '${7*7}', '{{7*7}}'],
+]
+
+function bend(value: unknown, name: string, place: number, replacement: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return replacement
+  const entries = Object.entries(value)
+  const chosen = entries[place % Math.max(entries.length, 1)]?.[0]
+  if (place < 5 && chosen !== undefined) return { ...value, [chosen]: replacement }
+  if (place < 7) return { ...value, [name]: replacement }
+  return Object.fromEntries(entries.filter(([each]) => each !== chosen))
+}

@@ -1,0 +1,108 @@
+import type { z } from 'zod'
+
+import type { Dialect } from './error-body.ts'
+import type { ErrorCode } from './error.ts'
+import type { Permission } from './permission.ts'
+
+export type CredentialKind = 'admin_key' | 'project_key' | 'jwt'
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+
+type Base = {
+  readonly id: string
+  readonly summary: string
+  readonly method: Method
+  readonly path: `/${string}`
+  readonly dialect: Dialect
+  readonly params?: z.ZodObject
+  readonly query?: z.ZodObject
+  readonly body?: z.ZodType
+  /** The largest body in bytes. An endpoint without a body schema ignores a body up to here. */
+  readonly bodyLimitBytes: number
+  readonly response: z.ZodType
+  readonly successStatus: 200 | 201
+  /** Errors of this operation beyond those every such endpoint can answer (`errorsOf`). */
+  readonly errors: readonly ErrorCode[]
+  /** Takes an Idempotency-Key: key, effect and stored answer commit together (card I). */
+  readonly isIdempotent: boolean
+}
+
+type Guarded = { readonly credentials: readonly CredentialKind[]; readonly permission: Permission }
+type Public = { readonly credentials: readonly []; readonly permission: null }
+
+/** One HTTP operation, described once: the service binds it, the client calls it, OpenAPI lists it. */
+export type Endpoint = Base & (Guarded | Public)
+
+/** The largest body of the administration family: 64 KiB (G4.14). */
+export const adminBodyLimitBytes = 64 * 1024
+
+type Given = Omit<Base, 'dialect' | 'bodyLimitBytes' | 'isIdempotent' | 'successStatus'> & {
+  readonly permission: Permission
+  readonly successStatus?: 200 | 201
+}
+
+type AdminDefaults<Operation extends Given> = {
+  readonly dialect: 'admin'
+  readonly credentials: readonly ['admin_key']
+  readonly bodyLimitBytes: number
+  readonly isIdempotent: boolean
+  readonly successStatus: Operation['successStatus'] extends 201 ? 201 : 200
+}
+
+/** An operation of the administration family: what it shares with its siblings is filled in. */
+export function adminEndpoint<const Operation extends Given>(operation: Operation) {
+  return {
+    dialect: 'admin',
+    credentials: ['admin_key'],
+    bodyLimitBytes: adminBodyLimitBytes,
+    isIdempotent: operation.method !== 'GET',
+    successStatus: 200,
+    ...operation,
+  } as Operation & AdminDefaults<Operation>
+}
+
+type Parsed<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined
+type Sent<Schema> = Schema extends z.ZodType ? z.input<Schema> : undefined
+
+/** What a handler receives after validation. */
+export type RequestOf<E extends Endpoint> = {
+  params: Parsed<E['params']>
+  query: Parsed<E['query']>
+  body: Parsed<E['body']>
+}
+
+/** What a handler returns; the schema is applied once more on the way out. */
+export type ResponseOf<E extends Endpoint> = z.input<E['response']>
+
+/** What a caller passes to the client: only the parts the endpoint has. */
+export type InputOf<E extends Endpoint> = {
+  [Part in 'params' | 'query' | 'body' as E[Part] extends z.ZodType ? Part : never]: Sent<E[Part]>
+}
+
+/** Errors that any endpoint of this shape can answer (contract 7.2, G7.14). */
+export function errorsOf(endpoint: Endpoint): ErrorCode[] {
+  const takesBody = endpoint.method !== 'GET'
+  return [
+    ...(endpoint.body ? (['invalid_json'] as const) : []),
+    ...(takesBody ? (['invalid_content_type'] as const) : []),
+    ...(endpoint.permission ? guardErrors : []),
+    ...(takesBody ? (['request_too_large'] as const) : []),
+    ...(endpoint.params || endpoint.query || endpoint.body ? (['invalid_parameter'] as const) : []),
+    ...(endpoint.body ? (['unknown_field', 'missing_field'] as const) : []),
+    ...(endpoint.isIdempotent
+      ? (['idempotency_in_progress', 'idempotency_key_reused'] as const)
+      : []),
+    ...endpoint.errors,
+    'internal_error',
+    ...(endpoint.permission ? (['dependency_unavailable'] as const) : []),
+  ]
+}
+
+const guardErrors = [
+  'missing_credentials',
+  'invalid_api_key',
+  'expired_api_key',
+  'revoked_api_key',
+  'permission_denied',
+  'organization_suspended',
+  'rate_limit_exceeded',
+] as const satisfies readonly ErrorCode[]

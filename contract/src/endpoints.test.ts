@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest'
+
+import type { Endpoint } from './endpoint.ts'
+import { dialectOfPath, endpoints, methodsAt, realmOfPath } from './endpoints.ts'
+
+const all: readonly Endpoint[] = endpoints
+
+test('every id is used once', () => {
+  const ids = all.map(({ id }) => id)
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
+test('no two endpoints answer the same request', () => {
+  const shapes = all.map(({ method, path }) => `${method} ${path.replaceAll(/:\w+/g, ':')}`)
+  expect(new Set(shapes).size).toBe(shapes.length)
+})
+
+test.each(all)('$id: its path names exactly the parameters its schema checks', (endpoint) => {
+  const named = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name]) => name)
+  expect(Object.keys(endpoint.params?.shape ?? {})).toEqual(named)
+})
+
+test('only four endpoints are open to everybody', () => {
+  const open = all.filter(({ permission }) => permission === null).map(({ path }) => path)
+  expect(open.toSorted()).toEqual([
+    '/.well-known/openapi.json',
+    '/health/live',
+    '/health/ready',
+    '/openapi.json',
+  ])
+})
+
+test.each(all)('$id: it asks for a permission and a credential, or for neither', (endpoint) => {
+  expect(endpoint.credentials.length > 0).toBe(endpoint.permission !== null)
+})
+
+test.each(all)('$id: its errors are told in the family of its path', ({ path, dialect }) => {
+  expect(dialect).toBe(dialectOfPath(path))
+})
+
+test.each(all.filter(({ method }) => method !== 'GET'))(
+  '$id: it changes something, so it takes an Idempotency-Key',
+  ({ isIdempotent, bodyLimitBytes }) => {
+    expect(isIdempotent).toBe(true)
+    expect(bodyLimitBytes).toBe(65_536)
+  },
+)
+
+test.each([
+  ['/v1/messages', 'messages'],
+  ['/v1/messages/', 'messages'],
+  ['/v1/messages/batches', 'messages'],
+  ['/policy/messages', 'messages'],
+  ['/v1/messages/count_tokens', 'count_tokens'],
+  ['/v1/messages/count_tokens/x', 'count_tokens'],
+  ['/v1/messages/count_tokens2', 'messages'],
+  ['/v1/responses', 'responses'],
+  ['/v1/responses/resp_1/cancel', 'responses'],
+  ['/v1/chat/completions', 'openai'],
+  ['/v1/chat', 'admin'],
+  ['/v1/credits', 'openai'],
+  ['/v1/models/gpt', 'openai'],
+  ['/policy/chat/completions', 'openai'],
+  ['/v1/messagesx', 'admin'],
+  ['/V1/messages', 'admin'],
+  ['/x/v1/messages', 'admin'],
+  ['/v1/organization/projects', 'admin'],
+  ['/api/policy-gateway/config', 'admin'],
+  ['/', 'admin'],
+  ['', 'admin'],
+] as const)('%s speaks the family %s', (path, dialect) => {
+  expect(dialectOfPath(path)).toBe(dialect)
+})
+
+test.each([
+  ['/v1/organization', 'organization'],
+  ['/v1/organization/projects', 'organization'],
+  ['/v1/organizations', 'inference'],
+  ['/api/policy-gateway/config', 'policy-gateway'],
+  ['/api/policy-gateways', 'inference'],
+  ['/v1/messages', 'inference'],
+] as const)('%s belongs to the realm %s', (path, realm) => {
+  expect(realmOfPath(path)).toBe(realm)
+})
+
+test.each([
+  ['/v1/organization/projects', ['GET', 'POST']],
+  ['/v1/organization/projects/proj_1', ['GET', 'PATCH']],
+  ['/v1/organization/projects/proj_1/archive', ['POST']],
+  ['/v1/organization/projects/proj_1/api_keys/key_1', ['DELETE']],
+  ['/v1/organization/projects/', []], // an empty id names nothing
+  ['/v1/organization/projects//archive', []],
+  ['/v1/organization/projects/proj_1/', []],
+  ['/v1/organization/projects/a/b', []],
+  ['/v1/organization', []],
+  ['/health/live', ['GET']],
+  ['', []],
+])('%s has the methods %j', (path, methods) => {
+  expect(methodsAt(path).toSorted()).toEqual(methods)
+})
+
+test.each(all)('$id: its own path has its method', ({ method, path }) => {
+  expect(methodsAt(path.replaceAll(/:\w+/g, 'x'))).toContain(method)
+})

@@ -1,0 +1,66 @@
+import * as apiKey from './api-key.ts'
+import type { Endpoint, Method } from './endpoint.ts'
+import type { Dialect } from './error-body.ts'
+import * as project from './project.ts'
+import * as serviceInfo from './service-info.ts'
+
+/** The API at a glance: every endpoint there is. */
+export const endpoints = [
+  project.listProjects,
+  project.createProject,
+  project.retrieveProject,
+  project.updateProject,
+  project.archiveProject,
+  apiKey.listProjectApiKeys,
+  apiKey.createProjectApiKey,
+  apiKey.deleteProjectApiKey,
+  apiKey.listAdminApiKeys,
+  apiKey.createAdminApiKey,
+  apiKey.deleteAdminApiKey,
+  serviceInfo.readOpenApi,
+  serviceInfo.readWellKnownOpenApi,
+  serviceInfo.readLiveness,
+  serviceInfo.readReadiness,
+] as const satisfies readonly Endpoint[]
+
+/** Which family a path belongs to, known or not (card E, G7.13). The first match counts. */
+const dialectByPrefix: readonly (readonly [prefix: string, dialect: Dialect])[] = [
+  ['/v1/messages/count_tokens', 'count_tokens'],
+  ['/v1/messages', 'messages'],
+  ['/policy/messages', 'messages'],
+  ['/v1/responses', 'responses'],
+  ['/v1/chat/completions', 'openai'],
+  ['/v1/credits', 'openai'],
+  ['/v1/models', 'openai'],
+  ['/policy/chat/completions', 'openai'],
+]
+
+const isAtOrBelow = (path: string, prefix: string) =>
+  path === prefix || path.startsWith(`${prefix}/`)
+
+export function dialectOfPath(path: string): Dialect {
+  return dialectByPrefix.find(([prefix]) => isAtOrBelow(path, prefix))?.[1] ?? 'admin'
+}
+
+/** The realm a 401 names, by family of paths (G5.6). */
+export function realmOfPath(path: string): 'organization' | 'policy-gateway' | 'inference' {
+  if (isAtOrBelow(path, '/v1/organization')) return 'organization'
+  return isAtOrBelow(path, '/api/policy-gateway') ? 'policy-gateway' : 'inference'
+}
+
+/** The methods some endpoint has at this path; empty when no endpoint has the path. */
+export function methodsAt(path: string, among: readonly Endpoint[] = endpoints): Method[] {
+  const segments = path.split('/')
+  return among
+    .filter((endpoint) => matches(endpoint.path.split('/'), segments))
+    .map(({ method }) => method)
+}
+
+function matches(pattern: readonly string[], segments: readonly string[]) {
+  return (
+    pattern.length === segments.length &&
+    pattern.every((part, index) =>
+      part.startsWith(':') ? segments[index] !== '' : part === segments[index],
+    )
+  )
+}

@@ -1,0 +1,146 @@
+import { expect, test } from 'vitest'
+
+import {
+  type Dialect,
+  dialects,
+  errorBodies,
+  type Failure,
+  renderError,
+  statusIn,
+} from './error-body.ts'
+import { type ErrorCode, errorCodes, errors } from './error.ts'
+
+const failureOf = (code: ErrorCode, more: Partial<Failure> = {}): Failure => ({
+  code,
+  type: errors[code].type,
+  status: errors[code].status,
+  message: 'It did not work.',
+  param: null,
+  requestId: 'req_1',
+  docUrl: null,
+  ...more,
+})
+
+const policy = { policy_id: 'pol_1', version: 3, reason_code: 'DENYLIST' }
+const violation = { loc: ['body', 'messages', 0], msg: 'Field required', type: 'missing', input: 1 }
+
+test('the administration body names type, parameter, request and page', () => {
+  const failure = failureOf('invalid_parameter', {
+    param: 'query.limit',
+    docUrl: 'https://docs.example/errors#invalid_parameter',
+  })
+  expect(renderError.admin(failure)).toStrictEqual({
+    error: {
+      code: 'invalid_parameter',
+      message: 'It did not work.',
+      type: 'validation_error',
+      param: 'query.limit',
+      request_id: 'req_1',
+      doc_url: 'https://docs.example/errors#invalid_parameter',
+    },
+  })
+})
+
+test.each([
+  ['invalid_request', 'invalid_request_error'],
+  ['invalid_api_key', 'authentication_error'],
+  ['insufficient_credits', 'permission_error'], // 402 has no type of its own there (G7.6)
+  ['permission_denied', 'permission_error'],
+  ['route_not_found', 'not_found_error'],
+  ['request_too_large', 'request_too_large'],
+  ['rate_limit_exceeded', 'rate_limit_error'],
+  ['policy_blocked', 'invalid_request_error'],
+  ['moderation_blocked', 'invalid_request_error'],
+  ['policy_evaluation_unavailable', 'api_error'],
+  ['internal_error', 'api_error'],
+  ['upstream_error', 'api_error'],
+  ['upstream_timeout', 'timeout_error'],
+  ['overloaded', 'overloaded_error'],
+] as const)('the messages family calls %s %s', (code, type) => {
+  const body = {
+    type: 'error',
+    error: { type, message: 'It did not work.', code },
+    request_id: 'req_1',
+  }
+  expect(renderError.messages(failureOf(code))).toStrictEqual(body)
+  expect(renderError.count_tokens(failureOf(code))).toStrictEqual(body)
+})
+
+test.each([
+  ['invalid_request', 'invalid_request_error'],
+  ['invalid_api_key', 'invalid_request_error'],
+  ['permission_denied', 'invalid_request_error'],
+  ['route_not_found', 'invalid_request_error'],
+  ['request_too_large', 'invalid_request_error'],
+  ['insufficient_credits', 'insufficient_quota'],
+  ['rate_limit_exceeded', 'rate_limit_error'],
+  ['policy_evaluation_unavailable', 'server_error'],
+  ['upstream_error', 'server_error'],
+  ['overloaded', 'server_error'],
+] as const)('the OpenAI family calls %s %s, and always has four members', (code, type) => {
+  expect(renderError.openai(failureOf(code))).toStrictEqual({
+    error: { message: 'It did not work.', type, param: null, code },
+  })
+})
+
+test('on responses a 429 is the object', () => {
+  expect(renderError.responses(failureOf('rate_limit_exceeded'))).toStrictEqual({
+    error: {
+      message: 'It did not work.',
+      type: 'rate_limit_error',
+      param: null,
+      code: 'rate_limit_exceeded',
+    },
+  })
+})
+
+test.each(errorCodes.filter((code) => errors[code].status !== 429))(
+  'on responses %s is flat with exactly two members',
+  (code) => {
+    const body = renderError.responses(failureOf(code, { policy, param: 'body.model' }))
+    expect(body).toStrictEqual({ error: 'It did not work.', code })
+  },
+)
+
+test('a schema violation on count_tokens is a list of details and nothing else', () => {
+  const failure = failureOf('invalid_parameter', { violations: [violation] })
+  expect(renderError.count_tokens(failure)).toStrictEqual({ detail: [violation] })
+})
+
+test('other families do not print the details of count_tokens', () => {
+  const failure = failureOf('invalid_parameter', { violations: [violation] })
+  for (const dialect of ['admin', 'messages', 'responses', 'openai'] as const) {
+    expect(JSON.stringify(renderError[dialect](failure))).not.toContain('Field required')
+  }
+})
+
+test('the policy that decided stands beside the error, save in the flat body', () => {
+  const failure = failureOf('policy_blocked', { policy })
+  expect(renderError.messages(failure)).toMatchObject({ policy })
+  expect(renderError.openai(failure)).toMatchObject({ policy })
+  expect(renderError.responses(failure)).not.toHaveProperty('policy')
+})
+
+const everyPair = dialects.flatMap((dialect) => errorCodes.map((code) => [dialect, code] as const))
+
+test.each(everyPair)('the %s body of %s has its declared members and no other', (dialect, code) => {
+  const body = renderError[dialect](failureOf(code, { policy }))
+  expect(errorBodies[dialect].parse(body)).toStrictEqual(body)
+})
+
+test.each([
+  ['messages', 529],
+  ['count_tokens', 529],
+  ['admin', 503],
+  ['responses', 503],
+  ['openai', 503],
+] satisfies [Dialect, number][])('the %s family answers an overload with %i', (dialect, status) => {
+  expect(statusIn(dialect, 529)).toBe(status)
+})
+
+test('every other status is the same in every family', () => {
+  const statuses = errorCodes.map((code) => errors[code].status).filter((status) => status !== 529)
+  for (const dialect of dialects) {
+    expect(statuses.map((status) => statusIn(dialect, status))).toEqual(statuses)
+  }
+})

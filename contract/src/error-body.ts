@@ -1,0 +1,178 @@
+import { z } from 'zod'
+
+import { type ErrorCode, type ErrorType, errorTypes } from './error.ts'
+
+/** Families of error bodies (wire formats, card E). Every route speaks exactly one. */
+export const dialects = ['admin', 'messages', 'count_tokens', 'responses', 'openai'] as const
+export type Dialect = (typeof dialects)[number]
+
+/** One violated rule of a schema, as count_tokens reports it. */
+export type SchemaViolation = {
+  loc: (string | number)[]
+  msg: string
+  type: string
+  input: unknown
+  ctx?: Record<string, unknown>
+}
+
+/** What went wrong, before a dialect gives it a body. */
+export type Failure = {
+  code: ErrorCode
+  type: ErrorType
+  status: number
+  message: string
+  param: string | null
+  requestId: string
+  docUrl: string | null
+  /** Which policy decided, where one did (G4.55). */
+  policy?: { policy_id: string; version: number | null; reason_code: string }
+  violations?: readonly SchemaViolation[]
+}
+
+const Policy = z.object({
+  policy_id: z.string(),
+  version: z.int().nullable(),
+  reason_code: z.string(),
+})
+
+const AdminErrorBody = z
+  .object({
+    error: z.object({
+      code: z.string(),
+      message: z.string().max(300),
+      type: z.enum(errorTypes),
+      param: z.string().nullable(),
+      request_id: z.string(),
+      doc_url: z.string().nullable(),
+    }),
+  })
+  .meta({ id: 'Error' })
+
+const MessagesErrorBody = z
+  .object({
+    type: z.literal('error'),
+    error: z.object({ type: z.string(), message: z.string(), code: z.string().optional() }),
+    request_id: z.string(),
+    policy: Policy.optional(),
+  })
+  .meta({ id: 'MessagesError' })
+
+const CountTokensViolations = z
+  .object({
+    detail: z.array(
+      z.object({
+        loc: z.array(z.union([z.string(), z.int()])),
+        msg: z.string(),
+        type: z.string(),
+        input: z.unknown(),
+        ctx: z.record(z.string(), z.unknown()).optional(),
+      }),
+    ),
+  })
+  .meta({ id: 'CountTokensViolations' })
+
+const OpenAiErrorBody = z
+  .object({
+    error: z.object({
+      message: z.string(),
+      type: z.string(),
+      param: z.string().nullable(),
+      code: z.string().nullable(),
+    }),
+    policy: Policy.optional(),
+  })
+  .meta({ id: 'OpenAiError' })
+
+const ResponsesErrorBody = z
+  .object({ error: z.string(), code: z.string() })
+  .meta({ id: 'ResponsesError' })
+
+/** The shape of each family's body; tests and OpenAPI read it. */
+export const errorBodies = {
+  admin: AdminErrorBody,
+  messages: MessagesErrorBody,
+  count_tokens: z.union([CountTokensViolations, MessagesErrorBody]),
+  responses: z.union([ResponsesErrorBody, OpenAiErrorBody]),
+  openai: OpenAiErrorBody,
+} as const satisfies Record<Dialect, z.ZodType>
+
+const typeInMessages = {
+  auth_error: 'authentication_error',
+  permission_error: 'permission_error',
+  validation_error: 'invalid_request_error',
+  rate_limit_error: 'rate_limit_error',
+  billing_error: 'permission_error', // insufficient credits: 402 with this type (G7.6)
+  moderation_error: 'invalid_request_error',
+  policy_error: 'invalid_request_error',
+  media_error: 'invalid_request_error',
+  not_found_error: 'not_found_error',
+  conflict_error: 'conflict_error',
+  provider_error: 'api_error',
+  internal_error: 'api_error',
+} as const satisfies Record<ErrorType, string>
+
+/** Statuses whose name in the messages dialect is not that of their family. */
+const messagesTypeByStatus: Record<number, string> = {
+  413: 'request_too_large',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+}
+
+function openAiType(status: number): string {
+  if (status === 429) return 'rate_limit_error'
+  if (status === 402) return 'insufficient_quota'
+  return status >= 500 ? 'server_error' : 'invalid_request_error'
+}
+
+const admin = (failure: Failure) => ({
+  error: {
+    code: failure.code,
+    message: failure.message,
+    type: failure.type,
+    param: failure.param,
+    request_id: failure.requestId,
+    doc_url: failure.docUrl,
+  },
+})
+
+const messages = (failure: Failure) => ({
+  type: 'error' as const,
+  error: {
+    type: messagesTypeByStatus[failure.status] ?? typeInMessages[failure.type],
+    message: failure.message,
+    code: failure.code,
+  },
+  request_id: failure.requestId,
+  ...(failure.policy && { policy: failure.policy }),
+})
+
+const countTokens = (failure: Failure) =>
+  failure.violations ? { detail: failure.violations } : messages(failure)
+
+const openAi = (failure: Failure) => ({
+  error: {
+    message: failure.message,
+    type: openAiType(failure.status),
+    param: failure.param,
+    code: failure.code,
+  },
+  ...(failure.policy && { policy: failure.policy }),
+})
+
+/** Flat for everything but 429 (G7.8): the one function to change should clients need the object. */
+const responses = (failure: Failure) =>
+  failure.status === 429 ? openAi(failure) : { error: failure.message, code: failure.code }
+
+/** How each family says that something went wrong. */
+export const renderError = {
+  admin,
+  messages,
+  count_tokens: countTokens,
+  responses,
+  openai: openAi,
+} as const satisfies Record<Dialect, (failure: Failure) => unknown>
+
+/** The status a family answers with: only the messages family knows 529 (G7.10). */
+export function statusIn(dialect: Dialect, status: number): number {
+  return status === 529 && dialect !== 'messages' && dialect !== 'count_tokens' ? 503 : status
+}

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+
+import { AnyId } from './text.ts'
+
+/** A number in a query string: digits only, so that '', '1e2' and ' 5' are refused. */
+export const integerInQuery = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,10}$/, { error: 'must be a whole number', abort: true })
+    .transform(Number)
+    .pipe(z.int().min(min).max(max))
+
+/** Every list is paged the same way (G4.4 to G4.6). */
+export const ListQuery = z.object({
+  after: AnyId.optional().describe('The last_id of the page before.'),
+  limit: integerInQuery(1, 100).default(20).describe('How many items a page has at most.'),
+  order: z.enum(['asc', 'desc']).default('asc').describe('By time of creation.'),
+})
+export type ListQuery = z.output<typeof ListQuery>
+
+/** The list envelope (contract 2.5); first_id and last_id are null on an empty page (G2.24). */
+export const listOf = <Item extends z.ZodType>(item: Item) =>
+  z.object({
+    object: z.literal('list'),
+    data: z.array(item).max(100),
+    has_more: z.boolean(),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+  })
+
+/** Builds a page from `limit + 1` rows: the extra row only says that there is more (G2.25). */
+export function pageOf<Item extends { id: string }>(rows: readonly Item[], limit: number) {
+  const data = rows.slice(0, limit)
+  return {
+    object: 'list' as const,
+    data,
+    has_more: rows.length > limit,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+  }
+}

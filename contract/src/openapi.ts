@@ -1,0 +1,130 @@
+import { z } from 'zod'
+
+import { type Endpoint, errorsOf } from './endpoint.ts'
+import { errorBodies, statusIn } from './error-body.ts'
+import { type ErrorCode, errors } from './error.ts'
+
+type Json = Record<string, unknown>
+
+export const apiVersion = '0.1.0'
+
+/** Renders the endpoint list as OpenAPI 3.1. Schemas that carry a meta id become components. */
+export function toOpenApi(endpoints: readonly Endpoint[]): Json {
+  const paths: Record<string, Json> = {}
+  for (const endpoint of endpoints) {
+    const path = endpoint.path.replaceAll(/:(\w+)/g, '{$1}')
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Gatehouse',
+      version: apiVersion,
+      description: 'Policy administration and model gateway.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    paths,
+    components: { schemas: components(), securitySchemes },
+  }
+}
+
+const securitySchemes = {
+  admin_key: { type: 'http', scheme: 'bearer', description: 'Administrator key, gate_adm_…' },
+  project_key: { type: 'http', scheme: 'bearer', description: 'Project API key, gate_prj_…' },
+  jwt: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+}
+
+function operation(endpoint: Endpoint): Json {
+  const { id, summary, permission, body } = endpoint
+  const parameters = [
+    ...parametersIn('path', endpoint.params),
+    ...parametersIn('query', endpoint.query),
+    ...(endpoint.isIdempotent ? [idempotencyKey] : []),
+  ]
+  return {
+    operationId: id,
+    summary,
+    ...(permission && { description: `Needs the permission \`${permission}\`.` }),
+    ...(permission && { 'x-permission': permission, 'x-body-limit': endpoint.bodyLimitBytes }),
+    security: endpoint.credentials.map((kind) => ({ [kind]: [] })),
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && { requestBody: { required: true, content: json(schemaOf(body, 'input')) } }),
+    responses: responses(endpoint),
+  }
+}
+
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'Repeating a request with the same key has one effect and one answer for 24 hours.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+
+function responses(endpoint: Endpoint): Json {
+  const success = {
+    description: 'OK',
+    headers: requestIdHeaders,
+    content: json(schemaOf(endpoint.response, 'output')),
+  }
+  return {
+    [endpoint.successStatus]: success,
+    ...Object.fromEntries(
+      Object.entries(Object.groupBy(errorsOf(endpoint), (code) => statusFor(endpoint, code))).map(
+        ([status, codes = []]) => [status, failure(endpoint, codes)],
+      ),
+    ),
+  }
+}
+
+const statusFor = (endpoint: Endpoint, code: ErrorCode) =>
+  statusIn(endpoint.dialect, errors[code].status)
+
+const requestIdHeaders = {
+  'x-request-id': { description: 'The id of this request.', schema: { type: 'string' } },
+}
+
+function failure(endpoint: Endpoint, codes: readonly ErrorCode[]): Json {
+  return {
+    description: codes.map((code) => `\`${code}\`: ${errors[code].meaning}`).join('\n\n'),
+    headers: requestIdHeaders,
+    content: json(schemaOf(errorBodies[endpoint.dialect], 'output')),
+  }
+}
+
+const json = (schema: Json) => ({ 'application/json': { schema } })
+
+const reference = (id: string) => `#/components/schemas/${id}`
+
+function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const id = schema.meta()?.id
+  if (id) return { $ref: reference(id) }
+  const { $schema: _, $defs: __, ...inline } = z.toJSONSchema(schema, { io })
+  // Named schemas inside this one are printed once, by `components`.
+  return JSON.parse(JSON.stringify(inline).replaceAll('"#/$defs/', `"${reference('')}`)) as Json
+}
+
+function parametersIn(where: 'path' | 'query', schema?: z.ZodObject) {
+  return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
+    const type = field as z.ZodType
+    // The output side: a query number is a string on the wire and an integer to its reader.
+    const { description, ...rest } = schemaOf(type, 'output')
+    const isRequired = where === 'path' || !type.safeParse(undefined).success
+    return {
+      name,
+      in: where,
+      required: isRequired,
+      ...(description ? { description } : {}),
+      schema: rest,
+    }
+  })
+}
+
+function components(): Json {
+  const { schemas } = z.toJSONSchema(z.globalRegistry, { uri: reference, io: 'input' })
+  return Object.fromEntries(
+    Object.entries(schemas)
+      .toSorted(([left], [right]) => (left < right ? -1 : 1))
+      .map(([name, { $schema: _, $id: __, id: ___, ...schema }]) => [name, schema as Json]),
+  )
+}

@@ -1,0 +1,97 @@
+import { sql } from 'kysely'
+
+import type { Db } from '#platform/database.ts'
+
+/** Reads that answer "who is this"; they know a credential, not yet an organization. */
+
+/** A key as authentication needs it, revoked and expired ones included. */
+export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
+  return db
+    .selectFrom('api_key as key')
+    .innerJoin('organization', 'organization.id', 'key.organization_id')
+    .leftJoin('project', (join) =>
+      join
+        .onRef('project.organization_id', '=', 'key.organization_id')
+        .onRef('project.id', '=', 'key.project_id'),
+    )
+    .select([
+      'key.id',
+      'key.organization_id',
+      'key.project_id',
+      'key.kind',
+      'key.key_hash',
+      'key.hash_version',
+      'key.permissions',
+      'key.expires_at',
+      'key.revoked_at',
+      'organization.status as organization_status',
+      'project.status as project_status',
+    ])
+    .where('key.key_hash', 'in', hashes)
+    .executeTakeFirst()
+}
+export type FoundKey = NonNullable<Awaited<ReturnType<typeof findKeyByHash>>>
+
+/** The standing of an organization and one of its projects, the default one when none is named. */
+export async function findStanding(db: Db, organizationId: string, projectId: string | null) {
+  return db
+    .selectFrom('organization')
+    .leftJoin('project', (join) =>
+      join
+        .onRef('project.organization_id', '=', 'organization.id')
+        .on(
+          projectId === null
+            ? sql<boolean>`project.is_default`
+            : sql<boolean>`project.id = ${projectId}`,
+        ),
+    )
+    .select([
+      'organization.id as organization_id',
+      'organization.status as organization_status',
+      'project.id as project_id',
+      'project.status as project_status',
+    ])
+    .where('organization.id', '=', organizationId)
+    .executeTakeFirst()
+}
+export type Standing = NonNullable<Awaited<ReturnType<typeof findStanding>>>
+
+export type KeyUse = { organizationId: string; keyId: string; usedAt: Date }
+
+/**
+ * Writes when keys were last used, many in one statement; an older time never replaces a newer. The
+ * rows are locked in one order, or two processes that write the same keys would deadlock.
+ */
+export async function writeKeyUses(db: Db, uses: readonly KeyUse[]) {
+  await sql`
+    with used (organization_id, id, at) as (
+      select * from unnest(
+        ${uses.map((use) => use.organizationId)}::text[],
+        ${uses.map((use) => use.keyId)}::text[],
+        ${uses.map((use) => use.usedAt)}::timestamptz[]
+      )
+    ), locked as materialized (
+      select api_key.organization_id, api_key.id, used.at
+      from api_key join used using (organization_id, id)
+      order by api_key.organization_id, api_key.id
+      for no key update of api_key
+    )
+    update api_key set last_used_at = greatest(api_key.last_used_at, locked.at)
+    from locked
+    where api_key.organization_id = locked.organization_id and api_key.id = locked.id`.execute(db)
+}
+
+/** Moves a key to the current pepper, if nobody else has done it meanwhile. */
+export async function rehashKey(
+  db: Db,
+  found: FoundKey,
+  { hash, version }: { hash: Buffer; version: number },
+) {
+  await db
+    .updateTable('api_key')
+    .set({ key_hash: hash, hash_version: version })
+    .where('organization_id', '=', found.organization_id)
+    .where('id', '=', found.id)
+    .where('hash_version', '=', found.hash_version)
+    .execute()
+}

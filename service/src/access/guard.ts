@@ -1,0 +1,45 @@
+import type { Endpoint } from '@gatehouse/contract/endpoint'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+
+import type { Principal } from '#http/principal.ts'
+import { addressPrefix } from '#platform/client-address.ts'
+
+import type { createJwtAuthentication } from './authenticate-jwt.ts'
+import type { createKeyAuthentication } from './authenticate-key.ts'
+import { readCredential } from './credential.ts'
+import { requirePermission } from './unauthorized.ts'
+
+export type Authentication = {
+  byKey: ReturnType<typeof createKeyAuthentication>
+  byJwt: ReturnType<typeof createJwtAuthentication>
+}
+
+/**
+ * The one place where calls are let in. What an endpoint asks for stands in the contract: a kind of
+ * credential (401), then a permission (403), both before the body is read or anything is looked up.
+ */
+export function guard(app: FastifyInstance, authentication: Authentication) {
+  app.addHook('onRequest', async (request) => {
+    const { endpoint } = request.routeOptions.config
+    if (!endpoint) throw new Error('a guarded route must serve an endpoint of the contract')
+    if (endpoint.permission === null) return
+    const principal = await authenticate(endpoint, request, authentication)
+    request.principal = principal
+    request.line.credential_kind = principal.kind
+    request.line.credential_id = principal.credentialId
+    request.line.organization_id = principal.organizationId
+    if (principal.projectId) request.line.project_id = principal.projectId
+    requirePermission(endpoint, principal)
+  })
+}
+
+async function authenticate(
+  endpoint: Endpoint,
+  request: FastifyRequest,
+  { byKey, byJwt }: Authentication,
+): Promise<Principal> {
+  const credential = readCredential(endpoint, request)
+  if (credential.kind !== 'jwt') return byKey(endpoint, credential, addressPrefix(request.ip))
+  const project = request.headers['x-policy-project']
+  return byJwt(endpoint, credential.text, typeof project === 'string' ? project : undefined)
+}

@@ -1,0 +1,30 @@
+import { createAdminApiKey } from '@gatehouse/contract/api-key'
+import type { FastifyInstance } from 'fastify'
+
+import { lockOrganization } from '#access/organizations/organization-store.ts'
+import type { AccessTools } from '#access/tools.ts'
+import { bindMutation } from '#http/bind-mutation.ts'
+import { limitReached } from '#platform/api-error.ts'
+
+import { countKeys } from './key-store.ts'
+import { makeKey, refuseWiderGrant } from './make-key.ts'
+import { presentAdminKey } from './present-key.ts'
+
+const adminKeysMax = 50 // G8.18
+
+export function serveCreateAdminApiKey(app: FastifyInstance, tools: AccessTools) {
+  bindMutation(app, createAdminApiKey, tools, async (tx, { body }, { principal }) => {
+    refuseWiderGrant(principal, body.permissions)
+    const place = { organizationId: principal.organizationId, projectId: null }
+    // Two creators at once would both see one free place.
+    await lockOrganization(tx, principal.organizationId)
+    if ((await countKeys(tx, place)) >= adminKeysMax) {
+      throw limitReached('administrator keys', adminKeysMax)
+    }
+    const { row, value } = await makeKey(tx, place, body, {
+      hashKey: tools.hashKey,
+      now: tools.now(),
+    })
+    return { ...presentAdminKey(row), value }
+  })
+}

@@ -1,0 +1,32 @@
+import { createProjectApiKey } from '@gatehouse/contract/api-key'
+import { defaultProjectKeyPermissions } from '@gatehouse/contract/permission'
+import type { FastifyInstance } from 'fastify'
+
+import { lockActiveProject } from '#access/projects/lock-active-project.ts'
+import type { AccessTools } from '#access/tools.ts'
+import { bindMutation } from '#http/bind-mutation.ts'
+import { limitReached } from '#platform/api-error.ts'
+
+import { countKeys } from './key-store.ts'
+import { makeKey, refuseWiderGrant } from './make-key.ts'
+import { presentProjectKey } from './present-key.ts'
+
+const keysPerProjectMax = 10_000
+
+export function serveCreateProjectApiKey(app: FastifyInstance, tools: AccessTools) {
+  bindMutation(app, createProjectApiKey, tools, async (tx, { params, body }, { principal }) => {
+    const permissions = body.permissions ?? defaultProjectKeyPermissions
+    refuseWiderGrant(principal, permissions, defaultProjectKeyPermissions)
+    const project = await lockActiveProject(tx, principal.organizationId, params.project_id)
+    const place = { organizationId: principal.organizationId, projectId: project.id }
+    if ((await countKeys(tx, place)) >= keysPerProjectMax) {
+      throw limitReached('keys in a project', keysPerProjectMax)
+    }
+    const wish = { ...body, permissions }
+    const { row, value } = await makeKey(tx, place, wish, {
+      hashKey: tools.hashKey,
+      now: tools.now(),
+    })
+    return { ...presentProjectKey(row), value }
+  })
+}

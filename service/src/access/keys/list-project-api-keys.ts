@@ -1,0 +1,23 @@
+import { listProjectApiKeys } from '@gatehouse/contract/api-key'
+import { pageOf } from '@gatehouse/contract/list'
+import type { FastifyInstance } from 'fastify'
+
+import { findProject } from '#access/projects/project-store.ts'
+import { bind } from '#http/bind.ts'
+import { readPage } from '#http/read-page.ts'
+import { notFound } from '#platform/api-error.ts'
+import type { Db } from '#platform/database.ts'
+
+import { findKeyPosition, listKeys } from './key-store.ts'
+import { presentProjectKey } from './present-key.ts'
+
+export function serveListProjectApiKeys(app: FastifyInstance, { db }: { db: Db }) {
+  bind(app, listProjectApiKeys, async ({ params, query }, { principal }) => {
+    const project = await findProject(db, principal.organizationId, params.project_id)
+    if (!project) throw notFound('project')
+    const place = { organizationId: principal.organizationId, projectId: project.id }
+    const page = await readPage(query, (id) => findKeyPosition(db, place, id))
+    const rows = await listKeys(db, place, page)
+    return pageOf(rows.map(presentProjectKey), query.limit)
+  })
+}

@@ -1,0 +1,31 @@
+import type { AdminApiKey, ProjectApiKey } from '@gatehouse/contract/api-key'
+import type { Permission } from '@gatehouse/contract/permission'
+
+import { redact } from '#access/secret.ts'
+import { toSeconds } from '#platform/clock.ts'
+
+import type { KeyRow } from './key-store.ts'
+
+/** The members all keys share; times that are unset are absent (G2.26). */
+function membersOf(row: KeyRow) {
+  return {
+    id: row.id,
+    name: row.name,
+    redacted_value: redact(row.kind === 'admin' ? 'gate_adm_' : 'gate_prj_', row),
+    created_at: toSeconds(row.created_at),
+    ...(row.last_used_at && { last_used_at: toSeconds(row.last_used_at) }),
+    ...(row.expires_at && { expires_at: toSeconds(row.expires_at) }),
+    owner: { id: row.organization_id, type: 'organization' as const },
+    permissions: row.permissions as Permission[],
+  }
+}
+
+export const presentAdminKey = (row: KeyRow): AdminApiKey => ({
+  object: 'organization.admin_api_key',
+  ...membersOf(row),
+})
+
+export const presentProjectKey = (row: KeyRow): ProjectApiKey => ({
+  object: 'organization.project.api_key',
+  ...membersOf(row),
+})

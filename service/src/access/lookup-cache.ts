@@ -1,0 +1,81 @@
+import type { Clock } from '#platform/clock.ts'
+import { isStoreAway } from '#platform/to-api-error.ts'
+
+import { createCredentialMemory } from './credential-memory.ts'
+
+type Options<Value> = {
+  now: Clock
+  /** How long known values may be served while the store is away. */
+  outageMs: number
+  /** The ids of everything the value was made from; a change of any of them makes it void. */
+  dependsOn: (value: Value) => readonly string[]
+  entriesMax?: number
+}
+
+const knownFreshMs = 60_000
+const unknownFreshMs = 2000
+/** A store that was away a moment ago is not asked again by everybody: that would cost each a timeout. */
+const awayMs = 1000
+
+/**
+ * Remembers who a credential belongs to. Known values live a minute and fall at once when something
+ * they depend on changes; unknown ones live two seconds. While the store is away, known values serve
+ * on until `outageMs`, and a credential nobody has seen cannot be judged.
+ */
+export function createLookupCache<Value>(options: Options<Value>) {
+  const { now, outageMs, dependsOn, entriesMax = 100_000 } = options
+  const memory = createCredentialMemory({ now, dependsOn, entriesMax })
+  const loading = new Map<string, Promise<Value | undefined>>()
+  let changes = 0
+  let awayUntilMs = 0
+
+  async function load(key: string, fetch: () => Promise<Value | undefined>) {
+    const changesBefore = changes
+    const value = await fetch()
+    // What was read while a change arrived may be older than the change: use it, do not keep it.
+    if (changes !== changesBefore) return value
+    if (value === undefined) memory.rememberUnknown(key)
+    else memory.remember(key, value)
+    return value
+  }
+
+  return {
+    /** The value without asking the store: undefined when it must be asked, null when it is unknown. */
+    peek(key: string): Value | null | undefined {
+      const nowMs = now().getTime()
+      const entry = memory.known(key)
+      const servedMs = nowMs < awayUntilMs ? outageMs : knownFreshMs
+      if (entry && nowMs - entry.loadedAtMs < servedMs) return entry.value
+      const unknownSinceMs = memory.unknownSince(key)
+      return unknownSinceMs !== undefined && nowMs - unknownSinceMs < unknownFreshMs
+        ? null
+        : undefined
+    },
+    /** Was it known a while ago? Then whoever sent it is not guessing, even if it must be asked again. */
+    wasKnown: (key: string) => memory.known(key) !== undefined,
+    /** Asks the store, once for all who ask at the same time. */
+    async get(key: string, fetch: () => Promise<Value | undefined>): Promise<Value | undefined> {
+      const started = loading.get(key) ?? load(key, fetch).finally(() => loading.delete(key))
+      loading.set(key, started)
+      try {
+        return await started
+      } catch (error) {
+        if (!isStoreAway(error)) throw error
+        awayUntilMs = now().getTime() + awayMs
+        const entry = memory.known(key)
+        if (entry && now().getTime() - entry.loadedAtMs < outageMs) return entry.value
+        throw error
+      }
+    },
+    forget(id: string) {
+      changes++
+      loading.clear() // whoever asks from now on must not be told what was read before the change
+      memory.forget(id)
+    },
+    forgetAll() {
+      changes++
+      loading.clear()
+      memory.forgetAll()
+    },
+  }
+}

@@ -1,0 +1,137 @@
+import { readFile } from 'node:fs/promises'
+
+import { type CompiledQuery, Kysely, PostgresDialect, sql } from 'kysely'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import type { DB } from '#platform/database-types.ts'
+import type { Db } from '#platform/database.ts'
+import { createTestDatabase } from '#testing/test-database.ts'
+
+import { findKeyByHash, findStanding } from './credential-store.ts'
+import { countKeys, findKeyPosition, hasKeyManager, listKeys } from './keys/key-store.ts'
+import { listProjects } from './projects/project-store.ts'
+
+// With a million keys every query on the way of a request still goes through an index.
+
+let database: Awaited<ReturnType<typeof createTestDatabase>>
+let pool: pg.Pool
+let db: Db
+const executed: CompiledQuery[] = []
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = new pg.Pool({ connectionString: database.url, max: 2 })
+  const seed = await readFile(new URL('../testing/million-keys.sql', import.meta.url), 'utf8')
+  await pool.query(seed)
+  const dialect = new PostgresDialect({ pool })
+  db = new Kysely<DB>({ dialect, log: ({ query }) => void executed.push(query) })
+}, 180_000)
+
+afterAll(async () => {
+  await db.destroy()
+  await database[Symbol.asyncDispose]()
+})
+
+type Plan = {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  Plans?: Plan[]
+}
+
+/** How PostgreSQL runs what the store just asked, statement by statement. */
+async function plansOf(run: () => Promise<unknown>): Promise<Plan[]> {
+  executed.length = 0
+  await run()
+  const plans: Plan[] = []
+  const selects = executed.filter((query) => query.sql.startsWith('select'))
+  for (const { sql: text, parameters } of selects) {
+    const { rows } = await pool.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
+      `explain (format json) ${text}`,
+      [...parameters],
+    )
+    plans.push(...flat(rows[0]?.['QUERY PLAN'][0].Plan))
+  }
+  return plans
+}
+
+const flat = (plan: Plan | undefined): Plan[] =>
+  plan ? [plan, ...(plan.Plans ?? []).flatMap(flat)] : []
+
+const organizationId = `org_${'7'.padStart(24, '0')}`
+const projectId = `proj_${'7'.padStart(24, '0')}`
+const admin = { organizationId, projectId: null }
+const project = { organizationId, projectId }
+const position = { id: 'key_', created_at: new Date('2026-01-05') }
+const hash = (number: string) => sql<Buffer>`select sha256(${number}::text::bytea) as hash`
+
+const queries: Record<string, { run: () => Promise<unknown>; index: string }> = {
+  'key lookup': {
+    run: async () => {
+      const { rows } = await hash('4711').execute(database.db)
+      const found = await findKeyByHash(db, [(rows[0] as unknown as { hash: Buffer }).hash])
+      expect(found?.id).toBe(`key_${'4711'.padStart(24, '0')}`)
+    },
+    index: 'api_key_by_hash',
+  },
+  'first page of administrator keys': {
+    run: () => listKeys(db, admin, { after: undefined, limit: 100, order: 'asc' }),
+    index: 'admin_key_by_age',
+  },
+  'later page of administrator keys': {
+    run: () => listKeys(db, admin, { after: position, limit: 100, order: 'asc' }),
+    index: 'admin_key_by_age',
+  },
+  'administrator keys backwards': {
+    run: () => listKeys(db, admin, { after: position, limit: 100, order: 'desc' }),
+    index: 'admin_key_by_age',
+  },
+  'first page of project keys': {
+    run: () => listKeys(db, project, { after: undefined, limit: 100, order: 'asc' }),
+    index: 'project_key_by_age',
+  },
+  'later page of project keys': {
+    run: () => listKeys(db, project, { after: position, limit: 100, order: 'desc' }),
+    index: 'project_key_by_age',
+  },
+  'a cursor': { run: () => findKeyPosition(db, admin, 'key_x'), index: 'api_key_pkey' },
+  'count of administrator keys': {
+    run: () => db.transaction().execute((tx) => countKeys(tx, admin)),
+    index: 'admin_key_by_age',
+  },
+  'is there a manager': {
+    run: () => db.transaction().execute((tx) => hasKeyManager(tx, organizationId, new Date())),
+    index: 'admin_key_by_age',
+  },
+  'projects of an organization': {
+    run: () => listProjects(db, organizationId, { after: undefined, limit: 100, order: 'asc' }),
+    index: 'project_by_age',
+  },
+  'standing of an organization': {
+    run: () => findStanding(db, organizationId, null),
+    index: 'project_default',
+  },
+}
+
+test.each(Object.entries(queries))('%s uses its index', async (_, { run, index }) => {
+  const plans = await plansOf(run)
+  expect(plans.map((plan) => plan['Index Name'])).toContain(index)
+  const scans = plans.filter((plan) => plan['Node Type'] === 'Seq Scan')
+  expect(scans.map((plan) => plan['Relation Name'])).not.toContain('api_key')
+})
+
+test('the lists come out of their index in order, without sorting', async () => {
+  for (const place of [admin, project]) {
+    const page = { after: position, limit: 100, order: 'asc' } as const
+    const plans = await plansOf(() => listKeys(db, place, page))
+    expect(plans.map((plan) => plan['Node Type'])).not.toContain('Sort')
+  }
+})
+
+test('a query without an index would be noticed', async () => {
+  const plans = await plansOf(() =>
+    db.selectFrom('api_key').select('id').where('name', '=', 'Key 4711').execute(),
+  )
+  expect(plans.map((plan) => plan['Node Type'])).toContain('Seq Scan')
+})

@@ -1,0 +1,63 @@
+import type { Selectable } from 'kysely'
+
+import type { Organization } from '#platform/database-types.ts'
+import type { Db, Tx } from '#platform/database.ts'
+import { isAfter, type Page, type Position } from '#platform/keyset.ts'
+
+export type OrganizationRow = Selectable<Organization>
+
+export async function insertOrganization(
+  tx: Tx,
+  { id, name, createdAt }: { id: string; name: string; createdAt: Date },
+): Promise<OrganizationRow> {
+  return tx
+    .insertInto('organization')
+    .values({ id, name, created_at: createdAt })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/** Holds the organization's row until the transaction ends: counts taken meanwhile stay true. */
+export async function lockOrganization(tx: Tx, id: string): Promise<OrganizationRow | undefined> {
+  return (
+    tx
+      .selectFrom('organization')
+      .selectAll()
+      .where('id', '=', id)
+      // Weaker than `for update`: rows that refer to the organization can still be inserted.
+      .forNoKeyUpdate()
+      .executeTakeFirst()
+  )
+}
+
+export async function setOrganizationStatus(
+  tx: Tx,
+  id: string,
+  status: OrganizationRow['status'],
+): Promise<OrganizationRow | undefined> {
+  return tx
+    .updateTable('organization')
+    .set({ status })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst()
+}
+
+export async function listOrganizations(db: Db, page: Page): Promise<OrganizationRow[]> {
+  return db
+    .selectFrom('organization')
+    .selectAll()
+    .where(isAfter(page))
+    .orderBy('created_at', page.order)
+    .orderBy('id', page.order)
+    .limit(page.limit + 1)
+    .execute()
+}
+
+export async function findOrganizationPosition(db: Db, id: string): Promise<Position | undefined> {
+  return db
+    .selectFrom('organization')
+    .select(['id', 'created_at'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+}

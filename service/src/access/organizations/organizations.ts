@@ -1,0 +1,54 @@
+import { permissions } from '@gatehouse/contract/permission'
+
+import { makeKey } from '#access/keys/make-key.ts'
+import { insertProject } from '#access/projects/project-store.ts'
+import type { HashKey } from '#access/secret.ts'
+import type { AnnounceChange } from '#audit/announce.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Db } from '#platform/database.ts'
+import { createId } from '#platform/id.ts'
+import { transact } from '#platform/transaction.ts'
+
+import {
+  insertOrganization,
+  lockOrganization,
+  type OrganizationRow,
+  setOrganizationStatus,
+} from './organization-store.ts'
+
+type Tools = { db: Db; now: Clock; hashKey: HashKey; announceChange: AnnounceChange }
+
+/** An organization starts with a project named Default and a key that may do all that keys may do. */
+export async function createOrganization(name: string, { db, now, hashKey }: Tools) {
+  return transact(db, async (tx) => {
+    const createdAt = now()
+    const { id } = await insertOrganization(tx, { id: createId('org', createdAt), name, createdAt })
+    const project = await insertProject(tx, id, {
+      id: createId('proj', createdAt),
+      name: 'Default',
+      isDefault: true,
+      createdAt,
+    })
+    const wish = {
+      name: 'First administrator key',
+      permissions: permissions.filter((permission) => permission !== 'model.invoke'),
+    }
+    const place = { organizationId: id, projectId: null }
+    const key = await makeKey(tx, place, wish, { hashKey, now: createdAt })
+    return { organizationId: id, projectId: project.id, adminKey: key.value }
+  })
+}
+
+/** Suspends or reinstates; undefined when there is no such organization. Repeating changes nothing. */
+export async function setStatus(
+  organizationId: string,
+  status: OrganizationRow['status'],
+  { db, announceChange }: Tools,
+): Promise<OrganizationRow | undefined> {
+  return transact(db, async (tx) => {
+    const organization = await lockOrganization(tx, organizationId)
+    if (!organization || organization.status === status) return organization
+    await announceChange(tx, { organizationId, kind: 'organization', objectId: organizationId })
+    return setOrganizationStatus(tx, organizationId, status)
+  })
+}

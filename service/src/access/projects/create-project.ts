@@ -1,0 +1,31 @@
+import { createProject } from '@gatehouse/contract/project'
+import type { FastifyInstance } from 'fastify'
+
+import { lockOrganization } from '#access/organizations/organization-store.ts'
+import type { AccessTools } from '#access/tools.ts'
+import { bindMutation } from '#http/bind-mutation.ts'
+import { limitReached } from '#platform/api-error.ts'
+import { createId } from '#platform/id.ts'
+
+import { presentProject } from './present-project.ts'
+import { countProjects, insertProject } from './project-store.ts'
+
+const projectsMax = 10_000
+
+export function serveCreateProject(app: FastifyInstance, tools: AccessTools) {
+  bindMutation(app, createProject, tools, async (tx, { body }, { principal }) => {
+    const { organizationId } = principal
+    await lockOrganization(tx, organizationId)
+    if ((await countProjects(tx, organizationId)) >= projectsMax) {
+      throw limitReached('projects', projectsMax)
+    }
+    const now = tools.now()
+    const project = await insertProject(tx, organizationId, {
+      id: createId('proj', now),
+      name: body.name,
+      isDefault: false,
+      createdAt: now,
+    })
+    return presentProject(project)
+  })
+}

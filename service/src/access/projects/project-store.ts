@@ -1,0 +1,93 @@
+import type { Selectable } from 'kysely'
+
+import type { Project } from '#platform/database-types.ts'
+import type { Db, Tx } from '#platform/database.ts'
+import { isAfter, type Page } from '#platform/keyset.ts'
+
+export type ProjectRow = Selectable<Project>
+
+type NewProject = { id: string; name: string; isDefault: boolean; createdAt: Date }
+
+export async function insertProject(
+  tx: Tx,
+  organizationId: string,
+  { id, name, isDefault, createdAt }: NewProject,
+): Promise<ProjectRow> {
+  return tx
+    .insertInto('project')
+    .values({
+      organization_id: organizationId,
+      id,
+      name,
+      is_default: isDefault,
+      created_at: createdAt,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+export async function findProject(
+  db: Db | Tx,
+  organizationId: string,
+  id: string,
+): Promise<ProjectRow | undefined> {
+  return db
+    .selectFrom('project')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+}
+
+/** Reads a project and holds its row until the transaction ends. */
+export async function lockProject(
+  tx: Tx,
+  organizationId: string,
+  id: string,
+): Promise<ProjectRow | undefined> {
+  return tx
+    .selectFrom('project')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+}
+
+export async function listProjects(
+  db: Db,
+  organizationId: string,
+  page: Page,
+): Promise<ProjectRow[]> {
+  return db
+    .selectFrom('project')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where(isAfter(page))
+    .orderBy('created_at', page.order)
+    .orderBy('id', page.order)
+    .limit(page.limit + 1)
+    .execute()
+}
+
+export async function countProjects(tx: Tx, organizationId: string): Promise<number> {
+  const { count } = await tx
+    .selectFrom('project')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('organization_id', '=', organizationId)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+export async function saveProject(
+  tx: Tx,
+  organizationId: string,
+  { id, name, status, archived_at }: ProjectRow,
+) {
+  await tx
+    .updateTable('project')
+    .set({ name, status, archived_at })
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .execute()
+}

@@ -1,0 +1,45 @@
+import type { Endpoint } from '@gatehouse/contract/endpoint'
+import { realmOfPath } from '@gatehouse/contract/endpoints'
+import type { ErrorCode } from '@gatehouse/contract/error'
+import type { Permission } from '@gatehouse/contract/permission'
+
+import { ApiError } from '#platform/api-error.ts'
+
+type AuthCode = Extract<
+  ErrorCode,
+  | 'missing_credentials'
+  | 'invalid_api_key'
+  | 'expired_api_key'
+  | 'revoked_api_key'
+  | 'invalid_token'
+  | 'expired_token'
+>
+
+/** A 401 that names the scheme, and what is wrong with the credential that was sent (G5.6). */
+export function unauthorized(endpoint: Endpoint, code: AuthCode, message: string, cause?: unknown) {
+  const realm = `Bearer realm="${realmOfPath(endpoint.path)}"`
+  const challenge =
+    code === 'missing_credentials'
+      ? realm
+      : `${realm}, error="invalid_token", error_description="${message.replaceAll('"', "'")}"`
+  return new ApiError(code, message, { headers: { 'www-authenticate': challenge }, cause })
+}
+
+export function permissionDenied(permission: Permission, message?: string) {
+  return new ApiError(
+    'permission_denied',
+    message ?? `This credential lacks the permission ${permission}.`,
+    { headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${permission}"` } },
+  )
+}
+
+/** Deny by default: what an endpoint needs stands in the contract (G5.7). */
+export function requirePermission(
+  { permission }: Endpoint,
+  { permissions }: { permissions: ReadonlySet<Permission> },
+) {
+  if (permission !== null && !permissions.has(permission)) throw permissionDenied(permission)
+}
+
+export const organizationSuspended = () =>
+  new ApiError('organization_suspended', 'The organization is suspended.')

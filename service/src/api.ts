@@ -1,0 +1,70 @@
+import { createOperationsServer, type Readiness } from '#http/health.ts'
+import { createServer } from '#http/server.ts'
+import { missingMigrations } from '#platform/migrations.ts'
+
+import type { House } from './assemble.ts'
+import { serveRoutes } from './routes.ts'
+
+/** A process that has not heard of changes for this long should not get traffic. */
+const staleMs = 30_000
+
+/** The role that answers callers. */
+export async function startApi(house: House) {
+  const { config } = house
+  let isDraining = false
+  const isMigrated = createMigrationCheck(house)
+  const readiness: Readiness = async () => [
+    ...(isDraining ? ['draining'] : []),
+    ...(isFresh(house)
+      ? []
+      : ['no configuration changes were received lately: is the database up?']),
+    ...((await isMigrated()) ? [] : ['migrations are missing: run migrate']),
+  ]
+  const app = createServer({
+    ...house,
+    trustedProxies: config.TRUSTED_PROXIES,
+    connectionsMax: config.CONNECTIONS_MAX,
+  })
+  serveRoutes(app, { ...house, readiness })
+  app.addHook('onSend', async (_, reply) => {
+    // Clients that keep connections open learn that this process is leaving.
+    if (isDraining) void reply.header('connection', 'close')
+  })
+  const operations = createOperationsServer({ metrics: house.metrics, readiness })
+  const address = await app.listen({ host: config.HOST, port: config.PORT })
+  const operationsAddress = await operations.listen({
+    host: config.OPERATIONS_HOST,
+    port: config.OPERATIONS_PORT,
+  })
+  house.log.event('listening', { address, operations_address: operationsAddress })
+  return {
+    address,
+    operationsAddress,
+    async drain() {
+      isDraining = true
+      await new Promise((resolve) => setTimeout(resolve, config.UNREADY_SECONDS * 1000))
+      // Whatever has not finished by then is cut: the orchestrator would do it less gently.
+      const cut = setTimeout(() => app.server.closeAllConnections(), config.DRAIN_SECONDS * 1000)
+      await app.close()
+      clearTimeout(cut)
+      await operations.close()
+    },
+  }
+}
+
+function isFresh({ follower, now }: House): boolean {
+  const lastPollAt = follower.lastPollAt()
+  return lastPollAt !== undefined && now().getTime() - lastPollAt.getTime() < staleMs
+}
+
+/** Asks the database until everything is applied; schemas only ever move forward, so once is enough. */
+function createMigrationCheck({ db }: House) {
+  let isMigrated = false
+  return async () => {
+    isMigrated ||= await missingMigrations(db).then(
+      (missing) => missing.length === 0,
+      () => false,
+    )
+    return isMigrated
+  }
+}

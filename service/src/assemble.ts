@@ -1,0 +1,108 @@
+import { createJwtAuthentication, standingDependsOn } from '#access/authenticate-jwt.ts'
+import { createKeyAuthentication, keyDependsOn } from '#access/authenticate-key.ts'
+import type { FoundKey, Standing } from '#access/credential-store.ts'
+import { createFailedAttempts } from '#access/failed-attempts.ts'
+import type { Authentication } from '#access/guard.ts'
+import { keysOfIssuer } from '#access/issuer-keys.ts'
+import { createKeyUses } from '#access/key-uses.ts'
+import { createLookupCache } from '#access/lookup-cache.ts'
+import { createKeyHasher } from '#access/secret.ts'
+import { createAnnouncer } from '#audit/announce.ts'
+import { followChanges } from '#audit/follow-changes.ts'
+import { type Clock, systemClock } from '#platform/clock.ts'
+import { connectDatabase } from '#platform/database.ts'
+import { createEgress } from '#platform/egress.ts'
+import { createLog, type Log } from '#platform/log.ts'
+import { createMetrics, type Metrics } from '#platform/metrics.ts'
+import { connectRedis } from '#platform/redis.ts'
+import { createSecretBox } from '#platform/secrets.ts'
+
+import type { Config } from './config.ts'
+
+/** Builds everything a process is made of, from its configuration. The only place that does. */
+export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {}) {
+  const { now = systemClock, log = createLog(config.LOG_LEVEL) } = edges
+  const metrics = createMetrics()
+  const connect = (poolSize: number) =>
+    connectDatabase({
+      url: config.DATABASE_URL,
+      poolSize,
+      onProblem: (error) => log.problem('an idle database connection broke', error),
+    })
+  const db = connect(config.DATABASE_POOL_SIZE)
+  // Requests that fill the pool must not keep a revocation from arriving.
+  const changesDb = connect(1)
+  const egress = createEgress({ privateTargets: config.EGRESS_PRIVATE_TARGETS })
+  const uses = createKeyUses(db, log)
+  const outageMs = config.KEY_CACHE_OUTAGE_SECONDS * 1000
+  const keys = createLookupCache<FoundKey>({ now, outageMs, dependsOn: keyDependsOn })
+  const standings = createLookupCache<Standing>({ now, outageMs, dependsOn: standingDependsOn })
+  const subscribers = [keys, standings].map((cache) => ({
+    onChange: ({ objectId }: { objectId: string }) => cache.forget(objectId),
+    onGap: cache.forgetAll,
+  }))
+  const follower = followChanges({ db: changesDb, now, log, metrics, subscribers })
+  const hints = connectHints(config, { log, metrics, wake: follower.wake })
+  const hashKey = createKeyHasher(config.MASTER_KEYS)
+
+  const onRefused = () => metrics.guessesRefused.inc()
+  const guessesByAddress = createFailedAttempts({ now, guessesMax: 10, onRefused })
+  const guessesByHint = createFailedAttempts({ now, guessesMax: 20, onRefused })
+  const guesses = { guessesByAddress, guessesByHint }
+  const issuerTools = { egress, now, log, stateDirectory: config.STATE_DIRECTORY }
+  const authentication: Authentication = {
+    byKey: createKeyAuthentication({
+      ...guesses,
+      ...{ db, now, log, metrics, hashKey, uses },
+      cache: keys,
+    }),
+    byJwt: createJwtAuthentication({
+      ...{ db, now, standings },
+      issuers: config.JWT_ISSUERS,
+      keysOf: ({ jwks_url }) => keysOfIssuer(jwks_url, issuerTools),
+    }),
+  }
+  const secretBox = createSecretBox(config.MASTER_KEYS)
+  const announceChange = createAnnouncer(now, hints.send)
+  const docsUrl = config.DOCS_URL
+  const stop = async () => {
+    await uses.stop()
+    await follower.stop()
+    hints.stop()
+    await egress.close()
+    await Promise.all([db.destroy(), changesDb.destroy()])
+  }
+  return {
+    ...{ config, now, log, metrics, db, follower, hashKey },
+    ...{ secretBox, announceChange, docsUrl, authentication, stop },
+  }
+}
+export type House = ReturnType<typeof assemble>
+
+type HintTools = { log: Log; metrics: Metrics; wake: () => void }
+
+/** After a change: look at once ourselves, and ask the others to. Redis may be away; polls cover it. */
+function connectHints(config: Config, { log, metrics, wake }: HintTools) {
+  if (!config.REDIS_URL) return { send: wake, stop: () => undefined }
+  const channel = `${config.REDIS_NAMESPACE}:changes`
+  let isAway = false
+  const redis = connectRedis(config.REDIS_URL, {
+    // Reconnection attempts repeat the same problem many times a minute: say it once per outage.
+    onProblem: (error) => {
+      if (!isAway) log.problem('Redis is away; changes arrive by polling', error)
+      isAway = true
+    },
+    onReady: () => {
+      if (isAway) log.event('redis_is_back')
+      isAway = false
+    },
+  })
+  redis.subscribe(channel, wake).catch((error: unknown) => log.problem('subscribing', error))
+  return {
+    send: () => {
+      wake()
+      redis.publish(channel, '').catch(() => metrics.hintsLost.inc())
+    },
+    stop: redis.close,
+  }
+}

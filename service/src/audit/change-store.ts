@@ -1,0 +1,58 @@
+import { sql } from 'kysely'
+
+import type { Db, Tx } from '#platform/database.ts'
+
+/** What kind of thing changed; `object_id` is its id. */
+type ChangeKind = 'organization' | 'project' | 'api_key'
+
+export type Change = { organizationId: string; kind: ChangeKind; objectId: string }
+
+/** A place in the log of changes. Transaction ids are 64-bit and stay text. */
+export type Cursor = { xid: string; seq: string }
+
+export type ChangeRow = Change &
+  Cursor & {
+    /** No transaction that could still write an earlier row is running any more. */
+    isSettled: boolean
+  }
+
+export async function insertChange(tx: Tx, change: Change, at: Date) {
+  await tx
+    .insertInto('config_change')
+    .values({
+      organization_id: change.organizationId,
+      kind: change.kind,
+      object_id: change.objectId,
+      at,
+    })
+    .execute()
+}
+
+/** The place from which nothing can be missed by somebody who reads everything else from now on. */
+export async function currentCursor(db: Db): Promise<Cursor> {
+  const { rows } = await sql<{ xid: string }>`
+    select pg_snapshot_xmin(pg_current_snapshot())::text as xid`.execute(db)
+  return { xid: rows[0]?.xid ?? '0', seq: '0' }
+}
+
+/** Committed changes after the cursor, settled ones first: sequence order is not commit order. */
+export async function readChanges(db: Db, after: Cursor, limit: number): Promise<ChangeRow[]> {
+  const { rows } = await sql<ChangeRow>`
+    select xid::text as "xid", seq::text as "seq", organization_id as "organizationId",
+      kind as "kind", object_id as "objectId",
+      xid < pg_snapshot_xmin(pg_current_snapshot()) as "isSettled"
+    from config_change
+    where (xid, seq) > (${after.xid}::text::xid8, ${after.seq}::bigint)
+    order by config_change.xid, config_change.seq
+    limit ${limit}`.execute(db)
+  return rows
+}
+
+/** Removes a bounded number of changes that every living process has long seen. */
+export async function sweepChanges(tx: Tx, before: Date, rowsMax: number): Promise<number> {
+  const result = await sql`
+    delete from config_change where (xid, seq) in (
+      select xid, seq from config_change where at < ${before} order by at limit ${rowsMax}
+    )`.execute(tx)
+  return Number(result.numAffectedRows ?? 0)
+}

@@ -1,0 +1,113 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Clock } from '#platform/clock.ts'
+import type { Db } from '#platform/database.ts'
+import type { Log } from '#platform/log.ts'
+import type { Metrics } from '#platform/metrics.ts'
+
+import {
+  type Change,
+  type ChangeRow,
+  currentCursor,
+  type Cursor,
+  readChanges,
+} from './change-store.ts'
+
+type Subscriber = {
+  onChange(change: Change): void
+  /** Changes may have been missed: whatever is remembered can no longer be trusted. */
+  onGap(): void
+}
+
+export type Follower = {
+  /** Polls now instead of at the next turn. */
+  wake(): void
+  /** When the last successful poll began; undefined before the first. */
+  lastPollAt(): Date | undefined
+  stop(): Promise<void>
+}
+
+type Options = {
+  db: Db
+  now: Clock
+  log: Log
+  metrics: Metrics
+  subscribers: readonly Subscriber[]
+  pollMs?: number
+  pageRows?: number
+}
+
+/** Rows are kept for a day; whoever slept through half of that starts anew. */
+const gapMs = 12 * 60 * 60 * 1000
+
+/**
+ * Brings configuration changes to this process. The poll is the guarantee, a hint only makes it early.
+ *
+ * Transactions commit in another order than they number their rows, so a reader that remembers the
+ * highest number misses rows. The cursor therefore only moves over rows that are settled: older than
+ * every running transaction. Rows beyond it are delivered at once all the same and read again until
+ * they settle, so that one long transaction delays nobody; `delivered` keeps them from counting twice.
+ */
+export function followChanges(options: Options): Follower {
+  const { db, now, log, metrics, subscribers, pollMs = 1000, pageRows = 1000 } = options
+  const stopping = new AbortController()
+  let waking = new AbortController()
+  let cursor: Cursor | undefined
+  let delivered = new Set<string>()
+  let lastPollAt: Date | undefined
+
+  async function poll() {
+    const startedAt = now()
+    if (!cursor || (lastPollAt && startedAt.getTime() - lastPollAt.getTime() > gapMs)) {
+      cursor = await currentCursor(db)
+      for (const { onGap } of subscribers) onGap()
+    }
+    const rows = await readAll(cursor)
+    for (const row of rows) if (!delivered.has(row.seq)) deliver(row)
+    const unsettled = rows.filter(({ isSettled }) => !isSettled)
+    cursor = rows.findLast(({ isSettled }) => isSettled) ?? cursor
+    delivered = new Set(unsettled.map(({ seq }) => seq))
+    lastPollAt = startedAt
+    metrics.changesPolledAt.set(startedAt.getTime() / 1000)
+  }
+
+  async function readAll(after: Cursor): Promise<ChangeRow[]> {
+    const rows: ChangeRow[] = []
+    for (let place = after; ;) {
+      const page = await readChanges(db, place, pageRows)
+      rows.push(...page)
+      const last = page.at(-1)
+      if (!last || page.length < pageRows) return rows
+      place = last
+    }
+  }
+
+  function deliver(change: Change) {
+    metrics.changesSeen.inc()
+    for (const { onChange } of subscribers) onChange(change)
+  }
+
+  async function run() {
+    while (!stopping.signal.aborted) {
+      waking = new AbortController()
+      try {
+        await poll()
+      } catch (error) {
+        log.problem('poll for configuration changes', error)
+      }
+      const pauseMs = pollMs * (0.8 + Math.random() * 0.4)
+      const signal = AbortSignal.any([stopping.signal, waking.signal])
+      await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+
+  const running = run()
+  return {
+    wake: () => waking.abort(),
+    lastPollAt: () => lastPollAt,
+    stop: async () => {
+      stopping.abort()
+      await running
+    },
+  }
+}

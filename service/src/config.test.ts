@@ -1,0 +1,193 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { expect, onTestFinished, test } from 'vitest'
+
+import { loadConfig, loadMigrationConfig } from './config.ts'
+
+const keyOf = (seed: number) =>
+  Buffer.from(Array.from({ length: 32 }, (_, index) => (index * 7 + seed) % 256)).toString('base64')
+const good = {
+  DATABASE_URL: 'postgres://user:canary@db/gatehouse',
+  MASTER_KEYS: `1:${keyOf(1)}`,
+}
+const issuer = {
+  issuer: 'https://id.example',
+  jwks_url: 'https://id.example/keys.json',
+  audience: 'gatehouse',
+  organizations: ['org_1'],
+  permissions: { user: ['model.invoke'] },
+}
+
+/** What the process says before it stops; empty when it would start. */
+function complaint(change: Record<string, string | undefined>): string {
+  try {
+    loadConfig({ ...good, ...change })
+    return ''
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+test('two values are enough, and the rest is safe', () => {
+  expect(loadConfig(good)).toEqual({
+    ROLES: ['api', 'worker'],
+    HOST: '0.0.0.0',
+    PORT: 8080,
+    OPERATIONS_HOST: '127.0.0.1',
+    OPERATIONS_PORT: 9090,
+    DATABASE_URL: good.DATABASE_URL,
+    DATABASE_POOL_SIZE: 10,
+    REDIS_NAMESPACE: 'gatehouse',
+    MASTER_KEYS: [{ version: 1, bytes: Buffer.from(keyOf(1), 'base64') }],
+    JWT_ISSUERS: [],
+    EGRESS_PRIVATE_TARGETS: [],
+    TRUSTED_PROXIES: [],
+    LOG_LEVEL: 'info',
+    CONNECTIONS_MAX: 10_000,
+    UNREADY_SECONDS: 5,
+    DRAIN_SECONDS: 120,
+    KEY_CACHE_OUTAGE_SECONDS: 600,
+  })
+})
+
+test('the result cannot be changed', () => {
+  const config = loadConfig(good)
+  expect(Object.isFrozen(config)).toBe(true)
+  expect(() => Object.assign(config, { PORT: 1 })).toThrow(TypeError)
+})
+
+test.each(['DATABASE_URL', 'MASTER_KEYS'])('without %s nothing starts', (name) => {
+  for (const value of [undefined, '']) {
+    expect(complaint({ [name]: value })).toMatch(new RegExp(`^Bad configuration:\n  ${name}: `))
+  }
+})
+
+const canary = 'canary'
+
+test.each([
+  ['ROLES', 'api,canary'],
+  ['ROLES', ','],
+  ['PORT', 'canary'],
+  ['PORT', '65536'],
+  ['PORT', '-1'],
+  ['PORT', '80.5'],
+  ['OPERATIONS_PORT', 'canary'],
+  ['DATABASE_URL', 'canary'],
+  ['DATABASE_URL', 'mysql://user:canary@db/x'],
+  ['DATABASE_POOL_SIZE', '1'],
+  ['DATABASE_POOL_SIZE', '201'],
+  ['REDIS_URL', 'https://:canary@cache'],
+  ['REDIS_NAMESPACE', 'canary:canary'],
+  ['REDIS_NAMESPACE', 'c'.repeat(65)],
+  ['MASTER_KEYS', 'canary'],
+  ['JWT_ISSUERS', 'canary'],
+  ['JWT_ISSUERS', '{"canary":1}'],
+  ['JWT_ISSUERS', JSON.stringify([{ ...issuer, jwks_url: 'ftp://canary' }])],
+  ['JWT_ISSUERS', JSON.stringify([{ ...issuer, algorithms: ['HS256'], audience: canary }])],
+  ['JWT_ISSUERS', JSON.stringify([{ ...issuer, permissions: { user: ['canary'] } }])],
+  ['JWT_ISSUERS', JSON.stringify([issuer, { ...issuer, audience: canary }])],
+  ['TRUSTED_PROXIES', '10.0.0.0/8,canary'],
+  ['TRUSTED_PROXIES', '10.0.0.0/33'],
+  ['TRUSTED_PROXIES', 'loopback'],
+  ['DOCS_URL', 'javascript:canary'],
+  ['LOG_LEVEL', 'canary'],
+  ['LOG_LEVEL', 'debug'],
+  ['CONNECTIONS_MAX', '0'],
+  ['UNREADY_SECONDS', '61'],
+  ['DRAIN_SECONDS', '3601'],
+  ['DRAIN_SECONDS', '-1'],
+  ['KEY_CACHE_OUTAGE_SECONDS', '1e9'],
+  ['KEY_CACHE_OUTAGE_SECONDS', 'NaN'],
+])('%s is named when it is bad, and its value %s is not shown', (name, value) => {
+  const text = complaint({ [name]: value })
+  expect(text).toMatch(new RegExp(`^Bad configuration:\n  ${name}(\\.\\S+)?: \\S`))
+  expect(text).not.toContain('canary')
+  expect(text.split('\n').length).toBe(2)
+})
+
+test('every bad value is named at once', () => {
+  const text = complaint({ PORT: 'x', LOG_LEVEL: 'x', MASTER_KEYS: 'x' })
+  expect(text.match(/^ {2}\w+/gm)).toEqual(['  PORT', '  MASTER_KEYS', '  LOG_LEVEL'])
+})
+
+const base64 = (bytes: Buffer) => bytes.toString('base64')
+
+test.each([
+  ['no version', keyOf(1)],
+  ['an empty key', '1:'],
+  ['31 bytes', `1:${base64(Buffer.from(keyOf(1), 'base64').subarray(1))}`],
+  ['zeros', `1:${base64(Buffer.alloc(32))}`],
+  ['one byte repeated', `1:${base64(Buffer.alloc(64, 0x41))}`],
+  ['eight bytes repeated', `1:${base64(Buffer.alloc(64, 'abcdefgh'))}`],
+  ['a password', '1:correct-horse-battery'],
+  ['version 0', `0:${keyOf(1)}`],
+  ['version 65536', `65536:${keyOf(1)}`],
+  ['a negative version', `-1:${keyOf(1)}`],
+  ['the same version twice', `1:${keyOf(1)},1:${keyOf(2)}`],
+  ['the same version in two spellings', `1:${keyOf(1)},01:${keyOf(2)}`],
+  ['a bad second key', `2:${keyOf(1)},1:short`],
+  ['commas only', ',,'],
+  ['padding in the middle', `1:AAAA=${keyOf(1)}`],
+])('%s is not a master key', (_, value) => {
+  const text = complaint({ MASTER_KEYS: value })
+  expect(text).toMatch(/^Bad configuration:\n {2}MASTER_KEYS: must be version:base64 of at least/)
+  expect(text).not.toContain(keyOf(1))
+})
+
+test('the first master key writes, the others follow in their order', () => {
+  const { MASTER_KEYS } = loadConfig({
+    ...good,
+    MASTER_KEYS: ` 65535:${keyOf(3)} , 1:${keyOf(1)},2:${keyOf(2)} `,
+  })
+  expect(MASTER_KEYS.map(({ version }) => version)).toEqual([65_535, 1, 2])
+  expect(MASTER_KEYS[1]?.bytes).toEqual(Buffer.from(keyOf(1), 'base64'))
+})
+
+test('lists may have spaces and empty places', () => {
+  const config = loadConfig({ ...good, ROLES: ' api ', TRUSTED_PROXIES: '10.0.0.0/8, ,::1,' })
+  expect([config.ROLES, config.TRUSTED_PROXIES]).toEqual([['api'], ['10.0.0.0/8', '::1']])
+})
+
+test('an issuer is read from JSON', () => {
+  const { JWT_ISSUERS } = loadConfig({ ...good, JWT_ISSUERS: JSON.stringify([issuer]) })
+  expect(JWT_ISSUERS).toMatchObject([issuer])
+})
+
+function fileWith(content: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-config-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  writeFileSync(join(folder, 'secret'), content)
+  return join(folder, 'secret')
+}
+
+test('NAME_FILE stands for the content of a file', () => {
+  const { MASTER_KEYS } = loadConfig({
+    DATABASE_URL_FILE: fileWith(`${good.DATABASE_URL}\n`),
+    MASTER_KEYS_FILE: fileWith(`7:${keyOf(1)}\n`),
+  })
+  expect(MASTER_KEYS[0].version).toBe(7)
+})
+
+test('a value that is given wins over its file, an empty one does not', () => {
+  const MASTER_KEYS_FILE = fileWith(`7:${keyOf(1)}`)
+  expect(loadConfig({ ...good, MASTER_KEYS_FILE }).MASTER_KEYS[0].version).toBe(1)
+  const fromFile = loadConfig({ ...good, MASTER_KEYS: '', MASTER_KEYS_FILE })
+  expect(fromFile.MASTER_KEYS[0].version).toBe(7)
+})
+
+test('an empty file is no secret', () => {
+  const change = { MASTER_KEYS: undefined, MASTER_KEYS_FILE: fileWith(' \n') }
+  expect(complaint(change)).toMatch(/^Bad configuration:\n {2}MASTER_KEYS: /)
+})
+
+test('a name that means nothing here is ignored', () => {
+  expect(loadConfig({ ...good, COLOUR: 'red', COLOUR_FILE: '/nowhere' })).toEqual(loadConfig(good))
+})
+
+test('migrations need the address of the database and nothing else', () => {
+  const { DATABASE_URL } = good
+  expect(loadMigrationConfig({ DATABASE_URL })).toEqual({ DATABASE_URL })
+  expect(() => loadMigrationConfig({})).toThrow(/DATABASE_URL/)
+})

@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs'
+
+import { z } from 'zod'
+
+import { IssuerTable } from '#access/issuer-table.ts'
+import type { Keyring } from '#platform/secrets.ts'
+
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean),
+)
+const jsonText = z.string().transform((text, context): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    context.addIssue({ code: 'custom', message: 'must be JSON' })
+    return z.NEVER
+  }
+})
+const port = z.coerce.number().int().min(0).max(65_535)
+const seconds = (max: number) => z.coerce.number().int().min(0).max(max)
+
+/** `2:<base64>,1:<base64>`: the first writes, the others still read. No default, nothing short. */
+const MasterKeys = list.transform((entries, context): Keyring => {
+  const keys = entries.map((entry) => {
+    const [, version = '', text = ''] = /^(\d{1,5}):([\w+/=-]+)$/.exec(entry) ?? []
+    return { version: Number(version), bytes: Buffer.from(text, 'base64') }
+  })
+  const isGood = ({ version, bytes }: (typeof keys)[number]) =>
+    version >= 1 && version <= 65_535 && bytes.length >= 32 && new Set(bytes).size > 8
+  const [first, ...others] = keys
+  if (!first || !keys.every(isGood) || new Set(keys.map((key) => key.version)).size < keys.length) {
+    context.addIssue({
+      code: 'custom',
+      message:
+        'must be version:base64 of at least 32 random bytes, for example 1:$(openssl rand -base64 32)',
+    })
+    return z.NEVER
+  }
+  return [first, ...others]
+})
+
+const Config = z.object({
+  ROLES: list.pipe(z.array(z.enum(['api', 'worker'])).min(1)).prefault('api,worker'),
+  HOST: z.string().min(1).default('0.0.0.0'), // where the API listens
+  PORT: port.default(8080),
+  OPERATIONS_HOST: z.string().min(1).default('127.0.0.1'), // metrics and health detail: loopback unless said otherwise
+  OPERATIONS_PORT: port.default(9090),
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
+  DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(200).default(10),
+  REDIS_URL: z.url({ protocol: /^rediss?$/ }).optional(), // required as soon as a second API process runs
+  REDIS_NAMESPACE: z
+    .string()
+    .regex(/^[\w-]{1,64}$/)
+    .default('gatehouse'), // keeps deployments that share a Redis apart
+  MASTER_KEYS: MasterKeys,
+  JWT_ISSUERS: jsonText.pipe(IssuerTable).prefault('[]'), // the issuer table (docs/operations.md); empty: no token is accepted
+  STATE_DIRECTORY: z.string().min(1).optional(), // survives restarts: last good copies of what others serve us
+  EGRESS_PRIVATE_TARGETS: list.prefault(''), // host:port the service itself may reach although private
+  TRUSTED_PROXIES: list
+    .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])))
+    .prefault(''), // none is trusted by default
+  DOCS_URL: z.url({ protocol: /^https?$/ }).optional(), // base of doc_url in error bodies
+  LOG_LEVEL: z.enum(['info', 'warn', 'error', 'silent']).default('info'),
+  CONNECTIONS_MAX: z.coerce.number().int().min(1).max(100_000).default(10_000),
+  UNREADY_SECONDS: seconds(60).default(5), // after SIGTERM: how long load balancers get to notice
+  DRAIN_SECONDS: seconds(3600).default(120), // then: how long open requests may take to finish
+  KEY_CACHE_OUTAGE_SECONDS: seconds(3600).default(600), // how long known keys work while PostgreSQL is away
+})
+export type Config = Readonly<z.infer<typeof Config>>
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Reads the environment once. A bad value stops the process with a message that names it. */
+export const loadConfig = (environment: Environment): Config => load(Config, environment)
+
+/** All that applying migrations needs. */
+export const loadMigrationConfig = (environment: Environment) =>
+  load(Config.pick({ DATABASE_URL: true }), environment)
+
+function load<Schema extends z.ZodObject>(schema: Schema, environment: Environment) {
+  const values = given(Object.keys(schema.shape), environment)
+  const result = schema.safeParse(values)
+  if (!result.success) throw new Error(`Bad configuration:\n${explain(result.error, values)}`)
+  return Object.freeze(result.data)
+}
+
+/** `NAME_FILE` stands for the content of a file, as secret stores mount them; empty counts as unset. */
+function given(names: readonly string[], environment: Environment): Record<string, string> {
+  const values = names.map((name) => {
+    const file = environment[`${name}_FILE`]
+    return [name, environment[name] || (file ? readFileSync(file, 'utf8').trim() : '')] as const
+  })
+  return Object.fromEntries(values.filter(([, value]) => value !== ''))
+}
+
+/** Names the variable and the rule, never the value: it may be a secret. */
+function explain(error: z.ZodError, values: Record<string, string>): string {
+  return error.issues
+    .map(({ path, message }) => {
+      const isMissing = path.length === 1 && !Object.hasOwn(values, String(path[0]))
+      return `  ${path.join('.')}: ${isMissing ? 'is required' : message}`
+    })
+    .join('\n')
+}

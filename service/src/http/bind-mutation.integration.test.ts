@@ -1,0 +1,135 @@
+import { createProject, updateProject } from '@gatehouse/contract/project'
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+
+import { createTestApi } from '#testing/test-api.ts'
+import { createTestClock } from '#testing/test-gateway.ts'
+
+import { sweepKeys } from './idempotency-store.ts'
+
+const once = (key: string, name: string) => ({
+  body: { name },
+  headers: { 'idempotency-key': key },
+})
+
+test('a repetition has no second effect and gets the first answer', async () => {
+  const { send, db } = await createTestApi()
+  const first = await send(createProject, once('k', 'One'))
+  const again = await send(createProject, once('k', 'One'))
+  expect(again.body).toEqual(first.body)
+  expect(first.headers['idempotent-replayed']).toBeUndefined()
+  expect(again.headers['idempotent-replayed']).toBe('true')
+  expect(await db.selectFrom('project').select('name').execute()).toHaveLength(2)
+})
+
+test('a quoted key is the same key; another path, method or organization is another scope', async () => {
+  const { send, house, organization } = await createTestApi()
+  const first = await send(createProject, once('k', 'One'))
+  const quoted = await send(createProject, once('"k"', 'One'))
+  expect(quoted.body).toEqual(first.body)
+  const params = { project_id: organization.projectId }
+  const elsewhere = await send(updateProject, { params, ...once('k', 'Renamed') })
+  expect([elsewhere.status, elsewhere.headers['idempotent-replayed']]).toEqual([200, undefined])
+  const { createOrganization } = await import('#access/organizations/organizations.ts')
+  const other = await createOrganization('Other', house)
+  const foreign = await send(createProject, { ...once('k', 'One'), credential: other.adminKey })
+  expect(foreign.headers['idempotent-replayed']).toBeUndefined()
+  expect(foreign.body.id).not.toBe(first.body.id)
+})
+
+test('422 and 403 are not stored: the corrected request runs under the same key', async () => {
+  const { send } = await createTestApi()
+  expect((await send(createProject, once('k', ''))).status).toBe(422)
+  expect((await send(createProject, once('k', 'Good'))).status).toBe(201)
+})
+
+test('404 is stored, with its body to the byte', async () => {
+  const { send } = await createTestApi()
+  const missing = { params: { project_id: 'proj_none' }, ...once('k', 'Name') }
+  const first = await send(updateProject, missing)
+  const again = await send(updateProject, missing)
+  expect([first.status, again.status, again.body]).toEqual([404, 404, first.body])
+  expect(again.headers['idempotent-replayed']).toBe('true')
+})
+
+test('stored answers are sealed', async () => {
+  const { send, db } = await createTestApi()
+  const { body } = await send(createProject, once('k', 'Confidential'))
+  const row = await db.selectFrom('idempotency_key').select('answer').executeTakeFirstOrThrow()
+  expect(row.answer?.toString('latin1')).not.toContain('Confidential')
+  expect(row.answer?.toString('latin1')).not.toContain(body.id)
+})
+
+test('409: the first holder is still running', async () => {
+  const { send, db, organization } = await createTestApi()
+  const hold = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<void>()
+  // The organization's row is locked elsewhere, so the first request waits inside its transaction.
+  const blocking = db.transaction().execute(async (tx) => {
+    await sql`select 1 from organization where id = ${organization.organizationId} for update`.execute(
+      tx,
+    )
+    held.resolve()
+    await hold.promise
+  })
+  await held.promise
+  const first = send(createProject, once('k', 'One'))
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  const second = send(createProject, once('k', 'One'))
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+  hold.resolve()
+  await blocking
+  expect((await first).status).toBe(201)
+  // It either waited for the first (a replay) or gave up waiting (in progress): never a second effect.
+  const { status, body, headers } = await second
+  if (status === 201) expect(headers['idempotent-replayed']).toBe('true')
+  else
+    expect([status, body.error.code, headers['retry-after']]).toEqual([
+      409,
+      'idempotency_in_progress',
+      '1',
+    ])
+  expect(headers['x-should-retry']).toBeUndefined()
+  expect(await db.selectFrom('project').select('id').execute()).toHaveLength(2)
+})
+
+test('409 in progress: a holder that takes longer than the wait', async () => {
+  const { send, db, organization } = await createTestApi()
+  const key = { organization_id: organization.organizationId, key: 'k', created_at: new Date() }
+  const { scopeOf } = await import('./bind-mutation.ts')
+  const scope = scopeOf('POST', createProject.path)
+  const hold = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<void>()
+  const blocking = db.transaction().execute(async (tx) => {
+    await tx
+      .insertInto('idempotency_key')
+      .values({ ...key, scope, fingerprint: Buffer.alloc(32) })
+      .execute()
+    held.resolve()
+    await hold.promise
+    throw new Error('died')
+  })
+  await held.promise
+  const waiting = await send(createProject, once('k', 'One'))
+  expect([waiting.status, waiting.body.error.code]).toEqual([409, 'idempotency_in_progress'])
+  expect([waiting.headers['retry-after'], waiting.headers['x-should-retry']]).toEqual([
+    '1',
+    undefined,
+  ])
+  hold.resolve()
+  await expect(blocking).rejects.toThrow('died')
+  expect((await send(createProject, once('k', 'One'))).status).toBe(201)
+})
+
+test('after a day the key is free again, and the sweeper removes it', async () => {
+  const clock = createTestClock()
+  const { send, db } = await createTestApi({ now: clock.now })
+  const first = await send(createProject, once('k', 'One'))
+  clock.pass(24 * 60 * 60 * 1000 + 1)
+  const later = await send(createProject, once('k', 'Two'))
+  expect([later.status, later.headers['idempotent-replayed']]).toEqual([201, undefined])
+  expect(later.body.id).not.toBe(first.body.id)
+  expect(await db.transaction().execute((tx) => sweepKeys(tx, clock.now(), 10))).toBe(0)
+  clock.pass(24 * 60 * 60 * 1000 + 1)
+  expect(await db.transaction().execute((tx) => sweepKeys(tx, clock.now(), 10))).toBe(1)
+})

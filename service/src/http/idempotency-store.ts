@@ -1,0 +1,79 @@
+import type { Tx } from '#platform/database.ts'
+
+export type IdempotencyClaim = {
+  organizationId: string
+  scope: Buffer
+  key: string
+  fingerprint: Buffer
+  now: Date
+}
+
+export type StoredAnswer = { fingerprint: Buffer; status: number; answer: Buffer }
+
+const lifetimeMs = 24 * 60 * 60 * 1000
+
+/**
+ * Claims the key for this transaction, or returns the answer that already belongs to it. While another
+ * transaction holds the claim, the insert waits for its end, at most as long as `lock_timeout`.
+ */
+export async function claimKey(
+  tx: Tx,
+  { organizationId, scope, key, fingerprint, now }: IdempotencyClaim,
+): Promise<StoredAnswer | undefined> {
+  const expired = new Date(now.getTime() - lifetimeMs)
+  const claimed = await tx
+    .insertInto('idempotency_key')
+    .values({ organization_id: organizationId, scope, key, fingerprint, created_at: now })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['organization_id', 'scope', 'key'])
+        .doUpdateSet({ fingerprint, status: null, answer: null, created_at: now })
+        .where('idempotency_key.created_at', '<', expired),
+    )
+    .returning('key')
+    .executeTakeFirst()
+  if (claimed) return undefined
+  const { status, answer, ...stored } = await tx
+    .selectFrom('idempotency_key')
+    .select(['fingerprint', 'status', 'answer'])
+    .where('organization_id', '=', organizationId)
+    .where('scope', '=', scope)
+    .where('key', '=', key)
+    .executeTakeFirstOrThrow()
+  if (status === null || !answer) throw new Error('a committed idempotency key has no answer')
+  return { ...stored, status, answer }
+}
+
+export async function storeAnswer(
+  tx: Tx,
+  claim: IdempotencyClaim,
+  { status, answer }: { status: number; answer: Buffer },
+) {
+  await tx
+    .updateTable('idempotency_key')
+    .set({ status, answer })
+    .where('organization_id', '=', claim.organizationId)
+    .where('scope', '=', claim.scope)
+    .where('key', '=', claim.key)
+    .execute()
+}
+
+/** Removes a bounded number of keys past their lifetime; returns how many. */
+export async function sweepKeys(tx: Tx, now: Date, rowsMax: number): Promise<number> {
+  const expired = new Date(now.getTime() - lifetimeMs)
+  const { numDeletedRows } = await tx
+    .deleteFrom('idempotency_key')
+    .where(({ eb, refTuple, selectFrom }) =>
+      eb(
+        refTuple('organization_id', 'scope', 'key'),
+        'in',
+        selectFrom('idempotency_key')
+          .select(['organization_id', 'scope', 'key'])
+          .where('created_at', '<', expired)
+          .limit(rowsMax)
+          .$asTuple('organization_id', 'scope', 'key'),
+      ),
+    )
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}

@@ -1,0 +1,84 @@
+import { ApiError } from '#platform/api-error.ts'
+
+const depthMax = 64
+const quote = 0x22
+const backslash = 0x5c
+
+const invalidJson = (message: string) => new ApiError('invalid_json', message)
+
+/**
+ * Reads a body as strictly as an administrator would want: valid UTF-8, bounded depth (checked before
+ * parsing, because what is built too deep cannot be printed again), no member twice, and none whose
+ * name could reach a prototype.
+ */
+export function readJson(bytes: Buffer): unknown {
+  refuseDeep(bytes)
+  const value = parse(decode(bytes))
+  const name = findBadName(bytes)
+  if (name) throw invalidJson(`The body has the member '${name.text.slice(0, 80)}' ${name.fault}.`)
+  return value
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw invalidJson('The body is not valid UTF-8.')
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw invalidJson('The body is not valid JSON.')
+  }
+}
+
+function refuseDeep(bytes: Buffer) {
+  let depth = 0
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index]
+    if (byte === quote) index = endOfString(bytes, index)
+    else if (byte === 0x7b || byte === 0x5b) depth++
+    else if (byte === 0x7d || byte === 0x5d) depth--
+    if (depth > depthMax) throw invalidJson(`The body is nested deeper than ${depthMax} levels.`)
+  }
+}
+
+/** The index of the closing quote of the string that starts at `start`. */
+function endOfString(bytes: Buffer, start: number): number {
+  let index = start + 1
+  while (index < bytes.length && bytes[index] !== quote) index += bytes[index] === backslash ? 2 : 1
+  return index
+}
+
+const forbiddenNames = new Set(['__proto__', 'constructor'])
+
+/** Walks over JSON known to be valid: a string that a colon follows is a member's name. */
+function findBadName(bytes: Buffer): { text: string; fault: string } | undefined {
+  const open: Set<string>[] = []
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index]
+    if (byte === 0x7b || byte === 0x5b) open.push(new Set())
+    else if (byte === 0x7d || byte === 0x5d) open.pop()
+    else if (byte === quote) {
+      const end = endOfString(bytes, index)
+      if (isFollowedByColon(bytes, end + 1)) {
+        const text = JSON.parse(bytes.toString('utf8', index, end + 1)) as string
+        if (forbiddenNames.has(text)) return { text, fault: 'which is not allowed' }
+        const names = open.at(-1)
+        if (names?.has(text)) return { text, fault: 'more than once' }
+        names?.add(text)
+      }
+      index = end
+    }
+  }
+  return undefined
+}
+
+function isFollowedByColon(bytes: Buffer, start: number): boolean {
+  let index = start
+  while ([0x20, 0x09, 0x0a, 0x0d].includes(bytes[index] ?? 0)) index++
+  return bytes[index] === 0x3a
+}

@@ -1,0 +1,141 @@
+import { AdminKeyPermission } from '@gatehouse/contract/permission'
+import { trimmedText } from '@gatehouse/contract/text'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { ApiError } from '#platform/api-error.ts'
+
+import { type Place, validate } from './validate.ts'
+
+const Body = z.strictObject({
+  name: trimmedText(1, 5).optional(),
+  revision: z.int().min(1).max(9).optional(),
+  direction: z.enum(['request', 'response']).optional(),
+  ids: z.array(z.string().min(2).max(4)).min(1).max(3).optional(),
+  rules: z.strictObject({ list: z.array(z.strictObject({ deny: z.boolean() })) }).optional(),
+  isOn: z.literal(true).optional(),
+  either: z.union([z.string(), z.strictObject({ a: z.int() })]).optional(),
+  address: z.url().optional(),
+})
+
+function refusal(value: unknown, schema: z.ZodType = Body, place: Place = 'body'): ApiError {
+  try {
+    validate(schema, place, value)
+  } catch (error) {
+    if (error instanceof ApiError) return error
+    throw error
+  }
+  throw new Error('accepted')
+}
+
+test.each([
+  [{ name: '' }, 'body.name', 'must have at least 1 characters'],
+  [{ name: 'x'.repeat(6) }, 'body.name', 'must be at most 5 characters long'],
+  [{ name: 'x'.repeat(900) }, 'body.name', 'must be at most 5 characters long'],
+  [{ name: 'a\0' }, 'body.name', 'must be well-formed Unicode without NUL'],
+  [{ name: 7 }, 'body.name', 'must be a string'],
+  [{ name: null }, 'body.name', 'must be a string'],
+  [{ revision: 0 }, 'body.revision', 'must be at least 1'],
+  [{ revision: 10 }, 'body.revision', 'must be at most 9'],
+  [{ revision: '1' }, 'body.revision', 'must be a number'],
+  [{ revision: 1.5 }, 'body.revision', 'must be an integer'],
+  [{ revision: Infinity }, 'body.revision', 'must be a number'], // 1e400
+  [{ direction: 'up' }, 'body.direction', 'must be one of request, response'],
+  [{ isOn: false }, 'body.isOn', 'must be one of true'],
+  [{ ids: [] }, 'body.ids', 'must have at least 1 items'],
+  [{ ids: ['ab', 'ab', 'ab', 'ab'] }, 'body.ids', 'must have at most 3 items'],
+  [{ ids: ['ab', 'a'] }, 'body.ids[1]', 'must have at least 2 characters'],
+  [{ ids: ['ab', 'abcde'] }, 'body.ids[1]', 'must have at most 4 characters'],
+  [{ ids: 'ab' }, 'body.ids', 'must be an array'],
+  [{ rules: { list: [{ deny: 1 }] } }, 'body.rules.list[0].deny', 'must be a boolean'],
+  [{ either: 5 }, 'body.either', 'has a value that is not allowed'],
+  [{ address: 'x' }, 'body.address', 'has the wrong form'],
+  [[], 'body', 'must be an object'],
+  ['text', 'body', 'must be an object'],
+  [null, 'body', 'must be an object'],
+  [undefined, 'body', 'must be an object'],
+])('case %#: a bad value is named, and told its rule', (value, param, rule) => {
+  expect(refusal(value)).toMatchObject({
+    status: 422,
+    type: 'validation_error',
+    code: 'invalid_parameter',
+    param,
+    message: `'${param}' ${rule}.`,
+  })
+})
+
+test.each([
+  [{ naem: 1 }, 'body.naem'],
+  [{ a: 1, b: 2 }, 'body.a'],
+  [{ rules: { list: [{ deny: true, allow: 1 }] } }, 'body.rules.list[0].allow'],
+  [{ '': 1 }, 'body.'],
+  [{ 'a.b[0]': 1 }, 'body.a.b[0]'],
+])('an unknown member is named: %j', (value, param) => {
+  expect(refusal(value)).toMatchObject({
+    status: 422,
+    code: 'unknown_field',
+    param,
+    message: `'${param}' is not a known member.`,
+  })
+})
+
+const Needs = z.strictObject({
+  name: z.string(),
+  kind: z.enum(['a', 'b']),
+  inner: z.strictObject({ ids: z.array(z.strictObject({ id: z.string() })) }),
+})
+const whole = { name: 'x', kind: 'a', inner: { ids: [] } }
+
+test.each([
+  [{ ...whole, name: undefined }, 'body.name'],
+  [{ ...whole, kind: undefined }, 'body.kind'],
+  [{ name: 'x', kind: 'a' }, 'body.inner'],
+  [{ ...whole, inner: {} }, 'body.inner.ids'],
+  [{ ...whole, inner: { ids: [{ id: 'a' }, {}] } }, 'body.inner.ids[1].id'],
+])('case %#: a missing member is named', (value, param) => {
+  expect(refusal(value, Needs)).toMatchObject({
+    status: 422,
+    code: 'missing_field',
+    param,
+    message: `'${param}' is required.`,
+  })
+})
+
+test.each(['path', 'query', 'header', 'body'] as const)('the place %s comes first', (place) => {
+  expect(refusal({ limit: 'x' }, z.object({ limit: z.int() }), place).param).toBe(`${place}.limit`)
+})
+
+test('a good value is returned as the schema shapes it', () => {
+  expect(validate(Body, 'body', { name: ' ab ', revision: 3 })).toEqual({ name: 'ab', revision: 3 })
+})
+
+test('a message is one bounded sentence, whatever names and values were sent', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', '.', '\ud83d', '😀'), maxLength: 400 })
+  const value = fc.oneof(text, fc.double(), fc.constant(null), fc.array(text, { maxLength: 3 }))
+  const known = fc.constantFrom('name', 'revision', 'direction', 'ids', 'rules', 'either', 'isOn')
+  fc.assert(
+    fc.property(fc.dictionary(fc.oneof(known, text), value, { minKeys: 1 }), (sent) => {
+      fc.pre(!Body.safeParse(sent).success)
+      const { message, param } = refusal(sent)
+      expect(message).toMatch(/^'body.*' (must|is|has) [^.]{1,150}\.$/s)
+      expect(message.length).toBeLessThanOrEqual(300)
+      expect(param?.length).toBeLessThanOrEqual(120)
+      expect(message.isWellFormed()).toBe(true)
+      expect(param?.isWellFormed()).toBe(true)
+    }),
+  )
+})
+
+test.each(['revision', 'direction', 'ids', 'rules', 'isOn', 'address'])(
+  'a bad value of %s is not repeated to the caller',
+  (name) => {
+    expect(refusal({ [name]: 'gate_adm_canary' }).message).not.toContain('canary')
+  },
+)
+
+test('even the longest list of choices is told to its end', () => {
+  const schema = z.strictObject({ permissions: z.array(AdminKeyPermission) })
+  const { message } = refusal({ permissions: ['x'] }, schema)
+  expect(message).toMatch(/ must be one of policies\.read, .*\.$/)
+})

@@ -1,0 +1,76 @@
+import type { z } from 'zod'
+
+import { ApiError } from '#platform/api-error.ts'
+
+export type Place = 'path' | 'query' | 'header' | 'body'
+
+/** Parses one part of a request; the first violation becomes a 422 that names it (G7.1, G4.11). */
+export function validate<Schema extends z.ZodType>(
+  schema: Schema,
+  place: Place,
+  value: unknown,
+): z.output<Schema> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  throw issue ? toError(issue, place, value) : new ApiError('invalid_parameter', 'Invalid.')
+}
+
+function toError(issue: z.core.$ZodIssue, place: Place, value: unknown): ApiError {
+  const path = [...issue.path]
+  if (issue.code === 'unrecognized_keys') {
+    const param = toParam(place, [...path, issue.keys[0] ?? ''])
+    return new ApiError('unknown_field', `'${param}' is not a known member.`, { param })
+  }
+  const param = toParam(place, path)
+  if (path.length > 0 && isMissing(value, path)) {
+    return new ApiError('missing_field', `'${param}' is required.`, { param })
+  }
+  return new ApiError('invalid_parameter', `'${param}' ${explain(issue)}.`, { param })
+}
+
+const paramMaxLength = 120
+
+/** `body.project_ids[3]`, bounded: names come from the caller. */
+function toParam(place: Place, path: readonly PropertyKey[]): string {
+  const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+  return `${place}${steps.join('')}`.slice(0, paramMaxLength)
+}
+
+function isMissing(value: unknown, path: readonly PropertyKey[]): boolean {
+  let current = value
+  for (const step of path) {
+    if (typeof current !== 'object' || current === null) return false
+    current = (current as Record<PropertyKey, unknown>)[step]
+  }
+  return current === undefined
+}
+
+/** One rule as the end of a sentence that starts with the parameter's name. */
+function explain(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${article(issue.expected)}`
+    case 'too_small':
+      return `must ${amount(issue.origin, 'at least', issue.minimum)}`
+    case 'too_big':
+      return `must ${amount(issue.origin, 'at most', issue.maximum)}`
+    case 'invalid_value':
+      return `must be one of ${issue.values.map(String).join(', ')}`
+    case 'custom':
+    case 'invalid_format':
+      return issue.message.startsWith('must') ? issue.message : 'has the wrong form'
+    default:
+      return 'has a value that is not allowed'
+  }
+}
+
+function amount(origin: string, bound: string, count: number | bigint): string {
+  if (origin === 'string') return `have ${bound} ${count} characters`
+  return origin === 'array' ? `have ${bound} ${count} items` : `be ${bound} ${count}`
+}
+
+function article(type: string): string {
+  const name = type === 'int' ? 'integer' : type
+  return `${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`
+}

@@ -1,0 +1,37 @@
+import { setFlagsFromString } from 'node:v8'
+
+import { createLog } from '#platform/log.ts'
+import { stopOnSignals } from '#platform/shutdown.ts'
+
+import { startApi } from './api.ts'
+import { assemble } from './assemble.ts'
+import { type Config, loadConfig } from './config.ts'
+import { startWorker } from './worker.ts'
+
+// A belt for our own patterns: one that backtracks too much is finished by the linear engine.
+setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks')
+
+async function start(config: Config) {
+  const house = assemble(config)
+  const api = config.ROLES.includes('api') ? await startApi(house) : undefined
+  const worker = config.ROLES.includes('worker') ? startWorker(house) : undefined
+  stopOnSignals(
+    [
+      { name: 'api', stop: async () => api?.drain() },
+      { name: 'worker', stop: async () => worker?.stop() },
+      { name: 'house', stop: house.stop },
+    ],
+    house.log,
+  )
+  // Scripts that start us learn our addresses without reading the log.
+  process.send?.({ address: api?.address, operationsAddress: api?.operationsAddress })
+}
+
+try {
+  // eslint-disable-next-line node/no-process-env
+  await start(loadConfig(process.env))
+} catch (error) {
+  createLog('error').problem('starting', error)
+  process.stderr.write(`${error instanceof Error ? error.message : 'The process cannot start.'}\n`)
+  process.exit(1)
+}

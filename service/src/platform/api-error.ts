@@ -1,0 +1,56 @@
+import { type ErrorCode, errors, type ErrorType } from '@gatehouse/contract/error'
+import type { SchemaViolation } from '@gatehouse/contract/error-body'
+
+type Details = {
+  param?: string
+  headers?: Record<string, string>
+  cause?: unknown
+  violations?: readonly SchemaViolation[]
+}
+
+const messageMaxLength = 300
+
+/** The only error a caller may see. `message` is public; `cause` goes to the log and nowhere else. */
+export class ApiError extends Error {
+  readonly code: ErrorCode
+  readonly type: ErrorType
+  readonly status: number
+  readonly param: string | null
+  readonly headers: Record<string, string>
+  readonly violations: readonly SchemaViolation[] | undefined
+
+  constructor(code: ErrorCode, message: string, details: Details = {}) {
+    const { status, type } = errors[code]
+    super(message.slice(0, messageMaxLength).toWellFormed(), { cause: details.cause })
+    this.name = 'ApiError'
+    this.code = code
+    this.type = type
+    this.status = status
+    this.param = details.param?.toWellFormed() ?? null
+    this.headers = { ...retryAdvice(code, status), ...details.headers }
+    this.violations = details.violations
+  }
+}
+
+/** The official SDKs retry any 409 unless told otherwise (G3.9); 429 and 503 say when (G7.16). */
+function retryAdvice(code: ErrorCode, status: number): Record<string, string> {
+  if (code === 'idempotency_in_progress') return { 'retry-after': '1' }
+  if (status === 409) return { 'x-should-retry': 'false' }
+  // 529 is a 503 in most families.
+  return [429, 503, 529].includes(status) ? { 'retry-after': '1' } : {}
+}
+
+export const dependencyUnavailable = (what: string, cause?: unknown) =>
+  new ApiError('dependency_unavailable', `The ${what} cannot be reached at the moment.`, {
+    headers: { 'retry-after': '2' },
+    cause,
+  })
+
+export const notFound = (what: 'project' | 'api_key') =>
+  new ApiError(
+    `${what}_not_found`,
+    `Your organization has no such ${what === 'api_key' ? 'active key here' : what}.`,
+  )
+
+export const limitReached = (what: string, limit: number) =>
+  new ApiError('limit_reached', `There can be at most ${limit} ${what}. Remove one first.`)

@@ -1,0 +1,50 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+/** Every metric there is. Units stand last in the name; no organization is ever a label. */
+export function createMetrics() {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  return {
+    registry,
+    requestSeconds: new Histogram({
+      name: 'gatehouse_request_seconds',
+      help: 'Time from the first byte of a request to the last byte of its answer.',
+      labelNames: ['method', 'route', 'status'],
+      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers,
+    }),
+    requestsInFlight: new Gauge({
+      name: 'gatehouse_requests_in_flight',
+      help: 'Requests whose answer is not finished.',
+      registers,
+    }),
+    keyLookups: new Counter({
+      name: 'gatehouse_credential_lookups_total',
+      help: 'How credentials were recognised.',
+      labelNames: ['result'],
+      registers,
+    }),
+    guessesRefused: new Counter({
+      name: 'gatehouse_credential_guesses_refused_total',
+      help: 'Credentials refused unseen, because their sender guessed too often.',
+      registers,
+    }),
+    changesPolledAt: new Gauge({
+      name: 'gatehouse_changes_polled_timestamp_seconds',
+      help: 'When the last successful poll for configuration changes began.',
+      registers,
+    }),
+    changesSeen: new Counter({
+      name: 'gatehouse_changes_seen_total',
+      help: 'Configuration changes received.',
+      registers,
+    }),
+    hintsLost: new Counter({
+      name: 'gatehouse_change_hints_lost_total',
+      help: 'Change hints that Redis did not take; the poll covers them.',
+      registers,
+    }),
+  }
+}
+export type Metrics = ReturnType<typeof createMetrics>

@@ -1,0 +1,69 @@
+import { ApiError, dependencyUnavailable } from './api-error.ts'
+
+/** Anything thrown becomes an ApiError; what we did not expect becomes a 500 that says nothing. */
+export function toApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown
+  return (
+    fromHttp(thrown) ??
+    (isStoreAway(thrown) ? dependencyUnavailable('database', thrown) : undefined) ??
+    new ApiError('internal_error', 'Something went wrong on our side.', { cause: thrown })
+  )
+}
+
+function codeOf(thrown: unknown): string {
+  return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : ''
+}
+
+/** What the HTTP layer itself throws, before or instead of a handler. */
+function fromHttp(cause: unknown): ApiError | undefined {
+  switch (isHangUp(cause) ? 'hang-up' : codeOf(cause)) {
+    case 'hang-up':
+      // Nobody reads this answer; the log line does.
+      return new ApiError('invalid_request', 'The request was cut off.', { cause })
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new ApiError('request_too_large', 'The body is larger than this endpoint accepts.', {
+        cause,
+      })
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new ApiError('invalid_request', 'The body is not as long as Content-Length says.', {
+        cause,
+      })
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new ApiError('invalid_content_type', 'The Content-Type is malformed.', { cause })
+    case 'FST_ERR_BAD_URL':
+      return new ApiError('invalid_request', 'The path is not validly encoded.', { cause })
+    case 'FST_ERR_HANDLER_TIMEOUT':
+      return dependencyUnavailable('service behind this operation', cause)
+    default:
+      return undefined
+  }
+}
+
+/** The client went away while sending. Its code alone, ECONNRESET, could be the database's as well. */
+function isHangUp(thrown: unknown): boolean {
+  const isAbort = thrown instanceof Error && thrown.message === 'aborted'
+  return isAbort || codeOf(thrown) === 'ERR_STREAM_PREMATURE_CLOSE'
+}
+
+/** SQLSTATE classes and codes that mean "try again later", not "this is wrong". */
+const awayStates = /^(08|53|57P|58|25P0[34]$|3D000$|55000$|55P03$|57014$|40001$|40P01$)/
+const awaySystemCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+])
+/** The driver reports some losses with a sentence only. */
+const awaySentences =
+  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool after)/
+
+/** Does this mean that PostgreSQL cannot be reached or cannot answer in time? */
+export function isStoreAway(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false
+  if (thrown instanceof AggregateError) return thrown.errors.some(isStoreAway)
+  const code = codeOf(thrown)
+  return awaySystemCodes.has(code) || awayStates.test(code) || awaySentences.test(thrown.message)
+}

@@ -1,0 +1,49 @@
+import { sql } from 'kysely'
+
+import type { Db, Tx } from './database.ts'
+
+const followUps = new WeakMap<Tx, (() => void)[]>()
+
+/** Runs `task` once the transaction has committed; never when it rolls back. */
+export function afterCommit(tx: Tx, task: () => void) {
+  const tasks = followUps.get(tx)
+  if (!tasks) throw new Error('afterCommit needs a transaction opened by transact')
+  tasks.push(task)
+}
+
+const attemptsMax = 3
+/** PostgreSQL chose this transaction as the victim of a deadlock or a conflict; running it again is safe. */
+const repeatable = new Set(['40001', '40P01'])
+
+export async function transact<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    const tasks: (() => void)[] = []
+    try {
+      const result = await db.transaction().execute((tx) => {
+        followUps.set(tx, tasks)
+        return work(tx)
+      })
+      for (const task of tasks) task()
+      return result
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+      if (attempt >= attemptsMax || !repeatable.has(code)) throw error
+    }
+  }
+}
+
+/** Runs part of a transaction so that its failure can be undone while the rest goes on. */
+export async function inSavepoint<T>(
+  tx: Tx,
+  work: () => Promise<T>,
+  onFailure: (error: unknown) => T,
+): Promise<T> {
+  await sql`savepoint part`.execute(tx)
+  try {
+    return await work()
+  } catch (error) {
+    const result = onFailure(error)
+    await sql`rollback to savepoint part`.execute(tx)
+    return result
+  }
+}

@@ -1,0 +1,23 @@
+import type { FastifyInstance } from 'fastify'
+
+import { type Authentication, guard } from '#access/guard.ts'
+import { serveAccess } from '#access/routes.ts'
+import type { AccessTools } from '#access/tools.ts'
+import { type ErrorVoice, speakErrors } from '#http/error-dialect.ts'
+import { type Readiness, servePublicInfo } from '#http/health.ts'
+
+export type RouteTools = AccessTools &
+  ErrorVoice & { authentication: Authentication; readiness: Readiness }
+
+/** The URL map: which routes stand behind which guard, and how they say that something went wrong. */
+export function serveRoutes(app: FastifyInstance, tools: RouteTools) {
+  void app.register(async (scope) => {
+    speakErrors(scope, 'admin', tools)
+    servePublicInfo(scope, tools)
+  })
+  void app.register(async (scope) => {
+    speakErrors(scope, 'admin', tools)
+    guard(scope, tools.authentication)
+    serveAccess(scope, tools)
+  })
+}

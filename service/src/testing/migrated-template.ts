@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+
+import { sql } from 'kysely'
+
+import { connectDatabase, type Db } from '#platform/database.ts'
+import { migrate, migrationsFolder } from '#platform/migrations.ts'
+
+import { databaseUrl, serverUrl } from './servers.ts'
+
+/** Connects with the rights to create databases, and no time limits. */
+export const connectServer = () =>
+  connectDatabase({ url: serverUrl, poolSize: 2, statementTimeoutMs: 0 })
+
+/** The template is named after the migrations, so that a changed migration makes a new one. */
+export async function templateName(): Promise<string> {
+  const names = (await readdir(migrationsFolder)).filter((name) => name.endsWith('.sql')).toSorted()
+  const hash = createHash('sha256')
+  for (const name of names)
+    hash.update(name).update(await readFile(new URL(name, migrationsFolder)))
+  return `gatehouse_template_${hash.digest('hex').slice(0, 16)}`
+}
+
+/** Makes a migrated database that tests copy, unless it is there; returns its name. */
+async function createTemplate(): Promise<string> {
+  const name = await templateName()
+  const server = connectServer()
+  try {
+    // Two test runs side by side: one makes the template, the other waits for it.
+    await server.connection().execute(async (connection) => {
+      await sql`select pg_advisory_lock(hashtext('gatehouse_template'))`.execute(connection)
+      if (!(await exists(connection, name))) await make(connection, name)
+      await sql`select pg_advisory_unlock(hashtext('gatehouse_template'))`.execute(connection)
+    })
+  } finally {
+    await server.destroy()
+  }
+  return name
+}
+
+async function exists(server: Db, name: string): Promise<boolean> {
+  const { rows } = await sql`select 1 from pg_database where datname = ${name}`.execute(server)
+  return rows.length > 0
+}
+
+/** Under another name until it is complete: a half-made template must never be copied. */
+async function make(server: Db, name: string) {
+  const unfinished = sql.id(`${name}_unfinished`)
+  await sql`drop database if exists ${unfinished}`.execute(server)
+  await sql`create database ${unfinished}`.execute(server)
+  const db = connectDatabase({
+    url: databaseUrl(`${name}_unfinished`),
+    poolSize: 2,
+    statementTimeoutMs: 0,
+  })
+  await migrate(db)
+  await db.destroy()
+  await sql`alter database ${unfinished} rename to ${sql.id(name)}`.execute(server)
+}
+
+/** Called by vitest once before the integration ring. */
+export async function setup() {
+  await createTemplate()
+}

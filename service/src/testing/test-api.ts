@@ -1,0 +1,70 @@
+import { addressOf } from '@gatehouse/contract/client'
+import type { Endpoint } from '@gatehouse/contract/endpoint'
+import { onTestFinished } from 'vitest'
+
+import { createOrganization } from '#access/organizations/organizations.ts'
+import { assemble } from '#assemble.ts'
+import { loadConfig } from '#config.ts'
+import { createServer } from '#http/server.ts'
+import { systemClock } from '#platform/clock.ts'
+import { serveRoutes } from '#routes.ts'
+
+import { createTestDatabase } from './test-database.ts'
+import { masterKey } from './test-gateway.ts'
+
+type Sent = {
+  credential?: string
+  params?: Record<string, string>
+  query?: Record<string, string>
+  body?: object
+  headers?: Record<string, string>
+}
+
+/** The whole API on a private database, with one organization; everything goes when the test ends. */
+export async function createTestApi({ now = systemClock, environment = {} } = {}) {
+  const database = await createTestDatabase()
+  const config = loadConfig({
+    DATABASE_URL: database.url,
+    MASTER_KEYS: masterKey(1),
+    LOG_LEVEL: 'silent',
+    ...environment,
+  })
+  const house = assemble(config, { now })
+  const app = createServer({ ...house, trustedProxies: [], connectionsMax: 100 })
+  const routes: { method: string; url: string; endpoint: Endpoint | undefined }[] = []
+  app.addHook('onRoute', ({ method, url, config }) => {
+    for (const each of [method].flat())
+      routes.push({ method: each, url, endpoint: config?.endpoint })
+  })
+  serveRoutes(app, { ...house, readiness: () => [] })
+  await app.ready()
+  onTestFinished(async () => {
+    await app.close()
+    await house.stop()
+    await database[Symbol.asyncDispose]()
+  })
+  const organization = await createOrganization('Example Ltd', house)
+  const send = async (endpoint: Endpoint, sent: Sent = {}) => {
+    const { credential = organization.adminKey, params, query, body, headers } = sent
+    const response = await app.inject({
+      method: endpoint.method,
+      url: addressOf('', endpoint.path, params, query),
+      headers: { authorization: `Bearer ${credential}`, ...headers },
+      ...(body && { payload: body }),
+    })
+    return { status: response.statusCode, headers: response.headers, body: response.json<Body>() }
+  }
+  return { app, house, db: database.db, organization, routes, send }
+}
+
+/** Loose on purpose: tests say what they expect of it. */
+type Body = {
+  id: string
+  value: string
+  permissions: string[]
+  data: { id: string; name: string }[]
+  has_more: boolean
+  first_id: string | null
+  last_id: string | null
+  error: { code: string; param: string | null; message: string }
+}

@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { CredentialKind, Endpoint } from '@gatehouse/contract/endpoint'
+import type { Dialect } from '@gatehouse/contract/error-body'
+import { defaultProjectKeyPermissions, type Permission } from '@gatehouse/contract/permission'
+import type { FastifyInstance } from 'fastify'
+import { vi } from 'vitest'
+import { z } from 'zod'
+
+import { guard } from '#access/guard.ts'
+import { type KeyWish, makeKey } from '#access/keys/make-key.ts'
+import { createOrganization } from '#access/organizations/organizations.ts'
+import { insertProject } from '#access/projects/project-store.ts'
+import { assemble, type House } from '#assemble.ts'
+import { loadConfig } from '#config.ts'
+import { bind } from '#http/bind.ts'
+import { speakErrors } from '#http/error-dialect.ts'
+import { createServer as createHttpServer } from '#http/server.ts'
+import type { Clock } from '#platform/clock.ts'
+import { createId } from '#platform/id.ts'
+import { createLog } from '#platform/log.ts'
+import { transact } from '#platform/transaction.ts'
+
+/** A clock that stands still until it is told to move. */
+export function createTestClock() {
+  let nowMs = Date.parse('2026-06-01T12:00:00Z')
+  return {
+    now: () => new Date(nowMs),
+    pass(ms: number) {
+      nowMs += ms
+    },
+  }
+}
+
+export const masterKey = (version: number) => `${version}:${randomBytes(32).toString('base64')}`
+
+const Caller = z.object({
+  kind: z.string(),
+  organization_id: z.string(),
+  project_id: z.string().nullable(),
+  credential_id: z.string(),
+  permissions: z.array(z.string()),
+})
+
+type Place = { dialect: Dialect; credentials: readonly CredentialKind[]; permission: Permission }
+
+const invoke = { credentials: ['project_key', 'jwt'], permission: 'model.invoke' } as const
+
+/** One per family of errors, realm and kind of credential. */
+const places = {
+  '/v1/models': { ...invoke, dialect: 'openai' },
+  '/v1/messages': { ...invoke, dialect: 'messages' },
+  '/v1/messages/count_tokens': { ...invoke, dialect: 'count_tokens' },
+  '/v1/responses': { ...invoke, dialect: 'responses' },
+  '/api/policy-gateway/config': {
+    ...{ ...invoke, dialect: 'admin' },
+    permission: 'policy_gateway.read',
+  },
+  '/v1/organization/policies': {
+    ...{ credentials: ['admin_key'], dialect: 'admin' },
+    permission: 'policies.read',
+  },
+} as const satisfies Record<string, Place>
+export type TestPath = keyof typeof places
+
+/** Puts an endpoint that says who is calling behind the real guard. */
+function serveCaller(app: FastifyInstance, house: House, path: TestPath) {
+  const place: Place = places[path]
+  const endpoint = {
+    ...place,
+    ...{ id: path, summary: 'Says who is calling.', method: 'GET', path, response: Caller },
+    ...{ bodyLimitBytes: 1024, successStatus: 200, errors: [], isIdempotent: false },
+  } as const satisfies Endpoint
+  void app.register(async (scope) => {
+    speakErrors(scope, endpoint.dialect, house)
+    guard(scope, house.authentication)
+    bind(scope, endpoint, (_, { principal }) => ({
+      kind: principal.kind,
+      organization_id: principal.organizationId,
+      project_id: principal.projectId,
+      credential_id: principal.credentialId,
+      permissions: [...principal.permissions],
+    }))
+  })
+}
+
+type Options = { databaseUrl: string; now: Clock; environment?: Record<string, string> }
+type Call = { headers?: Record<string, string>; from?: string }
+
+/** A whole house behind a server whose only endpoints say who is calling. */
+export async function createTestGateway({ databaseUrl, now, environment }: Options) {
+  const lines: string[] = []
+  const config = loadConfig({
+    DATABASE_URL: databaseUrl,
+    MASTER_KEYS: masterKey(1),
+    ...environment,
+  })
+  const log = createLog('info', { write: (line) => lines.push(line) })
+  const house = assemble(config, { now, log })
+  const app = createHttpServer({ ...house, trustedProxies: [], connectionsMax: 100 })
+  for (const path of Object.keys(places)) serveCaller(app, house, path as TestPath)
+  // The first poll makes everything remembered void; tests begin after it.
+  await vi.waitUntil(house.follower.lastPollAt, { timeout: 5000, interval: 5 })
+  return {
+    house,
+    lines,
+    call: (path: TestPath, { headers = {}, from = '192.0.2.1' }: Call = {}) =>
+      app.inject({ method: 'GET', url: path, headers, remoteAddress: from }),
+    async [Symbol.asyncDispose]() {
+      await app.close()
+      await house.stop()
+    },
+  }
+}
+export type TestGateway = Awaited<ReturnType<typeof createTestGateway>>
+
+export const createTenant = async (house: House) => createOrganization('Tenant', house)
+
+export async function createProjectKey(
+  house: House,
+  { organizationId, projectId }: { organizationId: string; projectId: string },
+  wish: Partial<KeyWish> = {},
+) {
+  const whole = { name: 'Key', permissions: defaultProjectKeyPermissions, ...wish }
+  const { row, value } = await transact(house.db, (tx) =>
+    makeKey(tx, { organizationId, projectId }, whole, { ...house, now: house.now() }),
+  )
+  return { id: row.id, value, headers: { authorization: `Bearer ${value}` } }
+}
+
+export async function createProject(house: House, organizationId: string): Promise<string> {
+  const id = createId('proj', house.now())
+  const project = { id, name: 'Another', isDefault: false, createdAt: house.now() }
+  await transact(house.db, (tx) => insertProject(tx, organizationId, project))
+  return id
+}
+
+/** Stands between a house and PostgreSQL, so that the house can lose it and find it again. */
+export async function createDatabaseDoor(databaseUrl: string) {
+  const url = new URL(databaseUrl)
+  const target = { host: url.hostname, port: Number(url.port || 5432) }
+  const sockets = new Set<Socket>()
+  let lastByteAtMs = 0
+  const server = createServer((near) => {
+    const far = connect(target)
+    for (const [socket, other] of [[near, far] as const, [far, near] as const]) {
+      sockets.add(socket)
+      socket.on('data', (chunk) => {
+        lastByteAtMs = performance.now()
+        other.write(chunk)
+      })
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        sockets.delete(socket)
+        other.destroy()
+      })
+    }
+  })
+  const listen = (port: number) =>
+    new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  await listen(0)
+  const { port } = server.address() as AddressInfo
+  url.host = `127.0.0.1:${port}`
+
+  async function shut() {
+    // Between two queries: what becomes of one under way is another question.
+    await vi.waitUntil(() => performance.now() - lastByteAtMs > 50, { interval: 5 })
+    const closed = new Promise((resolve) => server.close(resolve))
+    for (const socket of sockets) socket.destroy()
+    await closed
+    await sleep(50) // until the other side has noticed
+  }
+  return {
+    url: url.toString(),
+    /** Breaks every connection and refuses new ones. */
+    shut,
+    reopen: () => listen(port),
+    async [Symbol.asyncDispose]() {
+      if (server.listening) await shut()
+    },
+  }
+}

@@ -1,0 +1,48 @@
+import { execFile } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+
+import { endpoints } from '@gatehouse/contract/endpoints'
+import { toErrorPage } from '@gatehouse/contract/error-page'
+import { toOpenApi } from '@gatehouse/contract/openapi'
+
+import { createMigratedDatabase } from './throwaway-database.ts'
+
+const root = new URL('../', import.meta.url)
+
+/** Every file that is printed from another: path and how its text is made. */
+const generated: Record<string, () => Promise<string> | string> = {
+  'docs/openapi.json': () => `${JSON.stringify(toOpenApi(endpoints), null, 2)}\n`,
+  'docs/errors.md': () => toErrorPage(endpoints),
+  'service/src/platform/database-types.ts': printDatabaseTypes,
+}
+
+/** Row types as the migrated database has them, enumerations as unions. */
+async function printDatabaseTypes(): Promise<string> {
+  await using database = await createMigratedDatabase('types')
+  const command = new URL('service/node_modules/.bin/kysely-codegen', root).pathname
+  const { stdout } = await promisify(execFile)(command, [
+    ...['--dialect', 'postgres', '--url', database.url, '--print'],
+    ...['--exclude-pattern', 'kysely_*', '--log-level', 'silent'],
+  ])
+  return `// Generated from the migrated database by ./dev generate. Do not edit.\n${stdout}`
+}
+
+/** With `--check` nothing is written; files that differ are named and fail the command. */
+async function run(isCheck: boolean): Promise<number> {
+  const stale: string[] = []
+  for (const [path, print] of Object.entries(generated)) {
+    const file = new URL(path, root)
+    const text = await print()
+    const current = await readFile(file, 'utf8').catch(() => '')
+    if (current === text) continue
+    stale.push(path)
+    if (!isCheck) await writeFile(file, text)
+  }
+  if (stale.length === 0) console.log('Generated files are up to date.')
+  else if (isCheck) console.error(`Out of date, run ./dev generate: ${stale.join(', ')}`)
+  else console.log(`Wrote ${stale.join(', ')}`)
+  return isCheck && stale.length > 0 ? 1 : 0
+}
+
+process.exitCode = await run(process.argv.includes('--check'))

@@ -1,0 +1,178 @@
+import { type ChildProcess, execFile, fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+import { createProjectApiKey } from '@gatehouse/contract/api-key'
+import { createClient } from '@gatehouse/contract/client'
+
+import { createMigratedDatabase, redisUrl } from './throwaway-database.ts'
+import { startUpstreamDouble } from './upstream-double.ts'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+
+export type StackOptions = {
+  processes?: number
+  /** null: the stack runs without Redis, by polling only. */
+  redis?: string | null
+  /** Further variables for every process of the service. */
+  environment?: Record<string, string>
+}
+
+export type ApiProcess = { baseUrl: string; metricsUrl: string; child: ChildProcess }
+
+export type NewOrganization = { organization_id: string; project_id: string; admin_key: string }
+
+/** A complete Gatehouse on fresh data. Whatever happens while it starts, nothing is left behind. */
+export async function startStack({
+  processes = 1,
+  redis = redisUrl,
+  environment = {},
+}: StackOptions = {}) {
+  const cleanup: (() => Promise<unknown>)[] = []
+  const stop = async () => {
+    for (const undo of cleanup.splice(0).toReversed()) await undo().catch(() => undefined)
+  }
+  try {
+    const database = await createMigratedDatabase('stack')
+    cleanup.push(() => database[Symbol.asyncDispose]())
+    const folder = await makeFolder()
+    cleanup.push(() => rm(folder, { recursive: true, force: true }))
+    const settings = serviceSettings({
+      databaseUrl: database.url,
+      redis,
+      folder,
+      name: database.name,
+    })
+    const service = { ...settings, ...environment }
+    const start = async (role: 'api' | 'worker', name: string) => {
+      const started = await startProcess({ ...service, ROLES: role }, join(folder, `${name}.log`))
+      cleanup.push(() => stopProcess(started.child))
+      return started
+    }
+    const upstream = await startUpstreamDouble()
+    cleanup.push(upstream.stop)
+    const [organization, , ...apis] = await allOrNone([
+      createOrganization(service, 'Example Ltd'),
+      start('worker', 'worker'),
+      ...Array.from({ length: processes }, (_, index) => start('api', `api-${index + 1}`)),
+    ])
+
+    await Promise.all(apis.map(untilReady))
+    const [first] = apis
+    if (!first) throw new Error('A stack needs at least one API process.')
+    const description = {
+      base_url: first.baseUrl,
+      base_urls: apis.map(({ baseUrl }) => baseUrl),
+      metrics_urls: apis.map(({ metricsUrl }) => metricsUrl),
+      admin_key: organization.admin_key,
+      project_key: await createProjectKey(first.baseUrl, organization),
+      organization_id: organization.organization_id,
+      project_id: organization.project_id,
+      upstream_url: upstream.url,
+    }
+    return { description, apis, database, folder, service, stop, startApi: start.bind(null, 'api') }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+/** Waits for all even if one fails, so that nothing is still starting when the rest is cleaned up. */
+async function allOrNone<const T extends readonly Promise<unknown>[]>(started: T) {
+  await Promise.allSettled(started)
+  return Promise.all(started)
+}
+
+export type Stack = Awaited<ReturnType<typeof startStack>>
+
+async function makeFolder(): Promise<string> {
+  const scratch = join(root, '.scratch')
+  await mkdir(scratch, { recursive: true })
+  return mkdtemp(join(scratch, 'stack-'))
+}
+
+type Place = { databaseUrl: string; redis: string | null; folder: string; name: string }
+
+function serviceSettings({ databaseUrl, redis, folder, name }: Place): Record<string, string> {
+  return {
+    PATH: process.env['PATH'] ?? '',
+    DATABASE_URL: databaseUrl,
+    ...(redis && { REDIS_URL: redis, REDIS_NAMESPACE: name }),
+    MASTER_KEYS: `1:${randomBytes(32).toString('base64')}`,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    OPERATIONS_PORT: '0',
+    STATE_DIRECTORY: join(folder, 'state'),
+    UNREADY_SECONDS: '0',
+    DRAIN_SECONDS: '20',
+  }
+}
+
+/** The operator's command, as an operator runs it. */
+export async function runOperator(service: Record<string, string>, args: readonly string[]) {
+  const command = [join(root, 'service/src/operator.ts'), 'organizations', ...args, '--json']
+  const { stdout } = await promisify(execFile)(process.execPath, command, { env: service })
+  return JSON.parse(stdout) as unknown
+}
+
+export async function createOrganization(service: Record<string, string>, name: string) {
+  return (await runOperator(service, ['create', '--name', name])) as NewOrganization
+}
+
+async function createProjectKey(baseUrl: string, organization: NewOrganization): Promise<string> {
+  const client = createClient({ baseUrl, credential: organization.admin_key })
+  const key = await client.call(createProjectApiKey, {
+    params: { project_id: organization.project_id },
+    body: { name: 'First project key' },
+  })
+  return key.value
+}
+
+/** Starts one process of the service and waits until it says where it listens. */
+async function startProcess(
+  environment: Record<string, string>,
+  logFile: string,
+): Promise<ApiProcess> {
+  const child = fork(join(root, 'service/src/main.ts'), {
+    env: environment,
+    execArgv: [],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  const log = createWriteStream(logFile, { flags: 'a' })
+  child.stdout?.pipe(log)
+  let complaint = ''
+  child.stderr?.on(
+    'data',
+    (chunk: Buffer) => (complaint = `${complaint}${chunk.toString()}`.slice(-2000)),
+  )
+  return new Promise((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`A process ended with ${code}. ${complaint}`)))
+    child.once('message', (message) => {
+      const { address = '', operationsAddress = '' } = message as Record<string, string>
+      child.removeAllListeners('exit')
+      resolve({ baseUrl: address, metricsUrl: `${operationsAddress}/metrics`, child })
+    })
+  })
+}
+
+export async function stopProcess(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM') {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill(signal)
+  // Whoever does not stop in time would keep the database from being dropped.
+  const force = setTimeout(() => child.kill('SIGKILL'), 30_000)
+  await ended
+  clearTimeout(force)
+}
+
+async function untilReady({ baseUrl }: ApiProcess) {
+  for (const deadline = Date.now() + 15_000; Date.now() < deadline;) {
+    const response = await fetch(`${baseUrl}/health/ready`).catch(() => undefined)
+    if (response?.ok) return
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+  throw new Error(`The process at ${baseUrl} did not become ready within 15 seconds.`)
+}

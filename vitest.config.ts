@@ -1,0 +1,36 @@
+import { defineConfig } from 'vitest/config'
+
+/** Three rings: nothing, real servers in one process, started processes over TCP. */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['{contract,service,cli,tools}/**/*.test.ts'],
+          exclude: ['**/*.integration.test.ts', '**/node_modules/**'],
+        },
+      },
+      {
+        test: {
+          name: 'integration',
+          include: ['service/src/**/*.integration.test.ts'],
+          globalSetup: ['service/src/testing/migrated-template.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+          maxWorkers: 2,
+        },
+      },
+      {
+        test: {
+          name: 'acceptance',
+          include: ['acceptance/**/*.test.ts'],
+          // These tests measure and kill: side by side they would disturb each other's figures.
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
+  },
+})
