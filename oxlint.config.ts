@@ -28,6 +28,11 @@ const climbing = {
   group: ['../**', '!../oxlint.config.ts'],
   message: 'Write #folder/file.ts instead of climbing.',
 }
+/** No part of the service runs commands or code that it is given (CVE-2026-40217, CVE-2026-42271). */
+const powers = {
+  group: ['node:vm', 'vm', 'node:child_process', 'child_process', 'node:repl', 'repl'],
+  message: 'The service runs no commands and no code it is given.',
+}
 const testing = { group: ['#testing/**'], message: 'Only tests may import testing/.' }
 
 const boundaries = Object.entries(mayImport).map(([folder, allowed]) => ({
@@ -43,6 +48,7 @@ const boundaries = Object.entries(mayImport).map(([folder, allowed]) => ({
           },
           entryFiles,
           climbing,
+          powers,
         ],
       },
     ],
@@ -74,7 +80,7 @@ const commands = {
 
 const entries = {
   files: ['service/src/*.ts'],
-  rules: { 'no-restricted-imports': ['error', { patterns: [climbing, testing] }] },
+  rules: { 'no-restricted-imports': ['error', { patterns: [climbing, testing, powers] }] },
 }
 
 const configurations = {

@@ -25,6 +25,10 @@ const oddities = {
   'service/src/audit/reads-environment.ts': "export const a = process.env['A']\n",
   'service/src/audit/speaks.ts': "console.log('a')\n",
   'service/src/audit/default-export.ts': 'export default 1\n',
+  'service/src/audit/runs-commands.ts':
+    "import { exec } from 'node:child_process'\n\nexport const a = exec\n",
+  'service/src/runs-code.ts':
+    "import { runInNewContext } from 'node:vm'\n\nexport const a = runInNewContext\n",
   'service/src/audit/evaluates.ts': "export const a: unknown = eval('1')\n",
 }
 

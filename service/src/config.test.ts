@@ -163,11 +163,13 @@ function fileWith(content: string): string {
 }
 
 test('NAME_FILE stands for the content of a file', () => {
-  const { MASTER_KEYS } = loadConfig({
-    DATABASE_URL_FILE: fileWith(`${good.DATABASE_URL}\n`),
+  const { MASTER_KEYS, REDIS_NAMESPACE } = loadConfig({
+    DATABASE_URL_FILE: fileWith(good.DATABASE_URL),
+    REDIS_NAMESPACE_FILE: fileWith('shared\n'),
     MASTER_KEYS_FILE: fileWith(`7:${keyOf(1)}\n`),
   })
   expect(MASTER_KEYS[0].version).toBe(7)
+  expect(REDIS_NAMESPACE).toBe('shared')
 })
 
 test('a value that is given wins over its file, an empty one does not', () => {

@@ -79,9 +79,9 @@ async function runCommand(command: string, given: Given, tools: Tools): Promise<
     case 'list':
       return listed(tools, given.after)
     case 'suspend':
-      return present(await setStatus(given.id, 'suspended', tools), given.id)
+      return changed(readId(given.id), 'suspended', tools)
     case 'reinstate':
-      return present(await setStatus(given.id, 'active', tools), given.id)
+      return changed(readId(given.id), 'active', tools)
     default:
       throw new UsageError(`There is no command '${command}'.`)
   }
@@ -93,6 +93,11 @@ function readName(name: string | undefined): string {
   throw new UsageError('Give the organization a name of 1 to 80 characters: --name "Example Ltd"')
 }
 
+function readId(id: string): string {
+  if (id) return id
+  throw new UsageError('Name the organization: its id, as `list` shows it.')
+}
+
 const created = (made: Awaited<ReturnType<typeof createOrganization>>) => ({
   organization_id: made.organizationId,
   project_id: made.projectId,
@@ -101,16 +106,22 @@ const created = (made: Awaited<ReturnType<typeof createOrganization>>) => ({
 
 async function listed({ db }: Tools, afterId?: string) {
   const after = afterId === undefined ? undefined : await findOrganizationPosition(db, afterId)
-  if (afterId !== undefined && !after)
-    throw new UsageError(`No organization has the id ${afterId}.`)
+  if (afterId !== undefined && !after) throw noOrganization(afterId)
   const limit = 100
   const rows = await listOrganizations(db, { after, limit, order: 'asc' })
-  const data = rows.slice(0, limit).map((row) => present(row, row.id))
+  const data = rows.slice(0, limit).map(present)
   return { data, has_more: rows.length > limit }
 }
 
-function present(row: OrganizationRow | undefined, id: string) {
-  if (!row) throw new UsageError(`No organization has the id '${id}'.`)
+async function changed(id: string, status: OrganizationRow['status'], tools: Tools) {
+  const row = await setStatus(id, status, tools)
+  if (!row) throw noOrganization(id)
+  return present(row)
+}
+
+const noOrganization = (id: string) => new Error(`No organization has the id '${id}'.`)
+
+function present(row: OrganizationRow) {
   return {
     id: row.id,
     name: row.name,

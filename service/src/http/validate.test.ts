@@ -127,6 +127,12 @@ test('a message is one bounded sentence, whatever names and values were sent', (
   )
 })
 
+test('a name without end is told in part', () => {
+  const { message, param } = refusal({ ['n'.repeat(5000)]: 1 })
+  expect(param).toBe(`body.${'n'.repeat(115)}`)
+  expect(message).toBe(`'${param}' is not a known member.`)
+})
+
 test.each(['revision', 'direction', 'ids', 'rules', 'isOn', 'address'])(
   'a bad value of %s is not repeated to the caller',
   (name) => {
