@@ -48,11 +48,14 @@ function isPassing(error: unknown): boolean {
 async function callOnce({ baseUrl, credential }: Settings, call: Call): Promise<unknown> {
   const { endpoint, input, idempotencyKey } = call
   const client = createClient({ baseUrl, credential, fetch: fetchOrExplain(baseUrl) })
-  const answer: unknown = await client.call(endpoint, input, {
-    ...(idempotencyKey !== undefined && { idempotencyKey }),
-  })
-  if (answer === undefined) throw new Unanswered(`${baseUrl} did not answer with JSON.`)
-  return answer
+  try {
+    return await client.call(endpoint, input, {
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+    })
+  } catch (error) {
+    if (error instanceof CallFailed || error instanceof Unanswered) throw error
+    throw new Unanswered(`${baseUrl} did not answer with JSON.`, { cause: error })
+  }
 }
 
 const fetchOrExplain =

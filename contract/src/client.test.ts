@@ -169,3 +169,11 @@ test('a service that never answers ends with a timeout', async () => {
   const { baseUrl } = await serve(() => undefined)
   expect(await readOne(baseUrl, 50)).toMatchObject({ name: 'TimeoutError' })
 })
+
+test.each(['', '{"object":"li', '<html></html>'])(
+  'a 200 with the body %j is not an answer',
+  async (body) => {
+    const { baseUrl } = await answerWith(200, body)
+    expect(await readOne(baseUrl)).toBeInstanceOf(SyntaxError)
+  },
+)

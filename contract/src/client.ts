@@ -54,11 +54,13 @@ export function createClient({ baseUrl, credential, timeoutMs = 30_000, ...rest 
         redirect: 'error',
         signal: AbortSignal.timeout(timeoutMs),
       })
-      const answer: unknown = await response.json().catch(() => undefined)
+      const requestId = response.headers.get('x-request-id')
       if (!response.ok) {
-        throw new CallFailed(response.status, response.headers.get('x-request-id'), answer)
+        const body: unknown = await response.json().catch(() => undefined)
+        throw new CallFailed(response.status, requestId, body)
       }
-      return answer as z.output<E['response']>
+      // An answer that is cut off or not JSON is no answer: the outcome of the call is not known.
+      return (await response.json()) as z.output<E['response']>
     },
   }
 }

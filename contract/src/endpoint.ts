@@ -84,7 +84,7 @@ export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   return [
     ...(endpoint.body ? (['invalid_json'] as const) : []),
     ...(takesBody ? (['invalid_content_type'] as const) : []),
-    ...(endpoint.permission ? guardErrors : []),
+    ...guardErrorsOf(endpoint),
     ...(takesBody ? (['request_too_large'] as const) : []),
     ...(endpoint.params || endpoint.query || endpoint.body ? (['invalid_parameter'] as const) : []),
     ...(endpoint.body ? (['unknown_field', 'missing_field'] as const) : []),
@@ -97,12 +97,17 @@ export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   ]
 }
 
-const guardErrors = [
-  'missing_credentials',
-  'invalid_api_key',
-  'expired_api_key',
-  'revoked_api_key',
-  'permission_denied',
-  'organization_suspended',
-  'rate_limit_exceeded',
-] as const satisfies readonly ErrorCode[]
+function guardErrorsOf({ permission, credentials }: Endpoint): ErrorCode[] {
+  if (permission === null) return []
+  const takesTokens = credentials.some((kind) => kind === 'jwt')
+  return [
+    'missing_credentials',
+    'invalid_api_key',
+    'expired_api_key',
+    'revoked_api_key',
+    ...(takesTokens ? (['invalid_token', 'expired_token', 'wrong_project'] as const) : []),
+    'permission_denied',
+    'organization_suspended',
+    'rate_limit_exceeded',
+  ]
+}

@@ -135,12 +135,16 @@ const admin = (failure: Failure) => ({
   },
 })
 
+/** Model callers are told of one kind of rate limit only (decisions, table 7.A). */
+const codeForModelCallers = ({ code }: Failure) =>
+  code === 'concurrency_limit_exceeded' ? 'rate_limit_exceeded' : code
+
 const messages = (failure: Failure) => ({
   type: 'error' as const,
   error: {
     type: messagesTypeByStatus[failure.status] ?? typeInMessages[failure.type],
     message: failure.message,
-    code: failure.code,
+    code: codeForModelCallers(failure),
   },
   request_id: failure.requestId,
   ...(failure.policy && { policy: failure.policy }),
@@ -154,7 +158,7 @@ const openAi = (failure: Failure) => ({
     message: failure.message,
     type: openAiType(failure.status),
     param: failure.param,
-    code: failure.code,
+    code: codeForModelCallers(failure),
   },
   ...(failure.policy && { policy: failure.policy }),
 })

@@ -193,3 +193,9 @@ test('migrations need the address of the database and nothing else', () => {
   expect(loadMigrationConfig({ DATABASE_URL })).toEqual({ DATABASE_URL })
   expect(() => loadMigrationConfig({})).toThrow(/DATABASE_URL/)
 })
+
+test('a file that cannot be read is named by its variable, and never shown: it may be the secret', () => {
+  const text = complaint({ MASTER_KEYS: undefined, MASTER_KEYS_FILE: `1:${keyOf(1)}` })
+  expect(text).toContain('MASTER_KEYS_FILE: cannot be read')
+  expect(text).not.toContain(keyOf(1))
+})

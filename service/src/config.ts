@@ -19,8 +19,13 @@ const jsonText = z.string().transform((text, context): unknown => {
     return z.NEVER
   }
 })
-const port = z.coerce.number().int().min(0).max(65_535)
-const seconds = (max: number) => z.coerce.number().int().min(0).max(max)
+const whole = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, { error: 'must be a whole number', abort: true })
+    .transform(Number)
+    .pipe(z.int().min(min).max(max))
+const port = whole(0, 65_535)
 
 /** `2:<base64>,1:<base64>`: the first writes, the others still read. No default, nothing short. */
 const MasterKeys = list.transform((entries, context): Keyring => {
@@ -45,11 +50,11 @@ const MasterKeys = list.transform((entries, context): Keyring => {
 const Config = z.object({
   ROLES: list.pipe(z.array(z.enum(['api', 'worker'])).min(1)).prefault('api,worker'),
   HOST: z.string().min(1).default('0.0.0.0'), // where the API listens
-  PORT: port.default(8080),
+  PORT: port.prefault('8080'),
   OPERATIONS_HOST: z.string().min(1).default('127.0.0.1'), // metrics and health detail: loopback unless said otherwise
-  OPERATIONS_PORT: port.default(9090),
+  OPERATIONS_PORT: port.prefault('9090'),
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
-  DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(200).default(10),
+  DATABASE_POOL_SIZE: whole(2, 200).prefault('10'),
   REDIS_URL: z.url({ protocol: /^rediss?$/ }).optional(), // required as soon as a second API process runs
   REDIS_NAMESPACE: z
     .string()
@@ -64,10 +69,10 @@ const Config = z.object({
     .prefault(''), // none is trusted by default
   DOCS_URL: z.url({ protocol: /^https?$/ }).optional(), // base of doc_url in error bodies
   LOG_LEVEL: z.enum(['info', 'warn', 'error', 'silent']).default('info'),
-  CONNECTIONS_MAX: z.coerce.number().int().min(1).max(100_000).default(10_000),
-  UNREADY_SECONDS: seconds(60).default(5), // after SIGTERM: how long load balancers get to notice
-  DRAIN_SECONDS: seconds(3600).default(120), // then: how long open requests may take to finish
-  KEY_CACHE_OUTAGE_SECONDS: seconds(3600).default(600), // how long known keys work while PostgreSQL is away
+  CONNECTIONS_MAX: whole(1, 100_000).prefault('10000'),
+  UNREADY_SECONDS: whole(0, 60).prefault('5'), // after SIGTERM: how long load balancers get to notice
+  DRAIN_SECONDS: whole(0, 3600).prefault('120'), // then: how long open requests may take to finish
+  KEY_CACHE_OUTAGE_SECONDS: whole(0, 3600).prefault('600'), // how long known keys work while PostgreSQL is away
 })
 export type Config = Readonly<z.infer<typeof Config>>
 
@@ -91,9 +96,18 @@ function load<Schema extends z.ZodObject>(schema: Schema, environment: Environme
 function given(names: readonly string[], environment: Environment): Record<string, string> {
   const values = names.map((name) => {
     const file = environment[`${name}_FILE`]
-    return [name, environment[name] || (file ? readFileSync(file, 'utf8').trim() : '')] as const
+    return [name, environment[name] || (file ? readFileOf(name, file) : '')] as const
   })
   return Object.fromEntries(values.filter(([, value]) => value !== ''))
+}
+
+function readFileOf(name: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    // Without the path: somebody may have put the secret itself where its file belongs.
+    throw new Error(`Bad configuration:\n  ${name}_FILE: cannot be read`)
+  }
 }
 
 /** Names the variable and the rule, never the value: it may be a secret. */

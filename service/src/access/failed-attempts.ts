@@ -16,7 +16,7 @@ const blockMaxMs = 15 * 60_000
 
 /**
  * Slows down whoever tries unknown keys. After `guessesMax` different ones within a minute a guesser is
- * blocked until the minute ends, then twice as long each time. The count is kept by this process alone
+ * blocked for a minute, then twice as long each time. The count is kept by this process alone
  * and in bounded memory: it needs no store, so it cannot fail open.
  */
 export function createFailedAttempts({

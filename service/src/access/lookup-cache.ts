@@ -44,7 +44,7 @@ export function createLookupCache<Value>(options: Options<Value>) {
     peek(key: string): Value | null | undefined {
       const nowMs = now().getTime()
       const entry = memory.known(key)
-      const servedMs = nowMs < awayUntilMs ? outageMs : knownFreshMs
+      const servedMs = nowMs < awayUntilMs ? Math.max(outageMs, knownFreshMs) : knownFreshMs
       if (entry && nowMs - entry.loadedAtMs < servedMs) return entry.value
       const unknownSinceMs = memory.unknownSince(key)
       return unknownSinceMs !== undefined && nowMs - unknownSinceMs < unknownFreshMs
@@ -55,7 +55,7 @@ export function createLookupCache<Value>(options: Options<Value>) {
     wasKnown: (key: string) => memory.known(key) !== undefined,
     /** Asks the store, once for all who ask at the same time. */
     async get(key: string, fetch: () => Promise<Value | undefined>): Promise<Value | undefined> {
-      const started = loading.get(key) ?? load(key, fetch).finally(() => loading.delete(key))
+      const started = loading.get(key) ?? load(key, fetch)
       loading.set(key, started)
       try {
         return await started
@@ -65,6 +65,8 @@ export function createLookupCache<Value>(options: Options<Value>) {
         const entry = memory.known(key)
         if (entry && now().getTime() - entry.loadedAtMs < outageMs) return entry.value
         throw error
+      } finally {
+        if (loading.get(key) === started) loading.delete(key)
       }
     },
     forget(id: string) {

@@ -64,7 +64,8 @@ export function bindMutation<E extends GuardedEndpoint>(
 export function readKey(request: FastifyRequest): string | undefined {
   const header = request.headers['idempotency-key']
   if (header === undefined) return undefined
-  const key = String(header).replace(/^"(.*)"$/, '$1')
+  const quoted = /^"(.*)"$/.exec(String(header))?.[1]
+  const key = quoted?.replaceAll(/\\(["\\])/g, '$1') ?? String(header)
   if (/^[\x21-\x7e]{1,255}$/.test(key)) return key
   throw new ApiError(
     'invalid_parameter',

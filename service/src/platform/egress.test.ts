@@ -540,3 +540,10 @@ test('failures are one plain sentence, without addresses, headers or pieces of t
     expect((error as Error).message).not.toMatch(/\n|127\.0\.0\.1/)
   }
 })
+
+test('CVE-2026-1525 and its siblings: the HTTP client is none of the affected releases', () => {
+  const file = new URL('../../node_modules/undici/package.json', import.meta.url)
+  const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version: string }
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  expect(major > 7 || (major === 7 && minor >= 24)).toBe(true)
+})

@@ -166,3 +166,10 @@ test.each([
   log.problem('x', new Error('y'))
   expect(lines.length).toBe(count)
 })
+
+test('what an object carries beyond the allow list is not logged, and a key in a field is cut out', () => {
+  const { log, only } = collect()
+  log.request({ ...line, client_request_id: key, ...{ authorization: 'canary', body: { a: 1 } } })
+  expect(Object.keys(only())).not.toContain('authorization')
+  expect(JSON.stringify(only())).not.toContain('anary')
+})

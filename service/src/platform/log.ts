@@ -1,6 +1,6 @@
 import { type Logger, pino } from 'pino'
 
-/** The fields of the one line per request. Nothing else about a request is ever logged. */
+/** The one line per request. */
 export type RequestLine = {
   request_id: string
   client_request_id?: string
@@ -17,6 +17,19 @@ export type RequestLine = {
   replayed?: boolean
 }
 
+/** The allow list: nothing else about a request is ever logged, whatever an object may carry. */
+const requestFields = [
+  ...['request_id', 'client_request_id', 'method', 'route', 'status', 'duration_ms', 'outcome'],
+  ...['code', 'credential_kind', 'credential_id', 'organization_id', 'project_id', 'replayed'],
+] as (keyof RequestLine)[]
+
+function allowed(line: RequestLine): Record<string, unknown> {
+  const fields = requestFields.filter((name) => line[name] !== undefined)
+  return Object.fromEntries(fields.map((name) => [name, cleaned(line[name])]))
+}
+
+const cleaned = (value: unknown) => (typeof value === 'string' ? withoutSecrets(value) : value)
+
 export type Log = {
   request(line: RequestLine): void
   /** Something a person should look at. `thrown` may hold anything; what leaves is cleaned. */
@@ -30,7 +43,7 @@ export function createLog(level: LogLevel, destination?: { write(line: string): 
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
   const logger: Logger = destination ? pino(options, destination) : pino(options)
   return {
-    request: (line) => logger.info({ event: 'request', ...line }),
+    request: (line) => logger.info({ event: 'request', ...allowed(line) }),
     problem: (what, thrown, requestId) =>
       logger.error({
         event: 'problem',
