@@ -14,7 +14,7 @@ export default defineConfig({
       {
         test: {
           name: 'integration',
-          include: ['service/src/**/*.integration.test.ts'],
+          include: ['{service,cli}/src/**/*.integration.test.ts'],
           globalSetup: ['service/src/testing/migrated-template.ts'],
           testTimeout: 30_000,
           hookTimeout: 30_000,

@@ -9,7 +9,7 @@ import { useStack } from './support/use-stack.ts'
 
 // What other gateways learned the hard way, each with the advisory it comes from. Those that need
 // more than a stack stand with what they guard: tokens and keys in service/src/access, outgoing calls
-// in service/src/platform/egress.test.ts, imports in tools/import-table.test.ts.
+// in service/src/platform/egress.integration.test.ts, imports in tools/import-table.test.ts.
 
 const stack = useStack()
 

@@ -481,7 +481,7 @@ test.each([
   const startedMs = performance.now()
   const late = egress.request(address ?? started.address, { ...usual, deadlineMs: 500 })
   await expect(late).rejects.toThrow('The destination did not answer within 500 ms.')
-  expect(performance.now() - startedMs).toBeLessThan(750)
+  expect(performance.now() - startedMs).toBeLessThan(2500)
 })
 
 test('a call that ran out of time while connecting sends nothing afterwards', async () => {
