@@ -1,10 +1,11 @@
-import { isIPv6, SocketAddress } from 'node:net'
+import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 
 /**
  * What counts as one caller by address: an IPv4 address, or the /64 of an IPv6 one. Mapped IPv4
  * (`::ffff:a.b.c.d`) is unwrapped first, or all IPv4 callers would share one prefix.
  */
 export function addressPrefix(given: string): string {
+  if (isIPv4(given)) return given
   const address = SocketAddress.parse(`[${given.split('%', 1)[0]}]:0`)?.address ?? given
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
   if (mapped?.[1]) return mapped[1]
