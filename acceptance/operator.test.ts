@@ -44,6 +44,15 @@ test('suspend and reinstate say what is now true, and may be repeated', async ()
   }
 })
 
+test('recover gives a new key to an organization that has lost its own', async () => {
+  const { organization_id: id, base_url } = stack().description
+  const { output } = await operator('organizations', 'recover', id, '--json')
+  const { admin_key: credential } = JSON.parse(output) as { admin_key: string }
+  expect((await call(base_url, listProjects, { credential })).status).toBe(200)
+  const missing = await operator('organizations', 'recover', 'org_none')
+  expect([missing.code, missing.errors]).toEqual([1, expect.stringContaining('org_none')])
+})
+
 test('list is paged', async () => {
   const first = JSON.parse((await operator('organizations', 'list', '--json')).output) as {
     data: { id: string }[]

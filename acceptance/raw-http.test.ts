@@ -62,7 +62,6 @@ describe('not HTTP', () => {
     ['noise', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
     ['a bad header', 'GET / HTTP/1.1\r\nhost x\r\n\r\n'],
     ['a line feed in a header', 'GET / HTTP/1.1\r\nhost: x\r\na: b\nc\r\n\r\n'],
-    ['no host', 'GET /health/live HTTP/1.1\r\n\r\n'],
     ['a negative length', post('', 'content-length: -1')],
     ['two lengths', post('{}', 'content-length: 2', 'content-length: 3')],
     ['a length and chunks', post('0\r\n\r\n', 'content-length: 5', 'transfer-encoding: chunked')],
@@ -79,6 +78,10 @@ describe('not HTTP', () => {
       post('zz\r\n\r\n', key(), json, 'transfer-encoding: chunked'),
     )
     expect(heads.length === 0 || status === 400).toBe(true)
+  })
+
+  test('400: no host', async () => {
+    expectAnswer(await exchange('GET /health/live HTTP/1.1\r\n\r\n'), 400, 'invalid_request')
   })
 
   test('431: headers over 16 KiB', async () => {
@@ -117,6 +120,42 @@ test('a body that is too large ends the connection instead of being read', async
   const { text } = await exchange(request + get('/health/live'))
   expect(text).toContain('413')
   expect(text.match(/"status":"ok"/g) ?? []).toHaveLength(0)
+})
+
+test('an unknown route is answered before its body arrives, whatever the method and type', async () => {
+  const announced = ['content-type: ;;', 'content-length: 1000000', 'host: x']
+  for (const [start, status, code] of [
+    ['POST /nope', 404, 'route_not_found'],
+    ['PUT /v1/organization/projects', 405, 'method_not_allowed'],
+    ['QUERY /v1/organization/projects', 405, 'method_not_allowed'],
+  ] as const) {
+    const answer = await exchange([`${start} HTTP/1.1`, ...announced, '', 'xxx'].join('\r\n'))
+    expectAnswer(answer, status, code)
+    expect(answer.elapsedMs).toBeLessThan(3000)
+  }
+})
+
+test('broken bytes behind a request are never taken for its answer', async () => {
+  const body = JSON.stringify({ name: 'real' })
+  const request = post(body, key(), json, `content-length: ${body.length}`)
+  const { text } = await exchange(`${request}XXX\r\n\r\n`)
+  expect(text).not.toContain('invalid_request')
+})
+
+test('a body that is ignored may be of any type', async () => {
+  const { project_id } = stack().description
+  const path = `/v1/organization/projects/${project_id}/archive`
+  const head = [`POST ${path} HTTP/1.1`, 'host: x', key(), 'content-type: ;;', 'content-length: 3']
+  expectAnswer(await exchange([...head, '', 'xxx'].join('\r\n')), 409, 'default_project')
+})
+
+test('an expectation we do not know is not a reason to refuse', async () => {
+  expect((await exchange(get('/health/live', 'expect: wonders'))).status).toBe(200)
+})
+
+test('answers are kept by no cache', async () => {
+  const { text } = await exchange(get('/v1/organization/projects', key()))
+  expect(text.toLowerCase()).toContain('cache-control: no-store')
 })
 
 test('a route is chosen by the path alone', async () => {

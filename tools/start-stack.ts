@@ -139,6 +139,8 @@ async function startProcess(
   const child = fork(join(root, 'service/src/main.ts'), {
     env: environment,
     execArgv: [],
+    // A group of its own: Ctrl-C in a terminal reaches us, and we stop the others in order.
+    detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   const log = createWriteStream(logFile, { flags: 'a' })

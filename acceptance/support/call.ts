@@ -1,7 +1,7 @@
 import { addressOf } from '@gatehouse/contract/client'
 import { type Endpoint, errorsOf } from '@gatehouse/contract/endpoint'
 import { type ErrorCode, errors } from '@gatehouse/contract/error'
-import { errorBodies } from '@gatehouse/contract/error-body'
+import { errorBodies, statusIn } from '@gatehouse/contract/error-body'
 import { expect } from 'vitest'
 
 export type Sent = {
@@ -61,9 +61,12 @@ function checkAnswer(endpoint: Endpoint, { status, headers, text, json }: Answer
     return
   }
   expect(errorBodies[endpoint.dialect].parse(json), text).toEqual(json)
-  const { error } = json as { error: { code: ErrorCode; request_id: string } }
+  const { error } = json as { error: { code: ErrorCode; message: string; request_id: string } }
   expect([...errorsOf(endpoint), ...anywhere], text).toContain(error.code)
-  expect(errors[error.code].status).toBe(status)
+  expect(statusIn(endpoint.dialect, errors[error.code].status)).toBe(status)
+  expect(error.message).toMatch(/\.$/)
+  // One sentence (G7.4), but for what the caller wrote and for the text of G7.17.
+  if (![400, 422, 429].includes(status)) expect(error.message).not.toMatch(/\. [A-Z]/)
   // A replayed refusal keeps the body, and with it the id, of the first answer.
   if (!headers.has('idempotent-replayed')) expect(error.request_id).toBe(requestId)
   if (status === 401) expect(headers.get('www-authenticate')).toMatch(/^Bearer realm="/)

@@ -22,7 +22,7 @@ const keyMembers = {
 const value = z
   .string()
   .regex(/^gate_(adm|prj)_[0-9A-Za-z]{49}$/)
-  .describe('The secret. It is shown this once and stored nowhere.')
+  .describe('The secret. It is shown this once.')
 
 const creation = {
   name: trimmedText(1, 80),

@@ -82,14 +82,13 @@ export type InputOf<E extends Endpoint> = {
 export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   const takesBody = endpoint.method !== 'GET'
   return [
-    ...(endpoint.body ? (['invalid_json'] as const) : []),
-    ...(takesBody ? (['invalid_content_type'] as const) : []),
+    ...(endpoint.body ? (['invalid_json', 'invalid_content_type'] as const) : []),
     ...guardErrorsOf(endpoint),
     ...(takesBody ? (['request_too_large'] as const) : []),
     ...(endpoint.params || endpoint.query || endpoint.body ? (['invalid_parameter'] as const) : []),
     ...(endpoint.body ? (['unknown_field', 'missing_field'] as const) : []),
     ...(endpoint.isIdempotent
-      ? (['idempotency_in_progress', 'idempotency_key_reused'] as const)
+      ? (['idempotency_in_progress', 'idempotency_key_reused', 'overloaded'] as const)
       : []),
     ...endpoint.errors,
     'internal_error',

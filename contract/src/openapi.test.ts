@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { listAdminApiKeys } from './api-key.ts'
 import { type Endpoint, errorsOf } from './endpoint.ts'
 import { endpoints } from './endpoints.ts'
-import { dialects } from './error-body.ts'
+import { dialects, statusIn } from './error-body.ts'
 import { errors } from './error.ts'
 import { toOpenApi } from './openapi.ts'
 
@@ -134,7 +134,9 @@ test('a public operation says that it needs no credential', () => {
 
 test.each(operations)('$id: every error it can answer stands under its status', (endpoint, out) => {
   for (const code of errorsOf(endpoint)) {
-    expect(out.responses[errors[code].status]?.description).toContain(`\`${code}\``)
+    expect(out.responses[statusIn(endpoint.dialect, errors[code].status)]?.description).toContain(
+      `\`${code}\``,
+    )
   }
   expect(out.responses).toHaveProperty(String(endpoint.successStatus))
 })

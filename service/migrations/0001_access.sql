@@ -1,6 +1,7 @@
 -- Who may call: organizations, their projects and their keys.
 -- The organization stands first in every key, so that one can be moved to another database whole.
--- Ids sort by time only in byte order, hence collate "C".
+-- Ids sort by time only in byte order, hence collate "C". Times have milliseconds, as the service
+-- reads them: a finer one would put a list's cursor beside its row.
 
 create type organization_status as enum ('active', 'suspended');
 
@@ -8,7 +9,7 @@ create table organization (
   id text collate "C" primary key,
   name text not null check (char_length(name) between 1 and 80),
   status organization_status not null default 'active',
-  created_at timestamptz not null
+  created_at timestamptz(3) not null
 );
 create index organization_by_age on organization (created_at, id);
 
@@ -20,8 +21,8 @@ create table project (
   name text not null check (char_length(name) between 1 and 80),
   status project_status not null default 'active',
   is_default boolean not null default false,
-  created_at timestamptz not null,
-  archived_at timestamptz,
+  created_at timestamptz(3) not null,
+  archived_at timestamptz(3),
   primary key (organization_id, id),
   check ((status = 'archived') = (archived_at is not null)),
   check (not (is_default and status = 'archived'))
@@ -43,10 +44,10 @@ create table api_key (
   hint8 text not null check (char_length(hint8) = 8),
   last4 text not null check (char_length(last4) = 4),
   permissions text[] not null,
-  created_at timestamptz not null,
-  expires_at timestamptz,
-  revoked_at timestamptz,
-  last_used_at timestamptz,
+  created_at timestamptz(3) not null,
+  expires_at timestamptz(3),
+  revoked_at timestamptz(3),
+  last_used_at timestamptz(3),
   primary key (organization_id, id),
   foreign key (organization_id, project_id) references project (organization_id, id),
   check ((kind = 'project') = (project_id is not null))

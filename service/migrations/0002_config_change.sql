@@ -7,7 +7,7 @@ create table config_change (
   organization_id text collate "C" not null,
   kind text not null,
   object_id text collate "C" not null,
-  at timestamptz not null,
+  at timestamptz(3) not null,
   primary key (xid, seq)
 );
 create index config_change_by_age on config_change (at);

@@ -7,7 +7,7 @@ create table idempotency_key (
   fingerprint bytea not null check (octet_length(fingerprint) = 32),
   status smallint,
   answer bytea,
-  created_at timestamptz not null,
+  created_at timestamptz(3) not null,
   primary key (organization_id, scope, key)
 );
 create index idempotency_key_by_age on idempotency_key (created_at);

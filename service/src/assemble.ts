@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+
 import { createJwtAuthentication, standingDependsOn } from '#access/authenticate-jwt.ts'
 import { createKeyAuthentication, keyDependsOn } from '#access/authenticate-key.ts'
 import type { FoundKey, Standing } from '#access/credential-store.ts'
@@ -12,10 +14,11 @@ import { followChanges } from '#audit/follow-changes.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
 import { createEgress } from '#platform/egress.ts'
+import { createGate } from '#platform/gate.ts'
 import { createLog, type Log } from '#platform/log.ts'
 import { createMetrics, type Metrics } from '#platform/metrics.ts'
 import { connectRedis } from '#platform/redis.ts'
-import { createSecretBox } from '#platform/secrets.ts'
+import { createSecretBox, deriveKey } from '#platform/secrets.ts'
 
 import type { Config } from './config.ts'
 
@@ -46,10 +49,11 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   const hashKey = createKeyHasher(config.MASTER_KEYS)
 
   const onRefused = () => metrics.guessesRefused.inc()
-  const guessesByAddress = createFailedAttempts({ now, guessesMax: 10, onRefused })
-  const guessesByHint = createFailedAttempts({ now, guessesMax: 20, onRefused })
+  const guessesByAddress = createFailedAttempts({ now, what: 'address', guessesMax: 10, onRefused })
+  const guessesByHint = createFailedAttempts({ now, what: 'key', guessesMax: 20, onRefused })
   const guesses = { guessesByAddress, guessesByHint }
-  const issuerTools = { egress, now, log, stateDirectory: config.STATE_DIRECTORY }
+  const fileKey = deriveKey(config.MASTER_KEYS[0], 'file-authentication')
+  const issuerTools = { egress, now, log, fileKey, stateDirectory: config.STATE_DIRECTORY }
   const authentication: Authentication = {
     byKey: createKeyAuthentication({
       ...guesses,
@@ -62,6 +66,7 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
       keysOf: ({ jwks_url }) => keysOfIssuer(jwks_url, issuerTools),
     }),
   }
+  const gate = createGate({ atOnce: Math.ceil(config.DATABASE_POOL_SIZE / 3), waitingMax: 100 })
   const secretBox = createSecretBox(config.MASTER_KEYS)
   const announceChange = createAnnouncer(now, hints.send)
   const docsUrl = config.DOCS_URL
@@ -74,7 +79,7 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   }
   return {
     ...{ config, now, log, metrics, db, follower, hashKey },
-    ...{ secretBox, announceChange, docsUrl, authentication, stop },
+    ...{ gate, secretBox, announceChange, docsUrl, authentication, stop },
   }
 }
 export type House = ReturnType<typeof assemble>
@@ -97,11 +102,15 @@ function connectHints(config: Config, { log, metrics, wake }: HintTools) {
       isAway = false
     },
   })
-  redis.subscribe(channel, wake).catch((error: unknown) => log.problem('subscribing', error))
+  const ourselves = randomUUID()
+  const onHint = (sender: string) => {
+    if (sender !== ourselves) wake()
+  }
+  redis.subscribe(channel, onHint).catch((error: unknown) => log.problem('subscribing', error))
   return {
     send: () => {
       wake()
-      redis.publish(channel, '').catch(() => metrics.hintsLost.inc())
+      redis.publish(channel, ourselves).catch(() => metrics.hintsLost.inc())
     },
     stop: redis.close,
   }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 
 import { IssuerTable } from '#access/issuer-table.ts'
+import { readPrivateTarget } from '#platform/egress-target.ts'
 import type { Keyring } from '#platform/secrets.ts'
 
 const list = z.string().transform((text) =>
@@ -47,6 +48,17 @@ const MasterKeys = list.transform((entries, context): Keyring => {
   return [first, ...others]
 })
 
+/** Does reading it succeed? */
+const canRead = (read: (text: string) => unknown) => (text: string) => {
+  try {
+    read(text)
+    return true
+  } catch {
+    return false
+  }
+}
+const PrivateTarget = z.string().refine(canRead(readPrivateTarget), { error: 'must be host:port' })
+
 const Config = z.object({
   ROLES: list.pipe(z.array(z.enum(['api', 'worker'])).min(1)).prefault('api,worker'),
   HOST: z.string().min(1).default('0.0.0.0'), // where the API listens
@@ -55,7 +67,7 @@ const Config = z.object({
   OPERATIONS_PORT: port.prefault('9090'),
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
   DATABASE_POOL_SIZE: whole(2, 200).prefault('10'),
-  REDIS_URL: z.url({ protocol: /^rediss?$/ }).optional(), // required as soon as a second API process runs
+  REDIS_URL: z.url({ protocol: /^rediss?$/ }).optional(), // makes changes arrive at once instead of within a second
   REDIS_NAMESPACE: z
     .string()
     .regex(/^[\w-]{1,64}$/)
@@ -63,7 +75,7 @@ const Config = z.object({
   MASTER_KEYS: MasterKeys,
   JWT_ISSUERS: jsonText.pipe(IssuerTable).prefault('[]'), // the issuer table (docs/operations.md); empty: no token is accepted
   STATE_DIRECTORY: z.string().min(1).optional(), // survives restarts: last good copies of what others serve us
-  EGRESS_PRIVATE_TARGETS: list.prefault(''), // host:port the service itself may reach although private
+  EGRESS_PRIVATE_TARGETS: list.pipe(z.array(PrivateTarget)).prefault(''), // host:port the service itself may reach although private
   TRUSTED_PROXIES: list
     .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])))
     .prefault(''), // none is trusted by default

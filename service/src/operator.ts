@@ -7,7 +7,11 @@ import {
   listOrganizations,
   type OrganizationRow,
 } from '#access/organizations/organization-store.ts'
-import { createOrganization, setStatus } from '#access/organizations/organizations.ts'
+import {
+  createOrganization,
+  recoverOrganization,
+  setStatus,
+} from '#access/organizations/organizations.ts'
 import { createKeyHasher } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -21,6 +25,7 @@ const usage = `Usage: gatehouse operator organizations <command> [--json]
   list [--after <id>]        organizations in order of creation, 100 a page
   suspend <organization id>  every call is refused with 403 within 5 seconds
   reinstate <organization id>
+  recover <organization id>  a new administrator key, when all others are lost
 
 Needs DATABASE_URL and MASTER_KEYS in the environment, as the service does.
 `
@@ -82,6 +87,8 @@ async function runCommand(command: string, given: Given, tools: Tools): Promise<
       return changed(readId(given.id), 'suspended', tools)
     case 'reinstate':
       return changed(readId(given.id), 'active', tools)
+    case 'recover':
+      return recovered(readId(given.id), tools)
     default:
       throw new UsageError(`There is no command '${command}'.`)
   }
@@ -111,6 +118,12 @@ async function listed({ db }: Tools, afterId?: string) {
   const rows = await listOrganizations(db, { after, limit, order: 'asc' })
   const data = rows.slice(0, limit).map(present)
   return { data, has_more: rows.length > limit }
+}
+
+async function recovered(id: string, tools: Tools) {
+  const made = await recoverOrganization(id, tools)
+  if (!made) throw noOrganization(id)
+  return { organization_id: made.organizationId, admin_key: made.adminKey }
 }
 
 async function changed(id: string, status: OrganizationRow['status'], tools: Tools) {

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import { sweepChanges } from '#audit/change-store.ts'
 import { sweepKeys } from '#http/idempotency-store.ts'
 import type { Tx } from '#platform/database.ts'
@@ -11,13 +13,20 @@ const changesKeptMs = 24 * 60 * 60 * 1000
 
 /** The role that works behind the scenes. Any number may run: every task is safe to do twice. */
 export function startWorker(house: House) {
-  const timer = setInterval(() => void sweepAll(house), sweepMs)
-  const started = sweepAll(house)
+  const stopping = new AbortController()
+  const running = run(house, stopping.signal)
   return {
     async stop() {
-      clearInterval(timer)
-      await started
+      stopping.abort()
+      await running
     },
+  }
+}
+
+async function run(house: House, signal: AbortSignal) {
+  while (!signal.aborted) {
+    await sweepAll(house)
+    await sleep(sweepMs, undefined, { signal }).catch(() => undefined)
   }
 }
 

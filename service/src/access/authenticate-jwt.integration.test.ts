@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -17,6 +17,7 @@ import {
   createTestClock,
   createTestGateway,
   type TestPath,
+  masterKey,
 } from '#testing/test-gateway.ts'
 
 import { setStatus } from './organizations/organizations.ts'
@@ -63,11 +64,15 @@ const table = [
 // Even the attacker's address is open to the service: only ignoring it keeps the service away.
 const open = [issuer, second, attacker].map(({ host }) => host).join(',')
 
+/** Processes of one deployment share it. */
+const deploymentKey = masterKey(1)
+
 const openGateway = (environment: Record<string, string> = {}) =>
   createTestGateway({
     databaseUrl: database.url,
     now,
     environment: {
+      MASTER_KEYS: deploymentKey,
       JWT_ISSUERS: JSON.stringify(table),
       EGRESS_PRIVATE_TARGETS: open,
       ...environment,
@@ -387,6 +392,22 @@ test('the last good copy of the keys serves a new process for a day, not longer'
   }
   pass({ minutes: 11 })
   expect(await codeOf(await sign(), {}, first)).toEqual(unavailable)
+})
+
+test('a copy that somebody else wrote into the folder is not believed', async () => {
+  await using directory = await openStateDirectory()
+  const state = { STATE_DIRECTORY: directory.path }
+  await using first = await openGateway(state)
+  expect(await codeOf(await sign(), {}, first)).toEqual([200, undefined])
+  const [name = ''] = await readdir(directory.path)
+  const file = join(directory.path, name)
+  const copy = JSON.parse(await readFile(file, 'utf8')) as { text: string }
+  using _ = inMood('hangs up')
+  for (const forged of [{ ...copy, text: `${copy.text} ` }, { ...copy, keptAtMs: 1 }, {}, 'x']) {
+    await writeFile(file, JSON.stringify(forged))
+    await using next = await openGateway(state)
+    expect(await codeOf(await sign(), {}, next)).toEqual(unavailable)
+  }
 })
 
 test('an answer that is no key list neither replaces nor spoils the last good copy', async () => {

@@ -1,7 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 
 import type { Endpoint } from '@gatehouse/contract/endpoint'
-import { Permission } from '@gatehouse/contract/permission'
 
 import type { Principal } from '#http/principal.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -13,6 +12,7 @@ import { findKeyByHash, type FoundKey, rehashKey } from './credential-store.ts'
 import type { Credential } from './credential.ts'
 import type { FailedAttempts } from './failed-attempts.ts'
 import type { KeyUses } from './key-uses.ts'
+import { knownPermissions } from './known-permissions.ts'
 import type { createLookupCache } from './lookup-cache.ts'
 import { type HashKey, type KeyHash, partsToKeep } from './secret.ts'
 import { organizationSuspended, unauthorized } from './unauthorized.ts'
@@ -51,13 +51,10 @@ export function createKeyAuthentication(tools: KeyTools) {
       organizationId: key.organization_id,
       projectId: key.project_id,
       credentialId: key.id,
-      permissions: new Set(key.permissions.flatMap(knownPermission)),
+      permissions: new Set(knownPermissions(key.permissions)),
     }
   }
 }
-
-/** Permissions are plain text in the database; one this release does not know grants nothing. */
-const knownPermission = (name: string) => Permission.safeParse(name).data ?? []
 
 async function findKey(tools: KeyTools, text: string, address: string) {
   const { cache, metrics, guessesByAddress, guessesByHint } = tools

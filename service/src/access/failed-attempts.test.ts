@@ -13,6 +13,7 @@ function start({ guessersMax }: { guessersMax?: number } = {}) {
   let refusals = 0
   const attempts = createFailedAttempts({
     now: () => new Date(nowMs),
+    what: 'address',
     guessesMax: 10,
     onRefused: () => refusals++,
     ...(guessersMax !== undefined && { guessersMax }),
@@ -21,6 +22,7 @@ function start({ guessersMax }: { guessersMax?: number } = {}) {
   function wait(name = address): number {
     try {
       attempts.refuseBlocked(name)
+      attempts.refuseBlocked(name) // the first may have been the one try a second
       return 0
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
@@ -30,6 +32,14 @@ function start({ guessersMax }: { guessersMax?: number } = {}) {
   }
   return {
     wait,
+    mayTry(name = address) {
+      try {
+        attempts.refuseBlocked(name)
+        return true
+      } catch {
+        return false
+      }
+    },
     pass: (ms: number) => void (nowMs += ms),
     note: attempts.note,
     guess(count: number, name = address) {
@@ -151,4 +161,37 @@ test('a clock that was set back does not free a guesser', () => {
   guess(11)
   pass(-30 * seconds)
   expect(wait()).toBe(90)
+})
+
+test('while blocked, one key a second is still looked up: others may share the address', () => {
+  const { guess, mayTry, pass } = start()
+  guess(10)
+  const tries = Array.from({ length: 100 }, () => {
+    pass(100)
+    return mayTry()
+  })
+  expect(tries.filter(Boolean)).toHaveLength(10)
+})
+
+test('a refusal carries the headers of a rate limit', () => {
+  const now = new Date('2026-11-15T00:00:00Z')
+  const attempts = createFailedAttempts({
+    ...{ now: () => now, what: 'address', guessesMax: 1, onRefused: () => undefined },
+  })
+  attempts.note(address, 'a')
+  expect(() => attempts.refuseBlocked(address)).toThrow(
+    'Rate limit reached for unknown keys on address: limit 1. Retry after 60s.',
+  )
+  try {
+    attempts.refuseBlocked(address)
+  } catch (error) {
+    expect((error as ApiError).headers).toEqual({
+      'retry-after': '60',
+      'x-ratelimit-limit': '1',
+      'x-ratelimit-remaining': '0',
+      'x-ratelimit-reset': String(now.getTime() / 1000 + 60),
+      'x-ratelimit-scope': 'credential',
+      'x-ratelimit-metric': 'requests',
+    })
+  }
 })

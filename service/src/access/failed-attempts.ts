@@ -1,4 +1,4 @@
-import { ApiError } from '#platform/api-error.ts'
+import { rateLimitExceeded } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 
 type Guesser = {
@@ -7,24 +7,31 @@ type Guesser = {
   guesses: Set<string>
   blockedUntilMs: number
   blocks: number
+  /** When a key was last looked up in spite of the block. */
+  triedAtMs: number
 }
 
-type Options = { now: Clock; guessesMax: number; onRefused: () => void; guessersMax?: number }
+type Options = {
+  now: Clock
+  /** What guesses are counted by, for the message. */
+  what: string
+  guessesMax: number
+  onRefused: () => void
+  guessersMax?: number
+}
 
 const windowMs = 60_000
 const blockMaxMs = 15 * 60_000
+const tryEveryMs = 1000
 
 /**
  * Slows down whoever tries unknown keys. After `guessesMax` different ones within a minute a guesser is
- * blocked for a minute, then twice as long each time. The count is kept by this process alone
+ * blocked for a minute, then twice as long each time. One key a second is still looked up: behind a
+ * shared address there may be others, whose keys this process has not seen yet. The count is kept by this process alone
  * and in bounded memory: it needs no store, so it cannot fail open.
  */
-export function createFailedAttempts({
-  now,
-  guessesMax,
-  onRefused,
-  guessersMax = 10_000,
-}: Options) {
+export function createFailedAttempts(options: Options) {
+  const { now, what, guessesMax, onRefused, guessersMax = 10_000 } = options
   const guessers = new Map<string, Guesser>()
 
   function guesserAt(name: string): Guesser {
@@ -37,6 +44,7 @@ export function createFailedAttempts({
       guesses: new Set(),
       blockedUntilMs: isRepeat ? found.blockedUntilMs : 0,
       blocks: isRepeat ? found.blocks : 0,
+      triedAtMs: found?.triedAtMs ?? 0,
     }
     // Deleting first moves it to the end, so that the least recently active falls out.
     guessers.delete(name)
@@ -47,17 +55,24 @@ export function createFailedAttempts({
   }
 
   return {
-    /** Refuses with 429 while this guesser is blocked. */
+    /** Refuses with 429 while this guesser is blocked, but for one try a second. */
     refuseBlocked(name: string) {
       const nowMs = now().getTime()
-      const blockedMs = (guessers.get(name)?.blockedUntilMs ?? 0) - nowMs
-      if (blockedMs <= 0) return
+      const guesser = guessers.get(name)
+      const blockedMs = (guesser?.blockedUntilMs ?? 0) - nowMs
+      if (!guesser || blockedMs <= 0) return
+      if (nowMs - guesser.triedAtMs >= tryEveryMs) {
+        guesser.triedAtMs = nowMs
+        return
+      }
       onRefused()
-      throw new ApiError(
-        'rate_limit_exceeded',
-        'Too many unknown keys were tried from here. Wait, then send a valid key.',
-        { headers: { 'retry-after': String(Math.ceil(blockedMs / 1000)) } },
-      )
+      throw rateLimitExceeded({
+        what: 'unknown keys',
+        where: what,
+        limit: guessesMax,
+        waitMs: blockedMs,
+        now: now(),
+      })
     },
     note(name: string, guess: string) {
       const guesser = guesserAt(name)
@@ -66,6 +81,7 @@ export function createFailedAttempts({
       const blockMs = Math.min(windowMs * 2 ** guesser.blocks, blockMaxMs)
       guesser.blocks++
       guesser.blockedUntilMs = now().getTime() + blockMs
+      guesser.triedAtMs = now().getTime()
     },
   }
 }

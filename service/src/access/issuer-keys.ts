@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, createHmac, type KeyObject, randomUUID } from 'node:crypto'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -9,12 +9,20 @@ import {
   type JSONWebKeySet,
   type JWTVerifyGetKey,
 } from 'jose'
+import { z } from 'zod'
 
 import type { Clock } from '#platform/clock.ts'
 import type { Egress } from '#platform/egress.ts'
 import type { Log } from '#platform/log.ts'
 
-type Options = { egress: Egress; now: Clock; log: Log; stateDirectory: string | undefined }
+type Options = {
+  egress: Egress
+  now: Clock
+  log: Log
+  stateDirectory: string | undefined
+  /** Proves that a copy is ours: whoever can write the folder must not be able to make tokens valid. */
+  fileKey: KeyObject
+}
 
 const deadlineMs = 3000
 const pauseMs = 30_000
@@ -76,25 +84,44 @@ function copyPath(jwksUrl: string, stateDirectory: string): string {
   return join(stateDirectory, `issuer-keys-${name}.json`)
 }
 
-async function keepCopy(jwksUrl: string, text: string, { stateDirectory, now }: Options) {
+async function keepCopy(jwksUrl: string, text: string, { stateDirectory, now, fileKey }: Options) {
   if (!stateDirectory) return
   await mkdir(stateDirectory, { recursive: true })
   const path = copyPath(jwksUrl, stateDirectory)
-  await writeFile(`${path}.new`, JSON.stringify({ keptAtMs: now().getTime(), text }), {
-    mode: 0o600,
-  })
-  await rename(`${path}.new`, path)
+  const copy = { keptAtMs: now().getTime(), text }
+  const file = { ...copy, proof: proofOf(jwksUrl, copy, fileKey) }
+  // Processes may share the folder: each writes a file of its own and moves it into place.
+  const fresh = `${path}.${randomUUID()}`
+  await writeFile(fresh, JSON.stringify(file), { mode: 0o600 })
+  await rename(fresh, path)
 }
+
+type Copy = { keptAtMs: number; text: string }
+
+const proofOf = (jwksUrl: string, { keptAtMs, text }: Copy, key: KeyObject) =>
+  createHmac('sha256', key)
+    .update(JSON.stringify([jwksUrl, keptAtMs, text]))
+    .digest('base64')
+
+const CopyFile = z.object({ keptAtMs: z.int(), text: z.string(), proof: z.string() })
 
 async function readCopy(
   jwksUrl: string,
-  { stateDirectory, now }: Options,
+  { stateDirectory, now, fileKey }: Options,
   cause: unknown,
 ): Promise<string> {
   if (!stateDirectory) throw cause
   const file = await readFile(copyPath(jwksUrl, stateDirectory), 'utf8').catch(() => '{}')
-  const { keptAtMs, text } = JSON.parse(file) as { keptAtMs?: number; text?: string }
-  const isUsable = text && keptAtMs && now().getTime() - keptAtMs < copyMaxAgeMs
-  if (!isUsable) throw cause
-  return text
+  const { data: copy } = CopyFile.safeParse(parse(file))
+  const isOurs = copy && copy.proof === proofOf(jwksUrl, copy, fileKey)
+  if (!isOurs || now().getTime() - copy.keptAtMs >= copyMaxAgeMs) throw cause
+  return copy.text
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

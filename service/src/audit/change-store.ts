@@ -28,7 +28,10 @@ export async function insertChange(tx: Tx, change: Change, at: Date) {
     .execute()
 }
 
-/** The place from which nothing can be missed by somebody who reads everything else from now on. */
+/**
+ * The place from which nothing can be missed by somebody who reads everything else from now on: no
+ * transaction below it is running any more. It only ever moves forward, on one server.
+ */
 export async function currentCursor(db: Db): Promise<Cursor> {
   const { rows } = await sql<{ xid: string }>`
     select pg_snapshot_xmin(pg_current_snapshot())::text as xid`.execute(db)

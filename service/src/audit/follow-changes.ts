@@ -37,6 +37,12 @@ type Options = {
   pageRows?: number
 }
 
+/** Whoever is further behind than this forgets everything instead of reading on. */
+const pagesMax = 50
+
+/** However many hints arrive, polls keep this distance. */
+const pollDistanceMs = 50
+
 /** Rows are kept for a day; whoever slept through half of that starts anew. */
 const gapMs = 12 * 60 * 60 * 1000
 
@@ -58,33 +64,32 @@ export function followChanges(options: Options): Follower {
 
   async function poll() {
     const startedAt = now()
-    if (!cursor || (lastPollAt && startedAt.getTime() - lastPollAt.getTime() > gapMs)) {
-      cursor = await currentCursor(db)
-      for (const { onGap } of subscribers) onGap()
-    }
-    const rows = await readAll(cursor)
-    for (const row of rows) if (!delivered.has(row.seq)) deliver(row)
-    const unsettled = rows.filter(({ isSettled }) => !isSettled)
-    cursor = rows.findLast(({ isSettled }) => isSettled) ?? cursor
-    delivered = new Set(unsettled.map(({ seq }) => seq))
+    const horizon = await currentCursor(db)
+    const hasSlept = lastPollAt && startedAt.getTime() - lastPollAt.getTime() > gapMs
+    // A horizon behind our cursor is another server's: restored from a dump, its numbers begin anew.
+    if (!cursor || hasSlept || BigInt(horizon.xid) < BigInt(cursor.xid)) startAnew(horizon)
+    const rows = await readAll(db, cursor ?? horizon, pageRows)
+    if (rows.length < pageRows * pagesMax) take(rows)
+    else startAnew(horizon)
     lastPollAt = startedAt
     metrics.changesPolledAt.set(startedAt.getTime() / 1000)
   }
 
-  async function readAll(after: Cursor): Promise<ChangeRow[]> {
-    const rows: ChangeRow[] = []
-    for (let place = after; ;) {
-      const page = await readChanges(db, place, pageRows)
-      rows.push(...page)
-      const last = page.at(-1)
-      if (!last || page.length < pageRows) return rows
-      place = last
-    }
+  function startAnew(horizon: Cursor) {
+    cursor = horizon
+    delivered = new Set()
+    for (const { onGap } of subscribers) onGap()
   }
 
-  function deliver(change: Change) {
-    metrics.changesSeen.inc()
-    for (const { onChange } of subscribers) onChange(change)
+  function take(rows: readonly ChangeRow[]) {
+    for (const row of rows) {
+      if (delivered.has(row.seq)) continue
+      metrics.changesSeen.inc()
+      for (const { onChange } of subscribers) onChange(row)
+    }
+    cursor = rows.findLast(({ isSettled }) => isSettled) ?? cursor
+    const unsettled = rows.filter(({ isSettled }) => !isSettled)
+    delivered = new Set(unsettled.map(({ seq }) => seq))
   }
 
   async function run() {
@@ -97,6 +102,7 @@ export function followChanges(options: Options): Follower {
       }
       const pauseMs = pollMs * (0.8 + Math.random() * 0.4)
       const signal = AbortSignal.any([stopping.signal, waking.signal])
+      await sleep(pollDistanceMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
     }
   }
@@ -110,4 +116,16 @@ export function followChanges(options: Options): Follower {
       await running
     },
   }
+}
+
+/** Everything after a place, in pages; a bounded number of them. */
+async function readAll(db: Db, after: Cursor, pageRows: number): Promise<ChangeRow[]> {
+  const rows: ChangeRow[] = []
+  let place: Cursor | undefined = after
+  while (place && rows.length < pageRows * pagesMax) {
+    const page: ChangeRow[] = await readChanges(db, place, pageRows)
+    rows.push(...page)
+    place = page.length < pageRows ? undefined : page.at(-1)
+  }
+  return rows
 }

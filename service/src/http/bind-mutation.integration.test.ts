@@ -1,4 +1,5 @@
-import { createProject, updateProject } from '@gatehouse/contract/project'
+import { createAdminApiKey } from '@gatehouse/contract/api-key'
+import { createProject, listProjects, updateProject } from '@gatehouse/contract/project'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 
@@ -132,4 +133,32 @@ test('after a day the key is free again, and the sweeper removes it', async () =
   expect(await db.transaction().execute((tx) => sweepKeys(tx, clock.now(), 10))).toBe(0)
   clock.pass(24 * 60 * 60 * 1000 + 1)
   expect(await db.transaction().execute((tx) => sweepKeys(tx, clock.now(), 10))).toBe(1)
+})
+
+test('403: a key that could not have made the request is not shown its stored answer', async () => {
+  const { send } = await createTestApi()
+  const wide = { name: 'CI', permissions: ['policies.write', 'credits.write'] }
+  const sent = { body: wide, headers: { 'idempotency-key': 'create-ci-key' } }
+  const first = await send(createAdminApiKey, sent)
+  expect(first.status).toBe(201)
+  const narrow = { name: 'Narrow', permissions: ['admin_api_keys.write'] }
+  const { body } = await send(createAdminApiKey, { body: narrow })
+  const replay = await send(createAdminApiKey, { ...sent, credential: body.value })
+  expect([replay.status, replay.body.error.code]).toEqual([403, 'permission_denied'])
+  expect((await send(createAdminApiKey, sent)).body).toEqual(first.body)
+})
+
+test('many changes of one organization leave room for everybody else', async () => {
+  const { send, house } = await createTestApi()
+  const { createOrganization } = await import('#access/organizations/organizations.ts')
+  const other = await createOrganization('Other', house)
+  const crowd = Array.from({ length: 80 }, (_, index) =>
+    send(createProject, { body: { name: `${index}` } }),
+  )
+  const startedAt = performance.now()
+  const { status } = await send(listProjects, { credential: other.adminKey })
+  const elapsedMs = performance.now() - startedAt
+  const all = await Promise.all(crowd)
+  expect([status, new Set(all.map((each) => each.status))]).toEqual([200, new Set([201])])
+  expect(elapsedMs).toBeLessThan(1000)
 })

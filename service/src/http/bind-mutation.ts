@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db, Tx } from '#platform/database.ts'
+import type { Gate } from '#platform/gate.ts'
 import type { SecretBox } from '#platform/secrets.ts'
 import { inSavepoint, transact } from '#platform/transaction.ts'
 
@@ -18,15 +19,20 @@ export type MutationTools = {
   now: Clock
   secretBox: SecretBox
   docsUrl: string | undefined
+  /** Keeps one organization from holding every database connection while its changes wait in line. */
+  gate: Gate
 }
 
 type GuardedEndpoint = Endpoint & { permission: NonNullable<Endpoint['permission']> }
 
-type Change<E extends GuardedEndpoint> = (
-  tx: Tx,
-  input: RequestOf<E>,
-  call: Call<E>,
-) => Promise<ResponseOf<E>>
+type Mutation<E extends GuardedEndpoint> = {
+  /**
+   * Refuses what this caller may not ask for, and does slow work that needs no transaction. Runs also
+   * before a replay: a stored answer is shown only to somebody who could have made the request.
+   */
+  prepare?(input: RequestOf<E>, call: Call<E>): void | Promise<void>
+  change(tx: Tx, input: RequestOf<E>, call: Call<E>): Promise<ResponseOf<E>>
+}
 
 type Answer = { status: number; text: string; isReplay?: true; refusal?: ApiError }
 
@@ -39,7 +45,7 @@ export function bindMutation<E extends GuardedEndpoint>(
   app: FastifyInstance,
   endpoint: E,
   tools: MutationTools,
-  change: Change<E>,
+  { prepare, change }: Mutation<E>,
 ) {
   route(app, endpoint, async (request, reply) => {
     const input = readInput(endpoint, request)
@@ -49,8 +55,11 @@ export function bindMutation<E extends GuardedEndpoint>(
       text: answerText(endpoint, await change(tx, input, call)),
     })
     const key = readKey(request)
+    await prepare?.(input, call)
     const claim = key && claimOf(request, key, tools.now())
-    const answer = await (claim ? runOnce(request, claim, tools, run) : transact(tools.db, run))
+    const answer = await tools.gate(request.principal?.organizationId ?? '', () =>
+      claim ? runOnce(request, claim, tools, run) : transact(tools.db, run),
+    )
     if (answer.isReplay) {
       void reply.header('idempotent-replayed', 'true')
       if (answer.status === 409) void reply.header('x-should-retry', 'false')
@@ -145,5 +154,5 @@ function inProgress(error: unknown): never {
 const keyReused = () =>
   new ApiError(
     'idempotency_key_reused',
-    'This Idempotency-Key was used for a different request. Use a new one.',
+    'This Idempotency-Key was used for a different request; use a new one.',
   )

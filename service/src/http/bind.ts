@@ -2,6 +2,8 @@ import type { Endpoint, RequestOf, ResponseOf } from '@gatehouse/contract/endpoi
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 
+import { dependencyUnavailable } from '#platform/api-error.ts'
+
 import type { Principal } from './principal.ts'
 import { type Place, validate } from './validate.ts'
 
@@ -17,8 +19,8 @@ type Handler<E extends Endpoint> = (
 
 type Answer = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
-/** An administration call that takes longer than this will not succeed any more. */
-const handlerTimeoutMs = 20_000
+/** A call that takes longer than this, once its body has arrived, will not succeed any more. */
+const answerMaxMs = 20_000
 
 /** Serves one endpoint of the contract: parse the request, run the handler, check the answer. */
 export function bind<E extends Endpoint>(app: FastifyInstance, endpoint: E, handler: Handler<E>) {
@@ -35,10 +37,25 @@ export function route(app: FastifyInstance, endpoint: Endpoint, answer: Answer) 
     method: endpoint.method,
     url: endpoint.path,
     bodyLimit: endpoint.bodyLimitBytes,
-    handlerTimeout: handlerTimeoutMs,
     config,
-    handler: answer,
+    handler: (request, reply) => withinTime(answer(request, reply)),
   })
+}
+
+/**
+ * Fastify's own limit and its `request.signal` count from the first byte and end with the body, so they
+ * cannot tell a slow upload from a slow answer. This one starts when the body is there.
+ */
+async function withinTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(dependencyUnavailable('service behind this call')), answerMaxMs)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 export function readInput<E extends Endpoint>(endpoint: E, request: FastifyRequest): RequestOf<E> {

@@ -15,16 +15,17 @@ const codes: Record<string, [ErrorCode, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request did not arrive in time.'],
 }
 
-type Tools = { now: Clock; log: Log; docsUrl: string | undefined }
+type Tools = { now: Clock; log: Log; docsUrl: string | undefined; isAnswering: boolean }
 
 /** Answers bytes that never became a request: bad HTTP, oversized headers, a sender too slow. */
 export function answerBrokenRequest(
   cause: Error & { code?: string },
   socket: Socket,
-  { now, log, docsUrl }: Tools,
+  { now, log, docsUrl, isAnswering }: Tools,
 ) {
-  // Something may already have been written: a second head would corrupt the answer.
-  if (cause.code === 'ECONNRESET' || !socket.writable || socket.bytesWritten > 0) {
+  // While another request is being answered, or has been, this would be taken for its answer.
+  const isTaken = isAnswering || socket.bytesWritten > 0
+  if (cause.code === 'ECONNRESET' || !socket.writable || isTaken) {
     socket.destroy()
     return
   }

@@ -11,16 +11,18 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { dependencyUnavailable } from '#platform/api-error.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-import { bind } from './bind.ts'
+import { bind, route, sendJson } from './bind.ts'
 
 /** What stands between this process and traffic; an empty list means ready. */
 export type Readiness = () => Promise<string[]> | string[]
 
 /** What anyone may ask: is it there, should it get traffic, what does it speak. */
 export function servePublicInfo(app: FastifyInstance, { readiness }: { readiness: Readiness }) {
-  const document = toOpenApi(endpoints) as { openapi: '3.1.0' }
-  bind(app, readOpenApi, () => document)
-  bind(app, readWellKnownOpenApi, () => document)
+  // Printed once: anyone may ask, as often as they like.
+  const document = JSON.stringify(toOpenApi(endpoints))
+  for (const endpoint of [readOpenApi, readWellKnownOpenApi]) {
+    route(app, endpoint, async (_, reply) => sendJson(reply, 200, document))
+  }
   bind(app, readLiveness, () => ({ status: 'ok' as const }))
   bind(app, readReadiness, async () => {
     // The reasons are told on the operations port only.

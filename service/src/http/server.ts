@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 
+import { adminBodyLimitBytes } from '@gatehouse/contract/endpoint'
 import { dialectOfPath, methodsAt } from '@gatehouse/contract/endpoints'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 
@@ -34,21 +36,27 @@ export function createServer(options: ServerOptions): FastifyInstance {
     // A request that arrives on an open connection while we drain is served, not refused.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
+    bodyLimit: adminBodyLimitBytes,
     routerOptions: { maxParamLength: urlMaxBytes },
     http: {
       headersTimeout: 10_000,
       connectionsCheckingInterval: 5000,
       maxHeaderSize: 16 * 1024,
       insecureHTTPParser: false,
-      requireHostHeader: true,
+      requireHostHeader: false, // we ask for it ourselves, so that the answer has a request id
     },
-    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, options),
+    clientErrorHandler: (error, socket) =>
+      answerBrokenRequest(error, socket, { ...options, isAnswering: isAnswering(socket) }),
     frameworkErrors: (error, request, reply) => {
       beginRequest(request, reply, options)
       void sendError(request, reply, { ...options, dialect: 'admin', thrown: error })
     },
   })
   app.server.maxConnections = options.connectionsMax
+  // What a caller expects beyond 100-continue is not ours to refuse.
+  app.server.on('checkExpectation', (request, response) => {
+    app.server.emit('request', request, response)
+  })
   app.decorateRequest('principal', null)
   app.decorateRequest('bodyBytes', null)
   app.decorateRequest('line')
@@ -56,11 +64,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.addHook('onRequest', async (request, reply) => {
     beginRequest(request, reply, options)
     refuseAmbiguous(request)
-  })
-  app.setNotFoundHandler((request, reply) => {
-    const path = pathOf(request)
-    const thrown = unknownRoute(path)
-    return sendError(request, reply, { ...options, dialect: dialectOfPath(path), thrown })
+    // Here and not in a not-found handler: that would read the body first.
+    if (request.is404) throw unknownRoute(pathOf(request))
+    ignoreTypeOfIgnoredBody(request)
   })
   app.setErrorHandler((thrown, request, reply) =>
     sendError(request, reply, { ...options, dialect: dialectOfPath(pathOf(request)), thrown }),
@@ -84,14 +90,23 @@ function unknownRoute(path: string): ApiError {
   })
 }
 
+const openRequests = new WeakMap<Socket, number>()
+const isAnswering = (socket: Socket) => (openRequests.get(socket) ?? 0) > 0
+const countRequest = (socket: Socket, change: 1 | -1) =>
+  openRequests.set(socket, (openRequests.get(socket) ?? 0) + change)
+
 /** Ids on the answer, whatever it will be, and one log line when it has been sent or given up. */
 function beginRequest(request: FastifyRequest, reply: FastifyReply, options: ServerOptions) {
   const { log, metrics } = options
   const startedAtMs = performance.now()
   reply.raw.setHeader('x-request-id', request.id)
   reply.raw.setHeader('request-id', request.id)
+  // Answers belong to one caller, and some hold a secret.
+  reply.raw.setHeader('cache-control', 'no-store')
   request.line = lineOf(request)
   metrics.requestsInFlight.inc()
+  const { socket } = request.raw
+  countRequest(socket, 1)
   reply.raw.once('close', () => {
     const durationMs = performance.now() - startedAtMs
     const { line } = request
@@ -99,6 +114,7 @@ function beginRequest(request: FastifyRequest, reply: FastifyReply, options: Ser
     line.duration_ms = Math.round(durationMs * 1000) / 1000
     line.outcome = reply.raw.writableFinished ? 'answered' : 'hung_up'
     metrics.requestsInFlight.dec()
+    countRequest(socket, -1)
     metrics.requestSeconds.observe(
       { method: line.method, route: line.route, status: line.status },
       durationMs / 1000,
@@ -135,9 +151,17 @@ function refuseAmbiguous({ raw }: { raw: IncomingMessage }) {
     }
     seen.add(name)
   }
+  if (raw.httpVersion === '1.1' && !seen.has('host')) {
+    throw new ApiError('invalid_request', "The header 'host' is missing.")
+  }
   if ((raw.url?.length ?? 0) > urlMaxBytes) {
     throw new ApiError('url_too_long', 'The URL is longer than 8 KiB.')
   }
+}
+
+/** A body that nobody reads may be of any type, even of none that exists (G4.20). */
+function ignoreTypeOfIgnoredBody({ raw, routeOptions }: FastifyRequest) {
+  if (!routeOptions.config.endpoint?.body) delete raw.headers['content-type']
 }
 
 declare module 'fastify' {

@@ -72,6 +72,6 @@ test('what is missing or full is named', () => {
   expect(notFound('api_key')).toMatchObject({ status: 404, code: 'api_key_not_found' })
   expect(limitReached('projects', 100)).toMatchObject({
     status: 409,
-    message: 'There can be at most 100 projects. Remove one first.',
+    message: 'There can be at most 100 projects; remove one first.',
   })
 })

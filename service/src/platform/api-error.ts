@@ -52,5 +52,26 @@ export const notFound = (what: 'project' | 'api_key') =>
     `Your organization has no such ${what === 'api_key' ? 'active key here' : what}.`,
   )
 
+type RateLimit = { what: string; where: string; limit: number; waitMs: number; now: Date }
+
+/** A 429 that says what was counted, where, and when to come back (contract 8.4, G7.17). */
+export function rateLimitExceeded({ what, where, limit, waitMs, now }: RateLimit) {
+  const waitSeconds = Math.max(1, Math.ceil(waitMs / 1000))
+  return new ApiError(
+    'rate_limit_exceeded',
+    `Rate limit reached for ${what} on ${where}: limit ${limit}. Retry after ${waitSeconds}s.`,
+    {
+      headers: {
+        'retry-after': String(waitSeconds),
+        'x-ratelimit-limit': String(limit),
+        'x-ratelimit-remaining': '0',
+        'x-ratelimit-reset': String(Math.ceil((now.getTime() + waitMs) / 1000)),
+        'x-ratelimit-scope': 'credential',
+        'x-ratelimit-metric': 'requests',
+      },
+    },
+  )
+}
+
 export const limitReached = (what: string, limit: number) =>
-  new ApiError('limit_reached', `There can be at most ${limit} ${what}. Remove one first.`)
+  new ApiError('limit_reached', `There can be at most ${limit} ${what}; remove one first.`)

@@ -1,3 +1,5 @@
+import type { Socket } from 'node:net'
+
 import { Kysely, PostgresDialect, type Transaction } from 'kysely'
 import pg from 'pg'
 
@@ -16,10 +18,36 @@ export type DatabaseOptions = {
   onProblem?: (error: Error) => void
 }
 
+/** A migration that waits for a lock makes everybody else wait behind it: better to try again. */
+const migrationLockMs = 3000
+
+/**
+ * Drops its connection when an answer does not come, or when the server has become a standby. The driver
+ * would give such a connection back to the pool as healthy, and the pool would hand it out again and again.
+ */
+class ImpatientClient extends pg.Client {
+  // The driver's signatures are overloads; what passes through here is none of our business.
+  override query(...args: never[]): never {
+    const result: unknown = (super.query as (...each: never[]) => unknown)(...args)
+    if (result instanceof Promise) result.catch((error: unknown) => this.#dropIfHopeless(error))
+    return result as never
+  }
+
+  #dropIfHopeless(error: unknown) {
+    if (!(error instanceof Error)) return
+    const isReadOnly = 'code' in error && error.code === '25006'
+    if (error.message !== 'Query read timeout' && !isReadOnly) return
+    const inside = this as unknown as { connection: { stream: Socket }; _queryable: boolean }
+    inside._queryable = false // the pool takes it back only to throw it away
+    inside.connection.stream.destroy()
+  }
+}
+
 /** A pool whose every wait has an end: for a connection, a lock, a statement, a forgotten transaction. */
 export function connectDatabase(options: DatabaseOptions): Db {
   const { url, poolSize, statementTimeoutMs = 5000, onProblem = () => undefined } = options
   const pool = new pg.Pool({
+    Client: ImpatientClient,
     connectionString: url,
     max: poolSize,
     application_name: 'gatehouse',
@@ -29,7 +57,7 @@ export function connectDatabase(options: DatabaseOptions): Db {
     statement_timeout: statementTimeoutMs,
     // Longer than the server's own limit: it ends the wait when the network swallows the answer.
     ...(statementTimeoutMs > 0 && { query_timeout: statementTimeoutMs + 1000 }),
-    lock_timeout: Math.min(statementTimeoutMs, 2000),
+    lock_timeout: statementTimeoutMs > 0 ? Math.min(statementTimeoutMs, 2000) : migrationLockMs,
     // A writer that forgets its transaction would hold back every reader of the log.
     idle_in_transaction_session_timeout: 5000,
   })

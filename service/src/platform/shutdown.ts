@@ -3,26 +3,34 @@ import type { Log } from './log.ts'
 export type Stoppable = { name: string; stop: () => Promise<void> }
 
 /**
- * Runs the steps of an orderly stop once, in order, on SIGTERM or SIGINT; a second signal ends the
- * process at once. One step that fails does not keep the others from running.
+ * Runs the steps of an orderly stop once, in order: on SIGTERM or SIGINT, and when something failed that
+ * nobody expected, since open requests deserve their answers even then. A second signal ends the process
+ * at once. One step that fails does not keep the others from running.
  */
 export function stopOnSignals(steps: readonly Stoppable[], log: Log) {
   let isStopping = false
-  const stop = async () => {
-    if (isStopping) {
-      log.event('stopped_at_once')
-      process.exit(1)
-    }
+  const stop = async (exitCode: number) => {
     isStopping = true
     log.event('stopping')
     for (const { name, stop } of steps) {
       await stop().catch((error: unknown) => log.problem(`stopping ${name}`, error))
     }
     log.event('stopped')
-    process.exit(0)
+    process.exit(exitCode)
   }
-  process.on('SIGTERM', () => void stop())
-  process.on('SIGINT', () => void stop())
+  const onSignal = () => {
+    if (!isStopping) return void stop(0)
+    log.event('stopped_at_once')
+    process.exit(1)
+  }
+  const onFailure = (error: unknown) => {
+    log.problem('a failure that nobody expected', error)
+    if (!isStopping) void stop(1)
+  }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
   // Whoever started us through a channel is gone: nobody is left to send a signal.
-  process.on('disconnect', () => void stop())
+  process.on('disconnect', onSignal)
+  process.on('uncaughtException', onFailure)
+  process.on('unhandledRejection', onFailure)
 }

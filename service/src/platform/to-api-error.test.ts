@@ -24,6 +24,10 @@ test.each([
   '58030', // input or output of the server
   '25P03', // idle in transaction for too long
   '25P04',
+  '25006', // a primary that became a standby
+  '28P01', // its password was changed
+  '3D000',
+  '55000', // it takes no connections
   '55P03', // lock timeout
   '40001',
   '40P01',
@@ -32,6 +36,8 @@ test.each([
   'EPIPE',
   'ETIMEDOUT',
   'EHOSTUNREACH',
+  'ENETUNREACH',
+  'SELF_SIGNED_CERT_IN_CHAIN',
   'ENOTFOUND',
   'EAI_AGAIN',
 ])('%s means that the store is away', (code) => {
@@ -45,10 +51,8 @@ test.each([
   '42601', // syntax
   '42P01', // no such table
   '25P02', // the transaction already failed
-  '25006',
   '40002',
   '57000',
-  '28P01', // wrong password: a person must act
   '57014x',
   'ERR_INVALID_ARG_TYPE',
   'ENOENT',
@@ -92,7 +96,6 @@ test.each([
   ['FST_ERR_CTP_BODY_TOO_LARGE', 413, 'request_too_large'],
   ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', 400, 'invalid_request'],
   ['FST_ERR_BAD_URL', 400, 'invalid_request'],
-  ['FST_ERR_HANDLER_TIMEOUT', 503, 'dependency_unavailable'],
   ['ERR_STREAM_PREMATURE_CLOSE', 400, 'invalid_request'],
   ['ECONNREFUSED', 503, 'dependency_unavailable'],
   ['57P01', 503, 'dependency_unavailable'],

@@ -32,8 +32,6 @@ function fromHttp(cause: unknown): ApiError | undefined {
       return new ApiError('invalid_content_type', 'The Content-Type is malformed.', { cause })
     case 'FST_ERR_BAD_URL':
       return new ApiError('invalid_request', 'The path is not validly encoded.', { cause })
-    case 'FST_ERR_HANDLER_TIMEOUT':
-      return dependencyUnavailable('service behind this operation', cause)
     default:
       return undefined
   }
@@ -46,16 +44,9 @@ function isHangUp(thrown: unknown): boolean {
 }
 
 /** SQLSTATE classes and codes that mean "try again later", not "this is wrong". */
-const awayStates = /^(08|53|57P|58|25P0[34]$|3D000$|55000$|55P03$|57014$|40001$|40P01$)/
-const awaySystemCodes = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-])
+const awayStates = /^(08|28|53|57P|58|25006$|25P0[34]$|3D000$|55000$|55P03$|57014$|40001$|40P01$)/
+const awaySystemCode =
+  /^(E(CONN(REFUSED|RESET|ABORTED)|PIPE|TIMEDOUT|HOST(UNREACH|DOWN)|NETUNREACH|NOTFOUND|AI_AGAIN)$|ERR_TLS_|CERT_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_)/
 /** The driver reports some losses with a sentence only. */
 const awaySentences =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool after)/
@@ -65,5 +56,5 @@ export function isStoreAway(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false
   if (thrown instanceof AggregateError) return thrown.errors.some(isStoreAway)
   const code = codeOf(thrown)
-  return awaySystemCodes.has(code) || awayStates.test(code) || awaySentences.test(thrown.message)
+  return awaySystemCode.test(code) || awayStates.test(code) || awaySentences.test(thrown.message)
 }

@@ -38,12 +38,15 @@ export async function inSavepoint<T>(
   work: () => Promise<T>,
   onFailure: (error: unknown) => T,
 ): Promise<T> {
+  const tasks = followUps.get(tx)
+  const tasksBefore = tasks?.length ?? 0
   await sql`savepoint part`.execute(tx)
   try {
     return await work()
   } catch (error) {
     const result = onFailure(error)
     await sql`rollback to savepoint part`.execute(tx)
+    tasks?.splice(tasksBefore) // what was undone has no consequences
     return result
   }
 }

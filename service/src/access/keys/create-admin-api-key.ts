@@ -13,18 +13,20 @@ import { presentAdminKey } from './present-key.ts'
 const adminKeysMax = 50 // G8.18
 
 export function serveCreateAdminApiKey(app: FastifyInstance, tools: AccessTools) {
-  bindMutation(app, createAdminApiKey, tools, async (tx, { body }, { principal }) => {
-    refuseWiderGrant(principal, body.permissions)
-    const place = { organizationId: principal.organizationId, projectId: null }
-    // Two creators at once would both see one free place.
-    await lockOrganization(tx, principal.organizationId)
-    if ((await countKeys(tx, place)) >= adminKeysMax) {
-      throw limitReached('administrator keys', adminKeysMax)
-    }
-    const { row, value } = await makeKey(tx, place, body, {
-      hashKey: tools.hashKey,
-      now: tools.now(),
-    })
-    return { ...presentAdminKey(row), value }
+  bindMutation(app, createAdminApiKey, tools, {
+    prepare: ({ body }, { principal }) => refuseWiderGrant(principal, body.permissions),
+    async change(tx, { body }, { principal }) {
+      const place = { organizationId: principal.organizationId, projectId: null }
+      // Two creators at once would both see one free place.
+      await lockOrganization(tx, principal.organizationId)
+      if ((await countKeys(tx, place)) >= adminKeysMax) {
+        throw limitReached('administrator keys', adminKeysMax)
+      }
+      const { row, value } = await makeKey(tx, place, body, {
+        hashKey: tools.hashKey,
+        now: tools.now(),
+      })
+      return { ...presentAdminKey(row), value }
+    },
   })
 }

@@ -9,18 +9,20 @@ import { notFound } from '#platform/api-error.ts'
 import { revokeKey } from './key-store.ts'
 
 export function serveDeleteProjectApiKey(app: FastifyInstance, tools: AccessTools) {
-  bindMutation(app, deleteProjectApiKey, tools, async (tx, { params }, { principal }) => {
-    const { organizationId } = principal
-    const project = await findProject(tx, organizationId, params.project_id)
-    if (!project) throw notFound('project')
-    const place = { organizationId, projectId: project.id }
-    const revoked = await revokeKey(tx, place, params.key_id, tools.now())
-    if (!revoked) throw notFound('api_key')
-    await tools.announceChange(tx, { organizationId, kind: 'api_key', objectId: revoked.id })
-    return {
-      id: revoked.id,
-      object: 'organization.project.api_key.deleted' as const,
-      deleted: true as const,
-    }
+  bindMutation(app, deleteProjectApiKey, tools, {
+    async change(tx, { params }, { principal }) {
+      const { organizationId } = principal
+      const project = await findProject(tx, organizationId, params.project_id)
+      if (!project) throw notFound('project')
+      const place = { organizationId, projectId: project.id }
+      const revoked = await revokeKey(tx, place, params.key_id, tools.now())
+      if (!revoked) throw notFound('api_key')
+      await tools.announceChange(tx, { organizationId, kind: 'api_key', objectId: revoked.id })
+      return {
+        id: revoked.id,
+        object: 'organization.project.api_key.deleted' as const,
+        deleted: true as const,
+      }
+    },
   })
 }

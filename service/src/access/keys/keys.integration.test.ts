@@ -7,6 +7,7 @@ import {
   listProjectApiKeys,
 } from '@gatehouse/contract/api-key'
 import { archiveProject, createProject } from '@gatehouse/contract/project'
+import { sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
 
 import { createTestApi } from '#testing/test-api.ts'
@@ -172,4 +173,31 @@ test('409: an archived project takes no new keys, but they can still be listed a
   expect((await api.send(listProjectApiKeys, inProject(project.id))).body.data).toHaveLength(1)
   const params = { project_id: project.id, key_id: key.id }
   expect((await api.send(deleteProjectApiKey, { params })).status).toBe(200)
+})
+
+test('a permission of a newer release is neither shown nor a reason to fail', async () => {
+  const { body } = await makeAdmin(['projects.read'])
+  const permissions = ['projects.read', 'teleport.write']
+  await api.db.updateTable('api_key').set({ permissions }).where('id', '=', body.id).execute()
+  const listed = await api.send(listAdminApiKeys)
+  expect(listed.status).toBe(200)
+  expect(listed.body.data.at(-1)).toMatchObject({ id: body.id, permissions: ['projects.read'] })
+})
+
+test('rows written by hand, a microsecond apart, are paged like any others', async () => {
+  await makeAdmin([])
+  await makeAdmin([])
+  await sql`update api_key set created_at = '2026-01-01 00:00:00.123456'::timestamptz + random() * interval '1 ms'`.execute(
+    api.db,
+  )
+  const seen: string[] = []
+  for (let after: string | null = null, page = 0; page < 5; page++) {
+    const { body } = await api.send(listAdminApiKeys, {
+      query: { limit: '1', ...(after && { after }) },
+    })
+    seen.push(...body.data.map(({ id }) => id))
+    if (!body.has_more) break
+    after = body.last_id
+  }
+  expect([seen.length, new Set(seen).size]).toEqual([3, 3])
 })

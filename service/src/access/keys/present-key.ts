@@ -1,6 +1,6 @@
 import type { AdminApiKey, ProjectApiKey } from '@gatehouse/contract/api-key'
-import type { Permission } from '@gatehouse/contract/permission'
 
+import { knownPermissions } from '#access/known-permissions.ts'
 import { redact } from '#access/secret.ts'
 import { toSeconds } from '#platform/clock.ts'
 
@@ -16,7 +16,7 @@ function membersOf(row: KeyRow) {
     ...(row.last_used_at && { last_used_at: toSeconds(row.last_used_at) }),
     ...(row.expires_at && { expires_at: toSeconds(row.expires_at) }),
     owner: { id: row.organization_id, type: 'organization' as const },
-    permissions: row.permissions as Permission[],
+    permissions: knownPermissions(row.permissions),
   }
 }
 

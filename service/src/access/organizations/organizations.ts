@@ -1,4 +1,4 @@
-import { permissions } from '@gatehouse/contract/permission'
+import { AdminKeyPermission } from '@gatehouse/contract/permission'
 
 import { makeKey } from '#access/keys/make-key.ts'
 import { insertProject } from '#access/projects/project-store.ts'
@@ -29,13 +29,24 @@ export async function createOrganization(name: string, { db, now, hashKey }: Too
       isDefault: true,
       createdAt,
     })
-    const wish = {
-      name: 'First administrator key',
-      permissions: permissions.filter((permission) => permission !== 'model.invoke'),
-    }
+    const wish = { name: 'First administrator key', permissions: AdminKeyPermission.options }
     const place = { organizationId: id, projectId: null }
     const key = await makeKey(tx, place, wish, { hashKey, now: createdAt })
     return { organizationId: id, projectId: project.id, adminKey: key.value }
+  })
+}
+
+/**
+ * A new key for an organization that has lost its own; undefined when there is no such organization.
+ * The limit on their number does not apply: whoever has lost all keys can revoke none.
+ */
+export async function recoverOrganization(organizationId: string, { db, now, hashKey }: Tools) {
+  return transact(db, async (tx) => {
+    if (!(await lockOrganization(tx, organizationId))) return undefined
+    const wish = { name: 'Recovery key', permissions: AdminKeyPermission.options }
+    const place = { organizationId, projectId: null }
+    const { value } = await makeKey(tx, place, wish, { hashKey, now: now() })
+    return { organizationId, adminKey: value }
   })
 }
 

@@ -9,17 +9,19 @@ import { presentProject } from './present-project.ts'
 import { lockProject, type ProjectRow, saveProject } from './project-store.ts'
 
 export function serveArchiveProject(app: FastifyInstance, tools: AccessTools) {
-  bindMutation(app, archiveProject, tools, async (tx, { params }, { principal }) => {
-    const { organizationId } = principal
-    const project = await lockProject(tx, organizationId, params.project_id)
-    if (!project) throw notFound('project')
-    if (project.is_default) {
-      throw new ApiError('default_project', 'The default project cannot be archived.')
-    }
-    if (project.status === 'archived') return presentProject(project)
-    const archived: ProjectRow = { ...project, status: 'archived', archived_at: tools.now() }
-    await saveProject(tx, organizationId, archived)
-    await tools.announceChange(tx, { organizationId, kind: 'project', objectId: project.id })
-    return presentProject(archived)
+  bindMutation(app, archiveProject, tools, {
+    async change(tx, { params }, { principal }) {
+      const { organizationId } = principal
+      const project = await lockProject(tx, organizationId, params.project_id)
+      if (!project) throw notFound('project')
+      if (project.is_default) {
+        throw new ApiError('default_project', 'The default project cannot be archived.')
+      }
+      if (project.status === 'archived') return presentProject(project)
+      const archived: ProjectRow = { ...project, status: 'archived', archived_at: tools.now() }
+      await saveProject(tx, organizationId, archived)
+      await tools.announceChange(tx, { organizationId, kind: 'project', objectId: project.id })
+      return presentProject(archived)
+    },
   })
 }

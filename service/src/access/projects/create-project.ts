@@ -13,19 +13,21 @@ import { countProjects, insertProject } from './project-store.ts'
 const projectsMax = 10_000
 
 export function serveCreateProject(app: FastifyInstance, tools: AccessTools) {
-  bindMutation(app, createProject, tools, async (tx, { body }, { principal }) => {
-    const { organizationId } = principal
-    await lockOrganization(tx, organizationId)
-    if ((await countProjects(tx, organizationId)) >= projectsMax) {
-      throw limitReached('projects', projectsMax)
-    }
-    const now = tools.now()
-    const project = await insertProject(tx, organizationId, {
-      id: createId('proj', now),
-      name: body.name,
-      isDefault: false,
-      createdAt: now,
-    })
-    return presentProject(project)
+  bindMutation(app, createProject, tools, {
+    async change(tx, { body }, { principal }) {
+      const { organizationId } = principal
+      await lockOrganization(tx, organizationId)
+      if ((await countProjects(tx, organizationId)) >= projectsMax) {
+        throw limitReached('projects', projectsMax)
+      }
+      const now = tools.now()
+      const project = await insertProject(tx, organizationId, {
+        id: createId('proj', now),
+        name: body.name,
+        isDefault: false,
+        createdAt: now,
+      })
+      return presentProject(project)
+    },
   })
 }
