@@ -19,14 +19,18 @@ function startStack(args: readonly string[]) {
   return { child, lines, firstLine, exit }
 }
 
-async function stackDatabases(): Promise<string[]> {
+async function onServer(statement: string): Promise<{ datname: string }[]> {
   const url = process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/postgres'
   const client = new pg.Client({ connectionString: url })
   await client.connect()
-  const query = "select datname from pg_database where datname like 'gatehouse_stack_%'"
-  const { rows } = await client.query<{ datname: string }>(query)
+  const { rows } = await client.query<{ datname: string }>(statement)
   await client.end()
-  return rows.map(({ datname }) => datname)
+  return rows
+}
+
+async function stackDatabases(): Promise<string[]> {
+  const like = "select datname from pg_database where datname like 'gatehouse_stack_%'"
+  return (await onServer(like)).map(({ datname }) => datname)
 }
 
 test('--json prints exactly one line when ready within 15 s, and a signal leaves nothing behind', async () => {
@@ -52,6 +56,22 @@ test('--json prints exactly one line when ready within 15 s, and a signal leaves
   expect(lines).toHaveLength(1)
   expect(await stackDatabases()).toEqual(before)
   await expect(fetch(stack['base_url'] ?? '')).rejects.toThrow('fetch failed')
+})
+
+test('killed without warning: its processes notice, and do not live on', async () => {
+  const before = await stackDatabases()
+  const { child, firstLine } = startStack(['--json'])
+  const stack = JSON.parse(await firstLine) as { base_url: string }
+  child.kill('SIGKILL')
+  const isUp = () =>
+    fetch(`${stack.base_url}/health/live`).then(
+      () => true,
+      () => false,
+    )
+  await expect.poll(isUp, { timeout: 10_000 }).toBe(false)
+  // Nobody was left to drop the database.
+  const left = (await stackDatabases()).filter((name) => !before.includes(name))
+  for (const name of left) await onServer(`drop database ${name} with (force)`)
 })
 
 test('the panel has commands to copy that work, and SIGTERM stops it', async () => {

@@ -42,7 +42,9 @@ export type LogLevel = 'info' | 'warn' | 'error' | 'silent'
 
 export function createLog(level: LogLevel, destination?: { write(line: string): void }): Log {
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
-  const logger: Logger = destination ? pino(options, destination) : pino(options)
+  // Written at once: what waits until the end is flushed there, and with nobody left to read it, for ever.
+  const standardOutput = () => pino.destination({ fd: 1, sync: true })
+  const logger: Logger = pino(options, destination ?? standardOutput())
   return {
     request: (line) => logger.info({ event: 'request', ...allowed(line) }),
     problem: (what, thrown, requestId) =>

@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process'
+
+import { expect, test } from 'vitest'
+
+const shutdown = new URL('./shutdown.ts', import.meta.url).href
+
+/** A process with two steps to stop, the first of which fails; `after` runs once it is up. */
+function start(after: string) {
+  const script = `
+    const { stopOnSignals } = await import(${JSON.stringify(shutdown)})
+    const say = (text) => process.stdout.write(text + '\\n')
+    const log = { event: say, problem: (what) => say('problem: ' + what), request() {} }
+    stopOnSignals([
+      { name: 'first', stop: async () => { say('first'); throw new Error('stuck') } },
+      { name: 'second', stop: () => new Promise((done) => setTimeout(() => { say('second'); done() }, 300)) },
+    ], log)
+    setInterval(() => undefined, 1000)
+    say('up')
+    ${after}`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
+  const lines: string[] = []
+  child.stdout?.on('data', (chunk: Buffer) => lines.push(...chunk.toString().trim().split('\n')))
+  const exit = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  const up = async () => {
+    await expect.poll(() => lines, { timeout: 5000 }).toContain('up')
+  }
+  return { child, lines, exit, up }
+}
+
+const orderly = ['stopping', 'first', 'problem: stopping first', 'second', 'stopped']
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s stops everything in order and ends with 0',
+  async (signal) => {
+    const { child, lines, exit, up } = start('')
+    await up()
+    child.kill(signal)
+    expect(await exit).toBe(0)
+    await expect.poll(() => lines).toEqual(['up', ...orderly])
+  },
+)
+
+test('a second signal ends the process at once', async () => {
+  const { child, lines, exit, up } = start('')
+  await up()
+  child.kill('SIGTERM')
+  await expect.poll(() => lines).toContain('first')
+  child.kill('SIGTERM')
+  expect(await exit).toBe(1)
+  expect(lines).not.toContain('second')
+})
+
+test('whoever started it is gone: it stops in order', async () => {
+  const { child, lines, exit, up } = start('')
+  await up()
+  child.disconnect()
+  expect(await exit).toBe(0)
+  await expect.poll(() => lines).toEqual(['up', ...orderly])
+})
+
+test.each([
+  'void Promise.reject(new Error("lost"))',
+  'setTimeout(() => { throw new Error("lost") })',
+])('a failure that nobody expected: %s is logged, drained and ends with 1', async (failure) => {
+  const { lines, exit } = start(failure)
+  expect(await exit).toBe(1)
+  expect(lines).toEqual(['up', 'problem: a failure that nobody expected', ...orderly])
+})
