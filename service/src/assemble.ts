@@ -18,7 +18,7 @@ import { createGate } from '#platform/gate.ts'
 import { createLog, type Log } from '#platform/log.ts'
 import { createMetrics, type Metrics } from '#platform/metrics.ts'
 import { connectRedis } from '#platform/redis.ts'
-import { createSecretBox, deriveKey } from '#platform/secrets.ts'
+import { createSecretBox, deriveKeys } from '#platform/secrets.ts'
 
 import type { Config } from './config.ts'
 
@@ -30,7 +30,7 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
     connectDatabase({
       url: config.DATABASE_URL,
       poolSize,
-      onProblem: (error) => log.problem('an idle database connection broke', error),
+      onProblem: (error) => log.problem('a database connection broke', error),
     })
   const db = connect(config.DATABASE_POOL_SIZE)
   // Requests that fill the pool must not keep a revocation from arriving.
@@ -52,8 +52,8 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   const guessesByAddress = createFailedAttempts({ now, what: 'address', guessesMax: 10, onRefused })
   const guessesByHint = createFailedAttempts({ now, what: 'key', guessesMax: 20, onRefused })
   const guesses = { guessesByAddress, guessesByHint }
-  const fileKey = deriveKey(config.MASTER_KEYS[0], 'file-authentication')
-  const issuerTools = { egress, now, log, fileKey, stateDirectory: config.STATE_DIRECTORY }
+  const fileKeys = deriveKeys(config.MASTER_KEYS, 'file-authentication')
+  const issuerTools = { egress, now, log, fileKeys, stateDirectory: config.STATE_DIRECTORY }
   const authentication: Authentication = {
     byKey: createKeyAuthentication({
       ...guesses,
@@ -66,7 +66,8 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
       keysOf: ({ jwks_url }) => keysOfIssuer(jwks_url, issuerTools),
     }),
   }
-  const gate = createGate({ atOnce: Math.ceil(config.DATABASE_POOL_SIZE / 3), waitingMax: 100 })
+  const atOnce = Math.ceil(config.DATABASE_POOL_SIZE / 3)
+  const gate = createGate({ atOnce, waitingMax: 100, waitMs: 5000 })
   const secretBox = createSecretBox(config.MASTER_KEYS)
   const announceChange = createAnnouncer(now, hints.send)
   const docsUrl = config.DOCS_URL

@@ -2,6 +2,7 @@ import type { Endpoint } from '@gatehouse/contract/endpoint'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 import type { Principal } from '#http/principal.ts'
+import { ApiError } from '#platform/api-error.ts'
 import { addressPrefix } from '#platform/client-address.ts'
 
 import type { createJwtAuthentication } from './authenticate-jwt.ts'
@@ -39,7 +40,10 @@ async function authenticate(
   { byKey, byJwt }: Authentication,
 ): Promise<Principal> {
   const credential = readCredential(endpoint, request)
-  if (credential.kind !== 'jwt') return byKey(endpoint, credential, addressPrefix(request.ip))
+  const address = request.ip as string | undefined
+  // Whoever hung up has no address any more, and waits for no answer.
+  if (address === undefined) throw new ApiError('invalid_request', 'The request was cut off.')
+  if (credential.kind !== 'jwt') return byKey(endpoint, credential, addressPrefix(address))
   const project = request.headers['x-policy-project']
   return byJwt(endpoint, credential.text, typeof project === 'string' ? project : undefined)
 }

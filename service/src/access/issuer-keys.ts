@@ -1,5 +1,5 @@
 import { createHash, createHmac, type KeyObject, randomUUID } from 'node:crypto'
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import {
@@ -20,8 +20,11 @@ type Options = {
   now: Clock
   log: Log
   stateDirectory: string | undefined
-  /** Proves that a copy is ours: whoever can write the folder must not be able to make tokens valid. */
-  fileKey: KeyObject
+  /**
+   * Prove that a copy is ours: whoever can write the folder must not be able to make tokens valid. The
+   * first one proves, all of them are believed.
+   */
+  fileKeys: readonly [KeyObject, ...KeyObject[]]
 }
 
 const deadlineMs = 3000
@@ -84,16 +87,21 @@ function copyPath(jwksUrl: string, stateDirectory: string): string {
   return join(stateDirectory, `issuer-keys-${name}.json`)
 }
 
-async function keepCopy(jwksUrl: string, text: string, { stateDirectory, now, fileKey }: Options) {
+async function keepCopy(jwksUrl: string, text: string, { stateDirectory, now, fileKeys }: Options) {
   if (!stateDirectory) return
   await mkdir(stateDirectory, { recursive: true })
   const path = copyPath(jwksUrl, stateDirectory)
   const copy = { keptAtMs: now().getTime(), text }
-  const file = { ...copy, proof: proofOf(jwksUrl, copy, fileKey) }
+  const file = { ...copy, proof: proofOf(jwksUrl, copy, fileKeys[0]) }
   // Processes may share the folder: each writes a file of its own and moves it into place.
   const fresh = `${path}.${randomUUID()}`
-  await writeFile(fresh, JSON.stringify(file), { mode: 0o600 })
-  await rename(fresh, path)
+  try {
+    await writeFile(fresh, JSON.stringify(file), { mode: 0o600 })
+    await rename(fresh, path)
+  } catch (error) {
+    await rm(fresh, { force: true })
+    throw error
+  }
 }
 
 type Copy = { keptAtMs: number; text: string }
@@ -107,13 +115,13 @@ const CopyFile = z.object({ keptAtMs: z.int(), text: z.string(), proof: z.string
 
 async function readCopy(
   jwksUrl: string,
-  { stateDirectory, now, fileKey }: Options,
+  { stateDirectory, now, fileKeys }: Options,
   cause: unknown,
 ): Promise<string> {
   if (!stateDirectory) throw cause
   const file = await readFile(copyPath(jwksUrl, stateDirectory), 'utf8').catch(() => '{}')
   const { data: copy } = CopyFile.safeParse(parse(file))
-  const isOurs = copy && copy.proof === proofOf(jwksUrl, copy, fileKey)
+  const isOurs = copy && fileKeys.some((key) => copy.proof === proofOf(jwksUrl, copy, key))
   if (!isOurs || now().getTime() - copy.keptAtMs >= copyMaxAgeMs) throw cause
   return copy.text
 }

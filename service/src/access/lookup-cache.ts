@@ -14,8 +14,12 @@ type Options<Value> = {
 
 const knownFreshMs = 60_000
 const unknownFreshMs = 2000
-/** A store that was away a moment ago is not asked again by everybody: that would cost each a timeout. */
+/**
+ * A store that was away is not asked again by everybody, since that would cost each a timeout: after a
+ * pause one caller asks, while the others are served what is known. Asking may take as long as this.
+ */
 const awayMs = 1000
+const probeMs = 8000
 
 /**
  * Remembers who a credential belongs to. Known values live a minute and fall at once when something
@@ -27,6 +31,7 @@ export function createLookupCache<Value>(options: Options<Value>) {
   const memory = createCredentialMemory({ now, dependsOn, entriesMax })
   const loading = new Map<string, Promise<Value | undefined>>()
   let changes = 0
+  let isAway = false
   let awayUntilMs = 0
 
   async function load(key: string, fetch: () => Promise<Value | undefined>) {
@@ -44,7 +49,8 @@ export function createLookupCache<Value>(options: Options<Value>) {
     peek(key: string): Value | null | undefined {
       const nowMs = now().getTime()
       const entry = memory.known(key)
-      const servedMs = nowMs < awayUntilMs ? Math.max(outageMs, knownFreshMs) : knownFreshMs
+      const isOutage = isAway && nowMs < awayUntilMs
+      const servedMs = isOutage ? Math.max(outageMs, knownFreshMs) : knownFreshMs
       if (entry && nowMs - entry.loadedAtMs < servedMs) return entry.value
       const unknownSinceMs = memory.unknownSince(key)
       return unknownSinceMs !== undefined && nowMs - unknownSinceMs < unknownFreshMs
@@ -57,10 +63,14 @@ export function createLookupCache<Value>(options: Options<Value>) {
     async get(key: string, fetch: () => Promise<Value | undefined>): Promise<Value | undefined> {
       const started = loading.get(key) ?? load(key, fetch)
       loading.set(key, started)
+      if (isAway) awayUntilMs = now().getTime() + probeMs
       try {
-        return await started
+        const value = await started
+        isAway = false
+        return value
       } catch (error) {
         if (!isStoreAway(error)) throw error
+        isAway = true
         awayUntilMs = now().getTime() + awayMs
         const entry = memory.known(key)
         if (entry && now().getTime() - entry.loadedAtMs < outageMs) return entry.value

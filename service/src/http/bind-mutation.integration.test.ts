@@ -162,3 +162,26 @@ test('many changes of one organization leave room for everybody else', async () 
   expect([status, new Set(all.map((each) => each.status))]).toEqual([200, new Set([201])])
   expect(elapsedMs).toBeLessThan(1000)
 })
+
+test('what was answered 503 does not happen later', async () => {
+  const { send, db, organization } = await createTestApi()
+  const hold = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<void>()
+  const { organizationId } = organization
+  const blocking = db.transaction().execute(async (tx) => {
+    await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx)
+    await sql`select 1 from organization where id = ${organizationId} for update`.execute(tx)
+    held.resolve()
+    await hold.promise
+  })
+  await held.promise
+  const crowd = Array.from({ length: 40 }, (_, index) =>
+    send(createProject, { body: { name: `${index}` } }),
+  )
+  const statuses = new Set((await Promise.all(crowd)).map(({ status }) => status))
+  hold.resolve()
+  await blocking
+  await new Promise((resolve) => setTimeout(resolve, 1000))
+  expect(statuses).toEqual(new Set([503]))
+  expect(await db.selectFrom('project').select('id').execute()).toHaveLength(1)
+})

@@ -47,13 +47,15 @@ export function bindMutation<E extends GuardedEndpoint>(
   tools: MutationTools,
   { prepare, change }: Mutation<E>,
 ) {
-  route(app, endpoint, async (request, reply) => {
+  route(app, endpoint, async (request, reply, signal) => {
     const input = readInput(endpoint, request)
     const call = callOf(endpoint, request)
-    const run = async (tx: Tx): Promise<Answer> => ({
-      status: endpoint.successStatus,
-      text: answerText(endpoint, await change(tx, input, call)),
-    })
+    const run = async (tx: Tx): Promise<Answer> => {
+      signal.throwIfAborted()
+      const text = answerText(endpoint, await change(tx, input, call))
+      signal.throwIfAborted() // who has been told that it failed must not find it done
+      return { status: endpoint.successStatus, text }
+    }
     const key = readKey(request)
     await prepare?.(input, call)
     const claim = key && claimOf(request, key, tools.now())

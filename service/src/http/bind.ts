@@ -17,7 +17,12 @@ type Handler<E extends Endpoint> = (
   call: Call<E>,
 ) => Promise<ResponseOf<E>> | ResponseOf<E>
 
-type Answer = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
+/** `signal` tells that the caller has been given up on: nothing may be changed any more. */
+type Answer = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  signal: AbortSignal,
+) => Promise<unknown>
 
 /** A call that takes longer than this, once its body has arrived, will not succeed any more. */
 const answerMaxMs = 20_000
@@ -38,7 +43,7 @@ export function route(app: FastifyInstance, endpoint: Endpoint, answer: Answer) 
     url: endpoint.path,
     bodyLimit: endpoint.bodyLimitBytes,
     config,
-    handler: (request, reply) => withinTime(answer(request, reply)),
+    handler: (request, reply) => withinTime((signal) => answer(request, reply, signal)),
   })
 }
 
@@ -46,13 +51,16 @@ export function route(app: FastifyInstance, endpoint: Endpoint, answer: Answer) 
  * Fastify's own limit and its `request.signal` count from the first byte and end with the body, so they
  * cannot tell a slow upload from a slow answer. This one starts when the body is there.
  */
-async function withinTime<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(dependencyUnavailable('service behind this call')), answerMaxMs)
-  })
+async function withinTime<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const givingUp = new AbortController()
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    const error = dependencyUnavailable('service behind this call')
+    givingUp.abort(error)
+    late.reject(error)
+  }, answerMaxMs)
   try {
-    return await Promise.race([work, late])
+    return await Promise.race([work(givingUp.signal), late.promise])
   } finally {
     clearTimeout(timer)
   }

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 
 import type { ErrorCode } from '@gatehouse/contract/error'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -15,17 +16,24 @@ const codes: Record<string, [ErrorCode, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request did not arrive in time.'],
 }
 
-type Tools = { now: Clock; log: Log; docsUrl: string | undefined; isAnswering: boolean }
+/** A request that has begun on the socket and is not finished. */
+export type OpenRequest = { request: FastifyRequest; reply: FastifyReply }
+
+type Tools = {
+  now: Clock
+  log: Log
+  docsUrl: string | undefined
+  open: readonly OpenRequest[]
+}
 
 /** Answers bytes that never became a request: bad HTTP, oversized headers, a sender too slow. */
 export function answerBrokenRequest(
   cause: Error & { code?: string },
   socket: Socket,
-  { now, log, docsUrl, isAnswering }: Tools,
+  { now, log, docsUrl, open }: Tools,
 ) {
-  // While another request is being answered, or has been, this would be taken for its answer.
-  const isTaken = isAnswering || socket.bytesWritten > 0
-  if (cause.code === 'ECONNRESET' || !socket.writable || isTaken) {
+  const [broken] = open
+  if (cause.code === 'ECONNRESET' || !socket.writable || isForAnother(open, socket)) {
     socket.destroy()
     return
   }
@@ -34,7 +42,7 @@ export function answerBrokenRequest(
     'The request is not valid HTTP/1.1.',
   ]
   const error = new ApiError(code, message, { cause })
-  const requestId = createId('req', now())
+  const requestId = broken?.request.id ?? createId('req', now())
   const body = errorText(error, requestId, { dialect: 'admin', docsUrl })
   socket.end(
     [
@@ -48,6 +56,12 @@ export function answerBrokenRequest(
       body,
     ].join('\r\n'),
   )
+  if (broken) {
+    // It has a log line of its own, written when it closes.
+    broken.reply.raw.statusCode = error.status
+    broken.request.line.code = code
+    return
+  }
   log.request({
     request_id: requestId,
     method: 'unknown',
@@ -57,4 +71,11 @@ export function answerBrokenRequest(
     outcome: 'answered',
     code,
   })
+}
+
+/** Would the client take our answer for that of a request which is whole, or being answered? */
+function isForAnother(open: readonly OpenRequest[], socket: Socket): boolean {
+  const [first, ...others] = open
+  if (!first) return socket.bytesWritten > 0
+  return others.length > 0 || first.request.raw.complete || first.reply.raw.headersSent
 }

@@ -19,7 +19,9 @@ type Given = ErrorVoice & { dialect: Dialect; thrown: unknown }
 /** Turns whatever was thrown into the family's body. What we did not expect goes to the log. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, given: Given) {
   const error = toApiError(given.thrown)
-  if (error.status >= 500) given.log.problem(error.code, given.thrown, request.id)
+  // What we said ourselves, for a known reason, is on the request's own line.
+  const isKnown = given.thrown === error && error.cause === undefined
+  if (error.status >= 500 && !isKnown) given.log.problem(error.code, given.thrown, request.id)
   request.line.code = error.code
   return reply
     .status(statusIn(given.dialect, error.status))

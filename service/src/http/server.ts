@@ -11,7 +11,7 @@ import { createId } from '#platform/id.ts'
 import type { RequestLine } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-import { answerBrokenRequest } from './broken-request.ts'
+import { answerBrokenRequest, type OpenRequest } from './broken-request.ts'
 import { type ErrorVoice, sendError } from './error-dialect.ts'
 import { readBody } from './read-body.ts'
 
@@ -46,10 +46,14 @@ export function createServer(options: ServerOptions): FastifyInstance {
       requireHostHeader: false, // we ask for it ourselves, so that the answer has a request id
     },
     clientErrorHandler: (error, socket) =>
-      answerBrokenRequest(error, socket, { ...options, isAnswering: isAnswering(socket) }),
+      answerBrokenRequest(error, socket, {
+        ...options,
+        open: [...(openRequests.get(socket) ?? [])],
+      }),
     frameworkErrors: (error, request, reply) => {
       beginRequest(request, reply, options)
-      void sendError(request, reply, { ...options, dialect: 'admin', thrown: error })
+      const dialect = dialectOfPath(pathOf(request))
+      void sendError(request, reply, { ...options, dialect, thrown: error })
     },
   })
   app.server.maxConnections = options.connectionsMax
@@ -90,10 +94,7 @@ function unknownRoute(path: string): ApiError {
   })
 }
 
-const openRequests = new WeakMap<Socket, number>()
-const isAnswering = (socket: Socket) => (openRequests.get(socket) ?? 0) > 0
-const countRequest = (socket: Socket, change: 1 | -1) =>
-  openRequests.set(socket, (openRequests.get(socket) ?? 0) + change)
+const openRequests = new WeakMap<Socket, Set<OpenRequest>>()
 
 /** Ids on the answer, whatever it will be, and one log line when it has been sent or given up. */
 function beginRequest(request: FastifyRequest, reply: FastifyReply, options: ServerOptions) {
@@ -106,7 +107,9 @@ function beginRequest(request: FastifyRequest, reply: FastifyReply, options: Ser
   request.line = lineOf(request)
   metrics.requestsInFlight.inc()
   const { socket } = request.raw
-  countRequest(socket, 1)
+  const open = openRequests.get(socket) ?? new Set()
+  const ours: OpenRequest = { request, reply }
+  openRequests.set(socket, open.add(ours))
   reply.raw.once('close', () => {
     const durationMs = performance.now() - startedAtMs
     const { line } = request
@@ -114,7 +117,7 @@ function beginRequest(request: FastifyRequest, reply: FastifyReply, options: Ser
     line.duration_ms = Math.round(durationMs * 1000) / 1000
     line.outcome = reply.raw.writableFinished ? 'answered' : 'hung_up'
     metrics.requestsInFlight.dec()
-    countRequest(socket, -1)
+    open.delete(ours)
     metrics.requestSeconds.observe(
       { method: line.method, route: line.route, status: line.status },
       durationMs / 1000,

@@ -38,6 +38,8 @@ class ImpatientClient extends pg.Client {
     const isReadOnly = 'code' in error && error.code === '25006'
     if (error.message !== 'Query read timeout' && !isReadOnly) return
     const inside = this as unknown as { connection: { stream: Socket }; _queryable: boolean }
+    // Where this comes from inside a transaction, its caller only sees that the rollback failed.
+    this.emit('error', error)
     inside._queryable = false // the pool takes it back only to throw it away
     inside.connection.stream.destroy()
   }

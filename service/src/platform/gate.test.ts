@@ -6,7 +6,7 @@ const hold = () => Promise.withResolvers<void>()
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 test('each name does at most so much at once, the rest waits in line and in order', async () => {
-  const gate = createGate({ atOnce: 2, waitingMax: 10 })
+  const gate = createGate({ atOnce: 2, waitingMax: 10, waitMs: 1000 })
   const holds = [hold(), hold(), hold(), hold()]
   const started: number[] = []
   const works = holds.map(({ promise }, index) =>
@@ -26,7 +26,7 @@ test('each name does at most so much at once, the rest waits in line and in orde
 })
 
 test('one name does not wait for another', async () => {
-  const gate = createGate({ atOnce: 1, waitingMax: 10 })
+  const gate = createGate({ atOnce: 1, waitingMax: 10, waitMs: 1000 })
   const busy = hold()
   const work = gate('busy', () => busy.promise)
   expect(await gate('idle', () => Promise.resolve('done'))).toBe('done')
@@ -35,7 +35,7 @@ test('one name does not wait for another', async () => {
 })
 
 test('a line that is full refuses, and a failure makes room', async () => {
-  const gate = createGate({ atOnce: 1, waitingMax: 1 })
+  const gate = createGate({ atOnce: 1, waitingMax: 1, waitMs: 1000 })
   const first = hold()
   const failing = gate('one', () => first.promise)
   const second = gate('one', () => Promise.resolve('second'))
@@ -44,4 +44,19 @@ test('a line that is full refuses, and a failure makes room', async () => {
   await expect(failing).rejects.toThrow('failed')
   expect(await second).toBe('second')
   expect(await gate('one', () => Promise.resolve('third'))).toBe('third')
+})
+
+test('whoever waited too long is refused and never served', async () => {
+  const gate = createGate({ atOnce: 1, waitingMax: 10, waitMs: 30 })
+  const busy = hold()
+  const work = gate('one', () => busy.promise)
+  let isServed = false
+  const late = gate('one', async () => {
+    isServed = true
+  })
+  await expect(late).rejects.toThrow('wait in line')
+  busy.resolve()
+  await work
+  expect(await gate('one', () => Promise.resolve('next'))).toBe('next')
+  expect(isServed).toBe(false)
 })

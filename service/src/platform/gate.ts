@@ -3,8 +3,13 @@ import { ApiError } from './api-error.ts'
 /** Runs work in the name of somebody, when it is their turn. */
 export type Gate = <T>(name: string, work: () => Promise<T>) => Promise<T>
 
-/** Lets each name do `atOnce` things at a time; `waitingMax` more wait in line, others are refused. */
-export function createGate({ atOnce, waitingMax }: { atOnce: number; waitingMax: number }): Gate {
+type Options = { atOnce: number; waitingMax: number; waitMs: number }
+
+/**
+ * Lets each name do `atOnce` things at a time. `waitingMax` more wait in line, for `waitMs` at most;
+ * others are refused. Whoever waited too long has left the line: it will not be served later.
+ */
+export function createGate({ atOnce, waitingMax, waitMs }: Options): Gate {
   const lines = new Map<string, { running: number; waiting: (() => void)[] }>()
 
   async function enter(name: string) {
@@ -14,10 +19,18 @@ export function createGate({ atOnce, waitingMax }: { atOnce: number; waitingMax:
       line.running++
       return
     }
-    if (line.waiting.length >= waitingMax) {
-      throw new ApiError('overloaded', 'Too many changes of this organization wait in line.')
-    }
-    await new Promise<void>((resolve) => line.waiting.push(resolve))
+    if (line.waiting.length >= waitingMax) throw overloaded()
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        line.waiting.splice(line.waiting.indexOf(enterNow), 1)
+        reject(overloaded())
+      }, waitMs)
+      const enterNow = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      line.waiting.push(enterNow)
+    })
   }
 
   function leave(name: string) {
@@ -37,3 +50,6 @@ export function createGate({ atOnce, waitingMax }: { atOnce: number; waitingMax:
     }
   }
 }
+
+const overloaded = () =>
+  new ApiError('overloaded', 'Too many changes of this organization wait in line.')

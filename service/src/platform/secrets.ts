@@ -20,6 +20,11 @@ export function deriveKey(master: MasterKey, purpose: Purpose): KeyObject {
   return createSecretKey(Buffer.from(bytes))
 }
 
+/** The keys of one purpose, the current one first. */
+export function deriveKeys([current, ...older]: Keyring, purpose: Purpose) {
+  return [deriveKey(current, purpose), ...older.map((each) => deriveKey(each, purpose))] as const
+}
+
 const ivBytes = 12
 const tagBytes = 16
 const wrappedKeyBytes = ivBytes + 32 + tagBytes

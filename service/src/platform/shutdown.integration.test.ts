@@ -68,3 +68,11 @@ test.each([
   expect(await exit).toBe(1)
   expect(lines).toEqual(['up', 'problem: a failure that nobody expected', ...orderly])
 })
+
+test('the first signal after such a failure does not cut the drain short', async () => {
+  const { child, lines, exit } = start('void Promise.reject(new Error("lost"))')
+  await expect.poll(() => lines, { timeout: 5000 }).toContain('first')
+  child.kill('SIGTERM')
+  expect(await exit).toBe(1)
+  expect(lines).toContain('second')
+})

@@ -9,7 +9,10 @@ export type Stoppable = { name: string; stop: () => Promise<void> }
  */
 export function stopOnSignals(steps: readonly Stoppable[], log: Log) {
   let isStopping = false
-  const stop = async (exitCode: number) => {
+  let hasSignal = false
+  let exitCode = 0
+  const stop = async () => {
+    if (isStopping) return
     isStopping = true
     log.event('stopping')
     for (const { name, stop } of steps) {
@@ -19,13 +22,17 @@ export function stopOnSignals(steps: readonly Stoppable[], log: Log) {
     process.exit(exitCode)
   }
   const onSignal = () => {
-    if (!isStopping) return void stop(0)
-    log.event('stopped_at_once')
-    process.exit(1)
+    if (hasSignal) {
+      log.event('stopped_at_once')
+      process.exit(1)
+    }
+    hasSignal = true
+    void stop()
   }
   const onFailure = (error: unknown) => {
     log.problem('a failure that nobody expected', error)
-    if (!isStopping) void stop(1)
+    exitCode = 1
+    void stop()
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)

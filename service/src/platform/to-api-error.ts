@@ -30,6 +30,8 @@ function fromHttp(cause: unknown): ApiError | undefined {
       })
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new ApiError('invalid_content_type', 'The Content-Type is malformed.', { cause })
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new ApiError('url_too_long', 'The URL is longer than 8 KiB.', { cause })
     case 'FST_ERR_BAD_URL':
       return new ApiError('invalid_request', 'The path is not validly encoded.', { cause })
     default:
