@@ -55,6 +55,8 @@ test('200 authenticated lists per second: p99 under 20 ms', async () => {
     const { p50, p99, failure } = await measure(5)
     expect(failure).toBeUndefined()
     console.log(`1000 lists at 200/s: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`)
+    // A stall moves the tail, not the middle: this one must hold in every window.
+    expect(p50).toBeLessThan(10)
     best = Math.min(best, p99)
   }
   expect(best).toBeLessThan(20)

@@ -3,6 +3,7 @@ import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyReques
 import type { z } from 'zod'
 
 import { dependencyUnavailable } from '#platform/api-error.ts'
+import { within } from '#platform/deadline.ts'
 
 import type { Principal } from './principal.ts'
 import { type Place, validate } from './validate.ts'
@@ -26,6 +27,7 @@ type Answer = (
 
 /** A call that takes longer than this, once its body has arrived, will not succeed any more. */
 const answerMaxMs = 20_000
+const tooLate = () => dependencyUnavailable('service behind this call')
 
 /** Serves one endpoint of the contract: parse the request, run the handler, check the answer. */
 export function bind<E extends Endpoint>(app: FastifyInstance, endpoint: E, handler: Handler<E>) {
@@ -43,27 +45,11 @@ export function route(app: FastifyInstance, endpoint: Endpoint, answer: Answer) 
     url: endpoint.path,
     bodyLimit: endpoint.bodyLimitBytes,
     config,
-    handler: (request, reply) => withinTime((signal) => answer(request, reply, signal)),
+    // Fastify's own limit and its `request.signal` count from the first byte and end with the body, so
+    // they cannot tell a slow upload from a slow answer. This one starts when the body is there.
+    handler: (request, reply) =>
+      within(answerMaxMs, tooLate, (signal) => answer(request, reply, signal)),
   })
-}
-
-/**
- * Fastify's own limit and its `request.signal` count from the first byte and end with the body, so they
- * cannot tell a slow upload from a slow answer. This one starts when the body is there.
- */
-async function withinTime<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const givingUp = new AbortController()
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
-    const error = dependencyUnavailable('service behind this call')
-    givingUp.abort(error)
-    late.reject(error)
-  }, answerMaxMs)
-  try {
-    return await Promise.race([work(givingUp.signal), late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 export function readInput<E extends Endpoint>(endpoint: E, request: FastifyRequest): RequestOf<E> {

@@ -1,5 +1,7 @@
 import { createClient } from 'redis'
 
+import { within } from './deadline.ts'
+
 export type Redis = {
   publish(channel: string, message: string): Promise<void>
   /** Calls back for every message, also after reconnections; what was sent meanwhile is lost. */
@@ -36,7 +38,7 @@ export function connectRedis(
   }
   return {
     publish: async (channel, message) => {
-      await within(commandDeadlineMs, client.publish(channel, message))
+      await within(commandDeadlineMs, noAnswer, () => client.publish(channel, message))
     },
     subscribe: (channel, onMessage) => subscriber.subscribe(channel, onMessage),
     close: () => {
@@ -45,14 +47,4 @@ export function connectRedis(
   }
 }
 
-async function within<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('Redis did not answer in time')), deadlineMs)
-  })
-  try {
-    return await Promise.race([work, deadline])
-  } finally {
-    clearTimeout(timer)
-  }
-}
+const noAnswer = () => new Error('Redis did not answer in time')
