@@ -2,6 +2,7 @@ import type { CredentialKind, Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints, realmOfPath } from '@gatehouse/contract/endpoints'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { z } from 'zod'
 
 import { type Answer, call, codeOf, type Sent } from './support/call.ts'
 import { valid } from './support/schema-arbitrary.ts'
@@ -26,11 +27,15 @@ const named = <E extends Endpoint>(list: readonly E[]) =>
 
 /** A request that is right in every way but for what a test changes about it. */
 function send(endpoint: Endpoint, changes: Sent = {}): Promise<Answer> {
-  const [body] = endpoint.body ? fc.sample(valid(endpoint.body), { numRuns: 1, seed: 7 }) : []
+  const sample = (schema: z.ZodType, io?: 'output') =>
+    fc.sample(valid(schema, io), { numRuns: 1, seed: 7 })[0]
+  const body = endpoint.body && sample(endpoint.body)
+  const needsQuery = endpoint.query?.safeParse({}).success === false
   return call(stack().description.base_url, endpoint, {
     credential: tenants.owner.admin_key,
     params: tenants.paramsOf(endpoint),
     ...(body !== undefined && { body }),
+    ...(needsQuery && { query: sample(endpoint.query!, 'output') as Record<string, unknown> }),
     ...changes,
   })
 }

@@ -2,6 +2,7 @@ import { createAdminApiKey, createProjectApiKey } from '@gatehouse/contract/api-
 import { createClient } from '@gatehouse/contract/client'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
+import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
 import fc, { type Arbitrary } from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 
@@ -26,6 +27,7 @@ const ids = fc.oneof(
   fc.constantFrom(
     'key_',
     'proj_06gxsa67k5fs14qyqe2y1xyp',
+    'pol_06gxsa67k5fs14qyqe2y1xyp',
     '%00',
     '\0',
     '../..',
@@ -83,7 +85,15 @@ async function makeThings(): Promise<Existing> {
     const project = await client.call(createProjectApiKey, { params, body: { name } })
     ids.push(admin.id, project.id)
   }
-  return { project_id: [project_id], key_id: ids }
+  const policy_id: string[] = []
+  for (let index = 0; index < 20; index++) {
+    const body = { name: `policy ${index}`, rule: 'Be kind.' }
+    const { id } = await client.call(createPolicy, { body })
+    policy_id.push(id)
+    const params = { policy_id: id }
+    if (index % 2) await client.call(publishPolicy, { params, query: {}, body: { revision: 1 } })
+  }
+  return { project_id: [project_id], key_id: ids, policy_id, version: ['1'] }
 }
 
 /** Requests with the right key: everything behind the guard is reached. */

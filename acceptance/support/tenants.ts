@@ -6,6 +6,7 @@ import {
 import { createClient } from '@gatehouse/contract/client'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { AdminKeyPermission, type Permission } from '@gatehouse/contract/permission'
+import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
 import {
   createOrganization,
   type NewOrganization,
@@ -45,6 +46,9 @@ export async function prepareTenants(stack: Stack) {
     params: { project_id },
     body: { name: 'somebody else' },
   })
+  const policy = await home.call(createPolicy, { body: { name: 'published', rule: 'Be kind.' } })
+  const params = { policy_id: policy.id }
+  await home.call(publishPolicy, { params, query: {}, body: { revision: policy.revision } })
   await new Promise((resolve) => setTimeout(resolve, 1100))
   return {
     owner: { admin_key, organization_id, project_id } satisfies NewOrganization,
@@ -65,6 +69,8 @@ export async function prepareTenants(stack: Stack) {
     paramsOf: (endpoint: Endpoint) =>
       paramsOf(endpoint, {
         project_id,
+        policy_id: policy.id,
+        version: '1',
         key_id: endpoint.path.includes('/projects/') ? projectKey.id : victim.id,
       }),
   }

@@ -1,11 +1,24 @@
 import * as apiKey from './api-key.ts'
 import type { Endpoint, Method } from './endpoint.ts'
 import type { Dialect } from './error-body.ts'
+import * as policy from './policy.ts'
 import * as project from './project.ts'
 import * as serviceInfo from './service-info.ts'
 
 /** The API at a glance: every endpoint there is. */
 export const endpoints = [
+  policy.listPolicies,
+  policy.createPolicy,
+  policy.retrievePolicy,
+  policy.updatePolicy,
+  policy.publishPolicy,
+  policy.pausePolicy,
+  policy.resumePolicy,
+  policy.deletePolicy,
+  policy.listPolicyVersions,
+  policy.retrievePolicyVersion,
+  policy.restorePolicyVersion,
+  policy.readPolicyRollout,
   project.listProjects,
   project.createProject,
   project.retrieveProject,

@@ -101,6 +101,9 @@ export const errors = {
     'The organization is suspended. Its operator can reinstate it.',
   ),
   policy_not_found: notFound('No policy with this id exists in your organization.'),
+  version_not_found: notFound(
+    'The policy has no such version, or it was pruned: the last 200 are kept.',
+  ),
   export_not_found: notFound('No export sink with this id exists in your organization.'),
   project_not_found: notFound('No project with this id exists in your organization.'),
   api_key_not_found: notFound('No active key with this id exists at this place.'),

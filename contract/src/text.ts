@@ -5,19 +5,19 @@ const isStorable = (value: string) => value.isWellFormed() && !value.includes('\
 
 export const codePoints = (value: string) => Array.from(value).length
 
-/**
- * Free text of `min` to `max` Unicode code points, counted after trimming (G2.10). A code point has at
- * most two UTF-16 units, so a text with more than twice as many is too long without counting.
- */
-export function trimmedText(min: number, max: number) {
-  return z
-    .string()
-    .trim()
+/** A code point has at most two UTF-16 units, so most texts that are too long need no counting. */
+const fits = (max: number) => (value: string) => value.length <= max * 2 && codePoints(value) <= max
+
+/** Text of `min` to `max` Unicode code points, kept as it was sent (G2.18). */
+export const storedText = (min: number, max: number) => bounded(z.string(), min, max)
+
+/** Free text of `min` to `max` Unicode code points, counted after trimming (G2.10). */
+export const trimmedText = (min: number, max: number) => bounded(z.string().trim(), min, max)
+
+function bounded(text: z.ZodString, min: number, max: number) {
+  return text
     .min(min)
-    .refine((value) => value.length <= max * 2 && codePoints(value) <= max, {
-      error: `must be at most ${max} characters long`,
-      abort: true,
-    })
+    .refine(fits(max), { error: `must be at most ${max} characters long`, abort: true })
     .refine(isStorable, { error: 'must be well-formed Unicode without NUL' })
     .meta({ maxLength: max })
 }

@@ -19,6 +19,8 @@ import { createLog, type Log } from '#platform/log.ts'
 import { createMetrics, type Metrics } from '#platform/metrics.ts'
 import { connectRedis } from '#platform/redis.ts'
 import { createSecretBox, deriveKeys } from '#platform/secrets.ts'
+import { createTrustedFiles } from '#platform/trusted-file.ts'
+import { checkRuleForm } from '#policies/rule.ts'
 
 import type { Config } from './config.ts'
 
@@ -53,7 +55,7 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   const guessesByHint = createFailedAttempts({ now, what: 'key', guessesMax: 20, onRefused })
   const guesses = { guessesByAddress, guessesByHint }
   const fileKeys = deriveKeys(config.MASTER_KEYS, 'file-authentication')
-  const issuerTools = { egress, now, log, fileKeys, stateDirectory: config.STATE_DIRECTORY }
+  const files = createTrustedFiles({ directory: config.STATE_DIRECTORY, now, keys: fileKeys })
   const authentication: Authentication = {
     byKey: createKeyAuthentication({
       ...guesses,
@@ -63,14 +65,15 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
     byJwt: createJwtAuthentication({
       ...{ db, now, standings },
       issuers: config.JWT_ISSUERS,
-      keysOf: ({ jwks_url }) => keysOfIssuer(jwks_url, issuerTools),
+      keysOf: ({ jwks_url }) => keysOfIssuer(jwks_url, { egress, now, log, files }),
     }),
   }
   const atOnce = Math.ceil(config.DATABASE_POOL_SIZE / 3)
   const gate = createGate({ atOnce, waitingMax: 100, waitMs: 5000 })
   const secretBox = createSecretBox(config.MASTER_KEYS)
-  const announceChange = createAnnouncer(now, hints.send)
+  const announce = createAnnouncer(now, hints.send)
   const docsUrl = config.DOCS_URL
+  const policyTools = { checkRule: checkRuleForm, policiesMax: config.POLICIES_MAX }
   const stop = async () => {
     await uses.stop()
     await follower.stop()
@@ -80,7 +83,8 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   }
   return {
     ...{ config, now, log, metrics, db, follower, hashKey },
-    ...{ gate, secretBox, announceChange, docsUrl, authentication, stop },
+    ...{ gate, secretBox, announce, docsUrl, authentication, stop },
+    ...policyTools,
   }
 }
 export type House = ReturnType<typeof assemble>

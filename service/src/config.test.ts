@@ -45,6 +45,7 @@ test('two values are enough, and the rest is safe', () => {
     EGRESS_PRIVATE_TARGETS: [],
     TRUSTED_PROXIES: [],
     LOG_LEVEL: 'info',
+    POLICIES_MAX: 500,
     CONNECTIONS_MAX: 10_000,
     UNREADY_SECONDS: 5,
     DRAIN_SECONDS: 120,

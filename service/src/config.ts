@@ -81,6 +81,7 @@ const Config = z.object({
     .prefault(''), // none is trusted by default
   DOCS_URL: z.url({ protocol: /^https?$/ }).optional(), // base of doc_url in error bodies
   LOG_LEVEL: z.enum(['info', 'warn', 'error', 'silent']).default('info'),
+  POLICIES_MAX: whole(1, 1_000_000).prefault('500'), // how many policies an organization may have
   CONNECTIONS_MAX: whole(1, 100_000).prefault('10000'),
   UNREADY_SECONDS: whole(0, 60).prefault('5'), // after SIGTERM: how long load balancers get to notice
   DRAIN_SECONDS: whole(0, 3600).prefault('120'), // then: how long open requests may take to finish

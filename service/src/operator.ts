@@ -68,8 +68,8 @@ async function withTools<T>(work: (tools: Tools) => Promise<T>): Promise<T> {
   const now = systemClock
   try {
     // No hint is sent from here: every process polls at least once a second.
-    const announceChange = createAnnouncer(now, () => undefined)
-    return await work({ db, now, hashKey: createKeyHasher(config.MASTER_KEYS), announceChange })
+    const announce = createAnnouncer(now, () => undefined)
+    return await work({ db, now, hashKey: createKeyHasher(config.MASTER_KEYS), announce })
   } finally {
     await db.destroy()
   }

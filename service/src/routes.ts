@@ -5,8 +5,11 @@ import { serveAccess } from '#access/routes.ts'
 import type { AccessTools } from '#access/tools.ts'
 import { type ErrorVoice, speakErrors } from '#http/error-dialect.ts'
 import { type Readiness, servePublicInfo } from '#http/health.ts'
+import { servePolicies } from '#policies/routes.ts'
+import type { PolicyTools } from '#policies/tools.ts'
 
 export type RouteTools = AccessTools &
+  PolicyTools &
   ErrorVoice & { authentication: Authentication; readiness: Readiness }
 
 /** The URL map: which routes stand behind which guard, and how they say that something went wrong. */
@@ -19,5 +22,6 @@ export function serveRoutes(app: FastifyInstance, tools: RouteTools) {
     speakErrors(scope, 'admin', tools)
     guard(scope, tools.authentication)
     serveAccess(scope, tools)
+    servePolicies(scope, tools)
   })
 }

@@ -401,10 +401,12 @@ test('a copy that somebody else wrote into the folder is not believed', async ()
   expect(await codeOf(await sign(), {}, first)).toEqual([200, undefined])
   const [name = ''] = await readdir(directory.path)
   const file = join(directory.path, name)
-  const copy = JSON.parse(await readFile(file, 'utf8')) as { text: string }
+  const copy = await readFile(file, 'utf8')
   using _ = inMood('hangs up')
-  for (const forged of [{ ...copy, text: `${copy.text} ` }, { ...copy, keptAtMs: 1 }, {}, 'x']) {
-    await writeFile(file, JSON.stringify(forged))
+  const [head = '', keys = ''] = copy.split('\n')
+  const theirs = await (await fetch(attacker.jwksUrl)).text()
+  for (const forged of [`${copy} `, `${head}\n${theirs}`, theirs, keys, '']) {
+    await writeFile(file, forged)
     await using next = await openGateway(state)
     expect(await codeOf(await sign(), {}, next)).toEqual(unavailable)
   }

@@ -4,7 +4,9 @@ import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 
+import { operator } from '#audit/event.ts'
 import { connectDatabase } from '#platform/database.ts'
+import type { Tx } from '#platform/database.ts'
 import { createLog } from '#platform/log.ts'
 import { transact } from '#platform/transaction.ts'
 import { createTestDatabase } from '#testing/test-database.ts'
@@ -129,13 +131,18 @@ test('401: an unknown key, and a known one with a mistyped character', async () 
   }
 })
 
+const tell = (tx: Tx, tells: 'api_key' | 'project', id: string) =>
+  house.announce(tx, {
+    ...{ organizationId: tenant.organizationId, by: operator, action: 'deleted', tells },
+    ...{ before: { id, object: 'test' }, after: null },
+  })
+
 test('401: a revoked key, although it was known a moment ago', async () => {
   const key = await createProjectKey(house, tenant)
   expect(await codeOf(key.headers)).toEqual(welcome)
-  const { organizationId } = tenant
   await transact(house.db, async (tx) => {
     await revokeKey(tx, tenant, key.id, now())
-    await house.announceChange(tx, { organizationId, kind: 'api_key', objectId: key.id })
+    await tell(tx, 'api_key', key.id)
   })
   await expect.poll(() => codeOf(key.headers)).toEqual([401, 'revoked_api_key'])
 })
@@ -156,7 +163,7 @@ test('401: a key of an archived project', async () => {
   const project = (await findProject(house.db, organizationId, projectId))!
   await transact(house.db, async (tx) => {
     await saveProject(tx, organizationId, { ...project, status: 'archived', archived_at: now() })
-    await house.announceChange(tx, { organizationId, kind: 'project', objectId: projectId })
+    await tell(tx, 'project', projectId)
   })
   await expect.poll(() => codeOf(headers)).toEqual([401, 'revoked_api_key'])
 })

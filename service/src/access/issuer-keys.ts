@@ -1,6 +1,4 @@
-import { createHash, createHmac, type KeyObject, randomUUID } from 'node:crypto'
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { createHash } from 'node:crypto'
 
 import {
   createLocalJWKSet,
@@ -9,22 +7,18 @@ import {
   type JSONWebKeySet,
   type JWTVerifyGetKey,
 } from 'jose'
-import { z } from 'zod'
 
 import type { Clock } from '#platform/clock.ts'
 import type { Egress } from '#platform/egress.ts'
 import type { Log } from '#platform/log.ts'
+import type { TrustedFiles } from '#platform/trusted-file.ts'
 
 type Options = {
   egress: Egress
   now: Clock
   log: Log
-  stateDirectory: string | undefined
-  /**
-   * Prove that a copy is ours: whoever can write the folder must not be able to make tokens valid. The
-   * first one proves, all of them are believed.
-   */
-  fileKeys: readonly [KeyObject, ...KeyObject[]]
+  /** Whoever can write the folder must not be able to make tokens valid. */
+  files: TrustedFiles
 }
 
 const deadlineMs = 3000
@@ -76,60 +70,17 @@ async function fetchKeys(jwksUrl: string, options: Options): Promise<string> {
   const text = body.toString()
   // Throws unless it is a list of keys: anything else must not replace the last good copy.
   createLocalJWKSet(JSON.parse(text) as JSONWebKeySet)
-  await keepCopy(jwksUrl, text, options).catch((error: unknown) =>
-    options.log.problem("keeping a copy of an issuer's keys", error),
-  )
+  await options.files
+    .keep(copyNameOf(jwksUrl), text)
+    .catch((error: unknown) => options.log.problem("keeping a copy of an issuer's keys", error))
   return text
 }
 
-function copyPath(jwksUrl: string, stateDirectory: string): string {
-  const name = createHash('sha256').update(jwksUrl).digest('hex').slice(0, 32)
-  return join(stateDirectory, `issuer-keys-${name}.json`)
-}
-
-async function keepCopy(jwksUrl: string, text: string, { stateDirectory, now, fileKeys }: Options) {
-  if (!stateDirectory) return
-  await mkdir(stateDirectory, { recursive: true })
-  const path = copyPath(jwksUrl, stateDirectory)
-  const copy = { keptAtMs: now().getTime(), text }
-  const file = { ...copy, proof: proofOf(jwksUrl, copy, fileKeys[0]) }
-  // Processes may share the folder: each writes a file of its own and moves it into place.
-  const fresh = `${path}.${randomUUID()}`
-  try {
-    await writeFile(fresh, JSON.stringify(file), { mode: 0o600 })
-    await rename(fresh, path)
-  } catch (error) {
-    await rm(fresh, { force: true })
-    throw error
-  }
-}
-
-type Copy = { keptAtMs: number; text: string }
-
-const proofOf = (jwksUrl: string, { keptAtMs, text }: Copy, key: KeyObject) =>
-  createHmac('sha256', key)
-    .update(JSON.stringify([jwksUrl, keptAtMs, text]))
-    .digest('base64')
-
-const CopyFile = z.object({ keptAtMs: z.int(), text: z.string(), proof: z.string() })
-
-async function readCopy(
-  jwksUrl: string,
-  { stateDirectory, now, fileKeys }: Options,
-  cause: unknown,
-): Promise<string> {
-  if (!stateDirectory) throw cause
-  const file = await readFile(copyPath(jwksUrl, stateDirectory), 'utf8').catch(() => '{}')
-  const { data: copy } = CopyFile.safeParse(parse(file))
-  const isOurs = copy && fileKeys.some((key) => copy.proof === proofOf(jwksUrl, copy, key))
-  if (!isOurs || now().getTime() - copy.keptAtMs >= copyMaxAgeMs) throw cause
+async function readCopy(jwksUrl: string, { files }: Options, cause: unknown): Promise<string> {
+  const copy = await files.read(copyNameOf(jwksUrl), copyMaxAgeMs)
+  if (!copy) throw cause
   return copy.text
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
+const copyNameOf = (jwksUrl: string) =>
+  `issuer-keys-${createHash('sha256').update(jwksUrl).digest('hex')}`

@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 
 import type { Db, Tx } from '#platform/database.ts'
 
-/** What kind of thing changed; `object_id` is its id. */
-type ChangeKind = 'organization' | 'project' | 'api_key'
+/** What kind of thing changed; `object_id` is its id. A `policy_draft` concerns nothing in force. */
+export type ChangeKind = 'organization' | 'project' | 'api_key' | 'policy' | 'policy_draft'
 
 export type Change = { organizationId: string; kind: ChangeKind; objectId: string }
 

@@ -10,6 +10,7 @@ import { createTestClock } from '#testing/test-gateway.ts'
 
 import { createAnnouncer } from './announce.ts'
 import { insertChange, readChanges, sweepChanges } from './change-store.ts'
+import { operator } from './event.ts'
 import { followChanges } from './follow-changes.ts'
 
 let db: Db
@@ -22,6 +23,16 @@ beforeEach(async () => {
 
 const change = (objectId: string) =>
   ({ organizationId: 'org_1', kind: 'api_key', objectId }) as const
+
+const announcement = (id: string) =>
+  ({
+    organizationId: 'org_1',
+    by: operator,
+    action: 'deleted',
+    before: { id, object: 'organization.admin_api_key' },
+    after: null,
+    tells: 'api_key',
+  }) as const
 
 const write = (objectId: string) =>
   transact(db, (tx) => insertChange(tx, change(objectId), clock.now()))
@@ -55,12 +66,12 @@ test('a change is announced only if its transaction commits, and the hint comes 
     isVisibleAtHint = readChanges(db, { xid: '0', seq: '0' }, 10)
   })
   const failing = transact(db, async (tx) => {
-    await announce(tx, change('undone'))
+    await announce(tx, announcement('undone'))
     throw new Error('rolled back')
   })
   await expect(failing).rejects.toThrow('rolled back')
   expect(isVisibleAtHint).toBeUndefined()
-  await transact(db, (tx) => announce(tx, change('done')))
+  await transact(db, (tx) => announce(tx, announcement('done')))
   expect(await isVisibleAtHint).toMatchObject([{ objectId: 'done' }])
   await vi.waitUntil(() => seen.length > 0)
   expect(seen).toEqual(['done'])

@@ -32,6 +32,13 @@ type Mutation<E extends GuardedEndpoint> = {
    */
   prepare?(input: RequestOf<E>, call: Call<E>): void | Promise<void>
   change(tx: Tx, input: RequestOf<E>, call: Call<E>): Promise<ResponseOf<E>>
+  /** Adds to the answer what can only be known after the commit; a replay learns it anew. */
+  complete?(
+    answer: ResponseOf<E>,
+    input: RequestOf<E>,
+    call: Call<E>,
+    signal: AbortSignal,
+  ): Promise<ResponseOf<E>>
 }
 
 type Answer = { status: number; text: string; isReplay?: true; refusal?: ApiError }
@@ -45,7 +52,7 @@ export function bindMutation<E extends GuardedEndpoint>(
   app: FastifyInstance,
   endpoint: E,
   tools: MutationTools,
-  { prepare, change }: Mutation<E>,
+  { prepare, change, complete }: Mutation<E>,
 ) {
   route(app, endpoint, async (request, reply, signal) => {
     const input = readInput(endpoint, request)
@@ -67,7 +74,12 @@ export function bindMutation<E extends GuardedEndpoint>(
       if (answer.status === 409) void reply.header('x-should-retry', 'false')
       request.line.replayed = true
     }
-    return sendJson(reply, answer.status, answer.text)
+    if (!complete || answer.status !== endpoint.successStatus) {
+      return sendJson(reply, answer.status, answer.text)
+    }
+    const made = JSON.parse(answer.text) as ResponseOf<E>
+    const whole = await complete(made, input, call, signal)
+    return sendJson(reply, answer.status, answerText(endpoint, whole))
   })
 }
 

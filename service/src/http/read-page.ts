@@ -10,10 +10,11 @@ export async function readPage(
 ): Promise<Page> {
   if (after === undefined) return { after, limit, order }
   const position = await findPosition(after)
-  if (!position) {
-    throw new ApiError('invalid_cursor', "'query.after' names no item of this list.", {
-      param: 'query.after',
-    })
-  }
+  if (!position) throw invalidCursor()
   return { after: position, limit, order }
 }
+
+export const invalidCursor = () =>
+  new ApiError('invalid_cursor', "'query.after' names no item of this list.", {
+    param: 'query.after',
+  })

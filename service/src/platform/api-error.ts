@@ -46,7 +46,7 @@ export const dependencyUnavailable = (what: string, cause?: unknown) =>
     cause,
   })
 
-export const notFound = (what: 'project' | 'api_key') =>
+export const notFound = (what: 'project' | 'api_key' | 'policy') =>
   new ApiError(
     `${what}_not_found`,
     `Your organization has no such ${what === 'api_key' ? 'active key here' : what}.`,

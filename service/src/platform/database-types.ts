@@ -15,7 +15,27 @@ export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type Int8 = ColumnType<string, bigint | number | string, bigint | number | string>;
 
+export type Json = JsonValue;
+
+export type JsonArray = JsonValue[];
+
+export type JsonObject = {
+  [x: string]: JsonValue | undefined;
+};
+
+export type JsonPrimitive = boolean | number | string | null;
+
+export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
+
 export type OrganizationStatus = "active" | "suspended";
+
+export type PolicyDirection = "both" | "request" | "response";
+
+export type PolicyMode = "enforcing" | "monitoring";
+
+export type PolicyScope = "organization" | "projects" | "unattached";
+
+export type PolicyState = "draft" | "enforcing" | "monitoring" | "paused";
 
 export type ProjectStatus = "active" | "archived";
 
@@ -47,6 +67,21 @@ export interface ConfigChange {
   xid: Generated<string>;
 }
 
+export interface Event {
+  at: Timestamp;
+  day: Timestamp;
+  header: Json;
+  id: string;
+  kind: string;
+  organization_id: string;
+  payload: Buffer | null;
+  payload_hash: Buffer;
+  salt: Buffer | null;
+  seq: Generated<Int8>;
+  shard: number;
+  xid: Generated<string>;
+}
+
 export interface IdempotencyKey {
   answer: Buffer | null;
   created_at: Timestamp;
@@ -61,7 +96,63 @@ export interface Organization {
   created_at: Timestamp;
   id: string;
   name: string;
+  policy_epoch: Generated<Int8>;
   status: Generated<OrganizationStatus>;
+}
+
+export interface Policy {
+  base_version: number | null;
+  created_at: Timestamp;
+  current_version: number | null;
+  deleted_at: Timestamp | null;
+  description: string;
+  direction: PolicyDirection;
+  draft_sha256: Buffer;
+  id: string;
+  match_threshold_basis_points: number | null;
+  mode: PolicyMode;
+  name: string;
+  organization_id: string;
+  project_ids: string[];
+  published_sha256: Buffer | null;
+  revision: Generated<number>;
+  rule: string;
+  scope: PolicyScope;
+  state: Generated<PolicyState>;
+  updated_at: Timestamp;
+}
+
+export interface PolicyEpoch {
+  at: Timestamp;
+  epoch: Int8;
+  organization_id: string;
+  policy_id: string;
+  version: number | null;
+  xid: Generated<string>;
+}
+
+export interface PolicyVersion {
+  direction: PolicyDirection;
+  id: string;
+  match_threshold_basis_points: number | null;
+  mode: PolicyMode;
+  organization_id: string;
+  policy_id: string;
+  project_ids: string[];
+  published_at: Timestamp;
+  rule: string;
+  scope: PolicyScope;
+  sha256: Buffer;
+  version: number;
+}
+
+export interface Process {
+  applied: string | null;
+  failures: Generated<Json>;
+  id: string;
+  roles: string[];
+  seen_at: Timestamp;
+  started_at: Timestamp;
 }
 
 export interface Project {
@@ -77,8 +168,13 @@ export interface Project {
 export interface DB {
   api_key: ApiKey;
   config_change: ConfigChange;
+  event: Event;
   idempotency_key: IdempotencyKey;
   organization: Organization;
+  policy: Policy;
+  policy_epoch: PolicyEpoch;
+  policy_version: PolicyVersion;
+  process: Process;
   project: Project;
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-export type IdKind = 'org' | 'proj' | 'key' | 'req'
+export type IdKind = 'org' | 'proj' | 'key' | 'req' | 'pol' | 'polver'
 
 // Crockford's alphabet in lower case: its order is the order of its bytes, so ids sort by time.
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
@@ -24,4 +24,13 @@ function base32(bytes: Buffer): string {
     }
   }
   return text
+}
+
+/** A UUID of version 7: 48 bits of milliseconds, then 74 random bits. */
+export function createUuid(now: Date): string {
+  const bytes = randomBytes(16)
+  bytes.writeUIntBE(now.getTime(), 0, 6)
+  bytes.writeUInt8(0x70 | (bytes.readUInt8(6) & 0x0f), 6)
+  bytes.writeUInt8(0x80 | (bytes.readUInt8(8) & 0x3f), 8)
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }

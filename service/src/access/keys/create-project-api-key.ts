@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 
 import { lockActiveProject } from '#access/projects/lock-active-project.ts'
 import type { AccessTools } from '#access/tools.ts'
+import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { limitReached } from '#platform/api-error.ts'
 
@@ -21,9 +22,10 @@ export function serveCreateProjectApiKey(app: FastifyInstance, tools: AccessTool
     prepare({ body }, { principal }) {
       refuseWiderGrant(principal, permissionsOf(body), defaultProjectKeyPermissions)
     },
-    async change(tx, { params, body }, { principal }) {
-      const project = await lockActiveProject(tx, principal.organizationId, params.project_id)
-      const place = { organizationId: principal.organizationId, projectId: project.id }
+    async change(tx, { params, body }, call) {
+      const { organizationId } = call.principal
+      const project = await lockActiveProject(tx, organizationId, params.project_id)
+      const place = { organizationId, projectId: project.id }
       if ((await countKeys(tx, place)) >= keysPerProjectMax) {
         throw limitReached('keys in a project', keysPerProjectMax)
       }
@@ -32,7 +34,15 @@ export function serveCreateProjectApiKey(app: FastifyInstance, tools: AccessTool
         hashKey: tools.hashKey,
         now: tools.now(),
       })
-      return { ...presentProjectKey(row), value }
+      const after = presentProjectKey(row)
+      await tools.announce(tx, {
+        organizationId,
+        by: callerOf(call),
+        action: 'created',
+        before: null,
+        after,
+      })
+      return { ...after, value }
     },
   })
 }

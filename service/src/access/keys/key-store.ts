@@ -99,7 +99,7 @@ export async function revokeKey(tx: Tx, place: KeyPlace, id: string, now: Date) 
     .where(at(place))
     .where('id', '=', id)
     .where('revoked_at', 'is', null)
-    .returning(['id', 'permissions'])
+    .returningAll()
     .executeTakeFirst()
 }
 

@@ -2,6 +2,7 @@ import { archiveProject } from '@gatehouse/contract/project'
 import type { FastifyInstance } from 'fastify'
 
 import type { AccessTools } from '#access/tools.ts'
+import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { ApiError, notFound } from '#platform/api-error.ts'
 
@@ -10,8 +11,8 @@ import { lockProject, type ProjectRow, saveProject } from './project-store.ts'
 
 export function serveArchiveProject(app: FastifyInstance, tools: AccessTools) {
   bindMutation(app, archiveProject, tools, {
-    async change(tx, { params }, { principal }) {
-      const { organizationId } = principal
+    async change(tx, { params }, call) {
+      const { organizationId } = call.principal
       const project = await lockProject(tx, organizationId, params.project_id)
       if (!project) throw notFound('project')
       if (project.is_default) {
@@ -20,8 +21,16 @@ export function serveArchiveProject(app: FastifyInstance, tools: AccessTools) {
       if (project.status === 'archived') return presentProject(project)
       const archived: ProjectRow = { ...project, status: 'archived', archived_at: tools.now() }
       await saveProject(tx, organizationId, archived)
-      await tools.announceChange(tx, { organizationId, kind: 'project', objectId: project.id })
-      return presentProject(archived)
+      const [before, after] = [presentProject(project), presentProject(archived)]
+      await tools.announce(tx, {
+        organizationId,
+        by: callerOf(call),
+        action: 'archived',
+        before,
+        after,
+        tells: 'project',
+      })
+      return after
     },
   })
 }

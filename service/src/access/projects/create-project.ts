@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 
 import { lockOrganization } from '#access/organizations/organization-store.ts'
 import type { AccessTools } from '#access/tools.ts'
+import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { limitReached } from '#platform/api-error.ts'
 import { createId } from '#platform/id.ts'
@@ -14,8 +15,8 @@ const projectsMax = 10_000
 
 export function serveCreateProject(app: FastifyInstance, tools: AccessTools) {
   bindMutation(app, createProject, tools, {
-    async change(tx, { body }, { principal }) {
-      const { organizationId } = principal
+    async change(tx, { body }, call) {
+      const { organizationId } = call.principal
       await lockOrganization(tx, organizationId)
       if ((await countProjects(tx, organizationId)) >= projectsMax) {
         throw limitReached('projects', projectsMax)
@@ -27,7 +28,15 @@ export function serveCreateProject(app: FastifyInstance, tools: AccessTools) {
         isDefault: false,
         createdAt: now,
       })
-      return presentProject(project)
+      const after = presentProject(project)
+      await tools.announce(tx, {
+        organizationId,
+        by: callerOf(call),
+        action: 'created',
+        before: null,
+        after,
+      })
+      return after
     },
   })
 }

@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 
 import type { Project } from '#platform/database-types.ts'
 import type { Db, Tx } from '#platform/database.ts'
@@ -68,6 +68,22 @@ export async function listProjects(
     .orderBy('id', page.order)
     .limit(page.limit + 1)
     .execute()
+}
+
+/** Those of the given ids that are active projects of the organization. */
+export async function findActiveProjects(
+  tx: Tx,
+  organizationId: string,
+  ids: readonly string[],
+): Promise<string[]> {
+  const rows = await tx
+    .selectFrom('project')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', sql<string>`any(${ids}::text[])`)
+    .where('status', '=', 'active')
+    .execute()
+  return rows.map(({ id }) => id)
 }
 
 export async function countProjects(tx: Tx, organizationId: string): Promise<number> {

@@ -2,6 +2,7 @@ import { updateProject } from '@gatehouse/contract/project'
 import type { FastifyInstance } from 'fastify'
 
 import type { AccessTools } from '#access/tools.ts'
+import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 
 import { lockActiveProject } from './lock-active-project.ts'
@@ -10,11 +11,21 @@ import { saveProject } from './project-store.ts'
 
 export function serveUpdateProject(app: FastifyInstance, tools: AccessTools) {
   bindMutation(app, updateProject, tools, {
-    async change(tx, { params, body }, { principal }) {
-      const project = await lockActiveProject(tx, principal.organizationId, params.project_id)
+    async change(tx, { params, body }, call) {
+      const { organizationId } = call.principal
+      const project = await lockActiveProject(tx, organizationId, params.project_id)
       const edited = { ...project, name: body.name ?? project.name }
-      if (edited.name !== project.name) await saveProject(tx, principal.organizationId, edited)
-      return presentProject(edited)
+      const [before, after] = [presentProject(project), presentProject(edited)]
+      if (edited.name === project.name) return before
+      await saveProject(tx, organizationId, edited)
+      await tools.announce(tx, {
+        organizationId,
+        by: callerOf(call),
+        action: 'updated',
+        before,
+        after,
+      })
+      return after
     },
   })
 }

@@ -1,0 +1,301 @@
+import { z } from 'zod'
+
+import { adminEndpoint } from './endpoint.ts'
+import { integerInQuery, listOf, ListQuery } from './list.ts'
+import { AnyId, idOf, storedText, Timestamp, trimmedText } from './text.ts'
+
+/** The largest number the wire knows for revisions and versions (contract 4.2). */
+export const revisionMax = 2_147_483_647
+
+const Revision = z.int().min(1).max(revisionMax).describe('The revision you last read.')
+const VersionNumber = z.int().min(1).max(revisionMax)
+const BasisPoints = z.int().min(1).max(9999)
+
+export const PolicyState = z.enum(['draft', 'monitoring', 'enforcing', 'paused'])
+export type PolicyState = z.infer<typeof PolicyState>
+
+/** What a policy demands and of whom: the part that is drafted, published and compared (G2.7). */
+const content = {
+  rule: z.string(),
+  direction: z.enum(['request', 'response', 'both']),
+  mode: z.enum(['monitoring', 'enforcing']),
+  scope: z.enum(['organization', 'projects', 'unattached']),
+  project_ids: z.array(z.string()),
+  match_threshold_basis_points: BasisPoints.nullable(),
+}
+const PolicyContent = z.object(content)
+export type PolicyContent = z.infer<typeof PolicyContent>
+
+const PolicyDraft = z
+  .object({
+    ...content,
+    base_version: VersionNumber.nullable().describe('The version the draft was last equal to.'),
+  })
+  .meta({ id: 'PolicyDraft' })
+
+export const PolicyVersion = z
+  .object({
+    id: idOf('polver'),
+    object: z.literal('organization.policy.version'),
+    version: VersionNumber,
+    ...content,
+    sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .describe('Equal for versions that demand the same of the same.'),
+    published_at: Timestamp,
+    current: z.boolean(),
+  })
+  .meta({ id: 'PolicyVersion' })
+export type PolicyVersion = z.infer<typeof PolicyVersion>
+
+/** A policy as lists show it: without draft and published (G2.9). */
+const PolicySummary = z
+  .object({
+    id: idOf('pol'),
+    object: z.literal('organization.policy'),
+    name: z.string(),
+    description: z.string(),
+    state: PolicyState,
+    revision: Revision,
+    current_version: VersionNumber.nullable(),
+    has_unpublished_changes: z.boolean(),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  })
+  .meta({ id: 'PolicySummary' })
+export type PolicySummary = z.infer<typeof PolicySummary>
+
+export const Policy = PolicySummary.extend({
+  draft: PolicyDraft,
+  published: PolicyVersion.nullable(),
+}).meta({ id: 'Policy' })
+export type Policy = z.infer<typeof Policy>
+
+/** Where the processes that answer callers stand; who is silent is not known to have applied it. */
+const PolicyRollout = z
+  .object({
+    object: z.literal('organization.policy.rollout'),
+    policy_id: idOf('pol'),
+    current_version: VersionNumber.nullable(),
+    version_in_force: VersionNumber.nullable().describe('null: never published, or paused.'),
+    policy_epoch: z.int().min(0).describe('Counts what changed in force in the organization.'),
+    is_applied: z.boolean().describe('Every live process has applied the last change.'),
+    processes: z.object({
+      live: z.int().min(0),
+      applied: z.int().min(0),
+      pending: z.int().min(0).describe('Live, but the last change is not yet in force there.'),
+      failed: z.int().min(0).describe('Live, and could not apply it: the older version serves on.'),
+      silent: z.int().min(0).describe('Not heard of lately, and not stopped in order.'),
+    }),
+    versions: z
+      .array(z.object({ version: VersionNumber.nullable(), processes: z.int().min(1) }))
+      .max(100)
+      .describe('How many live processes run which version, the newest first; null: none.'),
+  })
+  .meta({ id: 'PolicyRollout' })
+export type PolicyRollout = z.infer<typeof PolicyRollout>
+
+const name = trimmedText(1, 80)
+const description = trimmedText(0, 240)
+const rule = storedText(1, 20_000)
+const project_ids = z.array(AnyId).max(1000)
+
+/** Absent or null means the default of a new draft (G2.17). */
+const PolicyCreation = z
+  .strictObject({
+    name,
+    description: description.nullish(),
+    rule,
+    direction: content.direction.nullish(),
+    mode: content.mode.nullish(),
+    scope: content.scope.nullish(),
+    project_ids: project_ids.nullish(),
+    match_threshold_basis_points: BasisPoints.nullish(),
+  })
+  .meta({ id: 'PolicyCreation' })
+export type PolicyCreation = z.infer<typeof PolicyCreation>
+
+/** Absent or null keeps the value; only the threshold can be cleared with null (G4.10). */
+const PolicyEdit = z
+  .strictObject({
+    revision: Revision,
+    name: name.nullish(),
+    description: description.nullish(),
+    rule: rule.nullish(),
+    direction: content.direction.nullish(),
+    mode: content.mode.nullish(),
+    scope: content.scope.nullish(),
+    project_ids: project_ids.nullish(),
+    match_threshold_basis_points: BasisPoints.nullish(),
+  })
+  .meta({ id: 'PolicyEdit' })
+export type PolicyEdit = z.infer<typeof PolicyEdit>
+
+const AtRevision = z.strictObject({ revision: Revision }).meta({ id: 'AtRevision' })
+
+const policies = '/v1/organization/policies'
+const onePolicy = `${policies}/:policy_id` as const
+const params = z.object({ policy_id: AnyId })
+const versionParams = z.object({ policy_id: AnyId, version: integerInQuery(1, revisionMax) })
+
+/** What any change of an existing policy can meet. */
+const changeErrors = ['policy_not_found', 'revision_conflict', 'limit_reached'] as const
+
+export const listPolicies = adminEndpoint({
+  id: 'listPolicies',
+  summary: 'List the policies of the organization',
+  method: 'GET',
+  path: policies,
+  permission: 'policies.read',
+  query: ListQuery,
+  response: listOf(PolicySummary).meta({ id: 'PolicyList' }),
+  errors: ['invalid_cursor'],
+})
+
+export const createPolicy = adminEndpoint({
+  id: 'createPolicy',
+  summary: 'Create a policy as a draft; nothing is enforced before it is published',
+  method: 'POST',
+  path: policies,
+  permission: 'policies.write',
+  body: PolicyCreation,
+  response: Policy,
+  successStatus: 201,
+  errors: ['invalid_scope', 'unknown_project', 'limit_reached'],
+})
+
+export const retrievePolicy = adminEndpoint({
+  id: 'retrievePolicy',
+  summary: 'Read a policy with its draft and its published version',
+  method: 'GET',
+  path: onePolicy,
+  permission: 'policies.read',
+  params,
+  response: Policy,
+  errors: ['policy_not_found'],
+})
+
+export const updatePolicy = adminEndpoint({
+  id: 'updatePolicy',
+  summary: 'Edit the draft of a policy; what is published stays in force',
+  method: 'PATCH',
+  path: onePolicy,
+  permission: 'policies.write',
+  params,
+  body: PolicyEdit,
+  response: Policy,
+  errors: [...changeErrors, 'invalid_scope', 'unknown_project'],
+})
+
+export const publishPolicy = adminEndpoint({
+  id: 'publishPolicy',
+  summary: 'Publish the draft as the next version; every process applies it within 5 seconds',
+  method: 'POST',
+  path: `${onePolicy}/publish`,
+  permission: 'policies.publish',
+  params,
+  query: z.object({
+    wait: z
+      .enum(['applied'])
+      .optional()
+      .describe('Answer when every live process has applied it, after 10 seconds at the latest.'),
+  }),
+  body: AtRevision,
+  response: Policy.extend({
+    rollout: PolicyRollout.optional().describe('Present when the call waited.'),
+  }).meta({ id: 'PublishedPolicy' }),
+  errors: [...changeErrors, 'no_unpublished_changes', 'draft_not_publishable'],
+})
+
+export const pausePolicy = adminEndpoint({
+  id: 'pausePolicy',
+  summary: 'Take a policy out of force; only resuming puts it back',
+  method: 'POST',
+  path: `${onePolicy}/pause`,
+  permission: 'policies.publish',
+  params,
+  body: AtRevision,
+  response: Policy,
+  errors: [...changeErrors, 'policy_not_active'],
+})
+
+export const resumePolicy = adminEndpoint({
+  id: 'resumePolicy',
+  summary: 'Put a paused policy back in force with its published version',
+  method: 'POST',
+  path: `${onePolicy}/resume`,
+  permission: 'policies.publish',
+  params,
+  body: AtRevision,
+  response: Policy,
+  errors: [...changeErrors, 'policy_not_paused'],
+})
+
+export const deletePolicy = adminEndpoint({
+  id: 'deletePolicy',
+  summary: 'Delete a policy; it is out of force everywhere within 5 seconds',
+  method: 'DELETE',
+  path: onePolicy,
+  permission: 'policies.write',
+  params,
+  query: z.object({
+    revision: integerInQuery(1, revisionMax).describe('The revision you last read.'),
+  }),
+  response: z
+    .object({
+      id: idOf('pol'),
+      object: z.literal('organization.policy.deleted'),
+      deleted: z.literal(true),
+    })
+    .meta({ id: 'DeletedPolicy' }),
+  errors: ['policy_not_found', 'revision_conflict'],
+})
+
+export const listPolicyVersions = adminEndpoint({
+  id: 'listPolicyVersions',
+  summary: 'List the published versions of a policy, the newest first',
+  method: 'GET',
+  path: `${onePolicy}/versions`,
+  permission: 'policies.read',
+  params,
+  query: ListQuery.extend({
+    order: z.enum(['asc', 'desc']).default('desc').describe('By number.'),
+  }),
+  response: listOf(PolicyVersion).meta({ id: 'PolicyVersionList' }),
+  errors: ['invalid_cursor', 'policy_not_found'],
+})
+
+export const retrievePolicyVersion = adminEndpoint({
+  id: 'retrievePolicyVersion',
+  summary: 'Read one published version of a policy',
+  method: 'GET',
+  path: `${onePolicy}/versions/:version`,
+  permission: 'policies.read',
+  params: versionParams,
+  response: PolicyVersion,
+  errors: ['policy_not_found', 'version_not_found'],
+})
+
+export const restorePolicyVersion = adminEndpoint({
+  id: 'restorePolicyVersion',
+  summary: 'Copy a published version into the draft; publishing stays a separate step',
+  method: 'POST',
+  path: `${onePolicy}/versions/:version/restore`,
+  permission: 'policies.write',
+  params: versionParams,
+  body: AtRevision,
+  response: Policy,
+  errors: [...changeErrors, 'version_not_found'],
+})
+
+export const readPolicyRollout = adminEndpoint({
+  id: 'readPolicyRollout',
+  summary: 'Read how many live processes run which version of a policy',
+  method: 'GET',
+  path: `${onePolicy}/rollout`,
+  permission: 'policies.read',
+  params,
+  response: PolicyRollout,
+  errors: ['policy_not_found'],
+})

@@ -1,0 +1,128 @@
+import type { Selectable } from 'kysely'
+
+import type { Policy as PolicyTable } from '#platform/database-types.ts'
+import type { Db, Tx } from '#platform/database.ts'
+import { isAfter, type Page, type Position } from '#platform/keyset.ts'
+
+import type { Policy } from './policy.ts'
+
+type Row = Selectable<PolicyTable>
+
+/** What a list shows of a policy; rules can be long, and no list needs them. */
+const summaryColumns = [
+  ...(['id', 'name', 'description', 'state', 'revision', 'current_version'] as const),
+  ...(['published_sha256', 'draft_sha256', 'created_at', 'updated_at'] as const),
+] as const
+export type PolicySummaryRow = Pick<Row, (typeof summaryColumns)[number]>
+
+const columns = [
+  ...summaryColumns,
+  ...(['rule', 'direction', 'mode', 'scope', 'project_ids'] as const),
+  ...(['match_threshold_basis_points', 'base_version'] as const),
+] as const
+
+export async function insertPolicy(tx: Tx, organizationId: string, policy: Policy) {
+  await tx
+    .insertInto('policy')
+    .values({ ...policy, organization_id: organizationId })
+    .execute()
+}
+
+export async function findPolicy(
+  db: Db | Tx,
+  organizationId: string,
+  id: string,
+): Promise<Policy | undefined> {
+  return selectPolicy(db, organizationId, id).executeTakeFirst()
+}
+
+/** Reads a policy and holds its row until the transaction ends. */
+export async function lockPolicy(
+  tx: Tx,
+  organizationId: string,
+  id: string,
+): Promise<Policy | undefined> {
+  return selectPolicy(tx, organizationId, id).forNoKeyUpdate().executeTakeFirst()
+}
+
+const selectPolicy = (db: Db | Tx, organizationId: string, id: string) =>
+  db
+    .selectFrom('policy')
+    .select(columns)
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+
+/** The place in the list also of a policy that has been deleted since (G4.7). */
+export async function findPolicyPosition(
+  db: Db,
+  organizationId: string,
+  id: string,
+): Promise<Position | undefined> {
+  return db
+    .selectFrom('policy')
+    .select(['id', 'created_at'])
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+}
+
+export async function listPolicies(
+  db: Db,
+  organizationId: string,
+  page: Page,
+): Promise<PolicySummaryRow[]> {
+  return db
+    .selectFrom('policy')
+    .select(summaryColumns)
+    .where('organization_id', '=', organizationId)
+    .where('deleted_at', 'is', null)
+    .where(isAfter(page))
+    .orderBy('created_at', page.order)
+    .orderBy('id', page.order)
+    .limit(page.limit + 1)
+    .execute()
+}
+
+export async function countPolicies(tx: Tx, organizationId: string): Promise<number> {
+  const { count } = await tx
+    .selectFrom('policy')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('organization_id', '=', organizationId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** Saves what was edited at `revision`. The row is locked; the revision is named once more all the same. */
+export async function savePolicy(
+  tx: Tx,
+  organizationId: string,
+  { id, created_at: _, ...edited }: Policy,
+  revision: number,
+) {
+  const { numUpdatedRows } = await tx
+    .updateTable('policy')
+    .set(edited)
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .where('revision', '=', revision)
+    .executeTakeFirst()
+  if (numUpdatedRows !== 1n) throw new Error('a locked policy changed its revision')
+}
+
+export async function markPolicyDeleted(
+  tx: Tx,
+  organizationId: string,
+  policy: Policy,
+  deletedAt: Date,
+) {
+  const { numUpdatedRows } = await tx
+    .updateTable('policy')
+    .set({ deleted_at: deletedAt })
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', policy.id)
+    .where('revision', '=', policy.revision)
+    .executeTakeFirst()
+  if (numUpdatedRows !== 1n) throw new Error('a locked policy changed its revision')
+}

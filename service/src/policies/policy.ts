@@ -1,0 +1,164 @@
+import { createHash } from 'node:crypto'
+
+import type {
+  PolicyContent,
+  PolicyCreation,
+  PolicyEdit,
+  PolicyState,
+} from '@gatehouse/contract/policy'
+
+import { type Move, stateAfter } from './policy-state.ts'
+
+/**
+ * A policy is a draft that anybody with the right may edit, and versions that nobody can. Every change
+ * carries the revision its author has read and raises it by one, so that two authors cannot overwrite
+ * each other. What the draft and a version demand (rule, direction, mode, scope, projects, threshold)
+ * is their content; name and description belong to the policy and take effect at once. A hash of the
+ * content tells whether two of them demand the same: the draft and the version in force, or two
+ * versions. Project ids are a set there, so their order does not matter.
+ */
+export type Policy = PolicyContent & {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly state: PolicyState
+  readonly revision: number
+  readonly current_version: number | null
+  readonly published_sha256: Buffer | null
+  readonly base_version: number | null
+  readonly draft_sha256: Buffer
+  readonly created_at: Date
+  readonly updated_at: Date
+}
+
+export type Version = PolicyContent & {
+  readonly id: string
+  readonly version: number
+  readonly sha256: Buffer
+  readonly published_at: Date
+}
+
+/** The content alone, of whatever carries one. */
+export const contentOf = (from: PolicyContent): PolicyContent => ({
+  rule: from.rule,
+  direction: from.direction,
+  mode: from.mode,
+  scope: from.scope,
+  project_ids: from.project_ids,
+  match_threshold_basis_points: from.match_threshold_basis_points,
+})
+
+/** SHA-256 of the canonical form: JSON in UTF-8, members by name, project ids sorted, no white space. */
+function hashContent(content: PolicyContent): Buffer {
+  const canonical = {
+    direction: content.direction,
+    match_threshold_basis_points: content.match_threshold_basis_points,
+    mode: content.mode,
+    project_ids: content.project_ids.toSorted(),
+    rule: content.rule,
+    scope: content.scope,
+  }
+  return createHash('sha256').update(JSON.stringify(canonical)).digest()
+}
+
+export function draftPolicy(id: string, wish: PolicyCreation, now: Date): Policy {
+  const content: PolicyContent = {
+    rule: wish.rule,
+    direction: wish.direction ?? 'both',
+    mode: wish.mode ?? 'monitoring',
+    scope: wish.scope ?? 'unattached',
+    project_ids: [...new Set(wish.project_ids)],
+    match_threshold_basis_points: wish.match_threshold_basis_points ?? null,
+  }
+  return {
+    ...content,
+    id,
+    name: wish.name,
+    description: wish.description ?? '',
+    state: 'draft',
+    revision: 1,
+    current_version: null,
+    published_sha256: null,
+    base_version: null,
+    draft_sha256: hashContent(content),
+    created_at: now,
+    updated_at: now,
+  }
+}
+
+/** The same object when nothing changes. Absent or null keeps a value, but null clears the threshold. */
+export function editPolicy(policy: Policy, edit: PolicyEdit, now: Date): Policy {
+  const threshold = edit.match_threshold_basis_points
+  const content: PolicyContent = {
+    rule: edit.rule ?? policy.rule,
+    direction: edit.direction ?? policy.direction,
+    mode: edit.mode ?? policy.mode,
+    scope: edit.scope ?? policy.scope,
+    project_ids: edit.project_ids ? [...new Set(edit.project_ids)] : policy.project_ids,
+    match_threshold_basis_points:
+      threshold === undefined ? policy.match_threshold_basis_points : threshold,
+  }
+  const name = edit.name ?? policy.name
+  const description = edit.description ?? policy.description
+  const sha256 = hashContent(content)
+  const hasSameContent = sha256.equals(policy.draft_sha256)
+  if (hasSameContent && name === policy.name && description === policy.description) return policy
+  const draft = hasSameContent ? {} : { ...content, draft_sha256: sha256 }
+  return raised({ ...policy, ...draft, name, description }, now)
+}
+
+/** Copies a version into the draft; the same object when it is there already. */
+export function restoreVersion(policy: Policy, version: Version, now: Date): Policy {
+  const isThere = version.sha256.equals(policy.draft_sha256)
+  if (isThere && policy.base_version === version.version) return policy
+  const draft = { ...contentOf(version), draft_sha256: version.sha256 }
+  return raised({ ...policy, ...draft, base_version: version.version }, now)
+}
+
+type Hashes = Pick<Policy, 'published_sha256' | 'draft_sha256'>
+
+export const hasUnpublishedChanges = ({ published_sha256, draft_sha256 }: Hashes) =>
+  !published_sha256?.equals(draft_sha256)
+
+/** The draft becomes the next version. Numbers are never used twice, so the last one is current. */
+export function publish(policy: Policy, versionId: string, now: Date) {
+  const version: Version = {
+    ...contentOf(policy),
+    id: versionId,
+    version: (policy.current_version ?? 0) + 1,
+    sha256: policy.draft_sha256,
+    published_at: now,
+  }
+  const published = raised(
+    {
+      ...policy,
+      state: stateAfter(policy.state, 'publish', policy.mode) ?? policy.state,
+      current_version: version.version,
+      published_sha256: version.sha256,
+      base_version: version.version,
+    },
+    now,
+  )
+  return { policy: published, version }
+}
+
+/** Pauses or resumes; null when the state does not allow it. */
+export function move(
+  policy: Policy,
+  how: Exclude<Move, 'publish'>,
+  current: Version | undefined,
+  now: Date,
+): Policy | null {
+  const state = stateAfter(policy.state, how, current?.mode ?? policy.mode)
+  return state && raised({ ...policy, state }, now)
+}
+
+const raised = (policy: Policy, now: Date): Policy => ({
+  ...policy,
+  revision: policy.revision + 1,
+  updated_at: now,
+})
+
+/** `projects` names some, the other scopes name none (G2.13). */
+export const isScopeSound = ({ scope, project_ids }: PolicyContent) =>
+  (scope === 'projects') === project_ids.length > 0

@@ -1,0 +1,43 @@
+import { publishPolicy } from '@gatehouse/contract/policy'
+import type { FastifyInstance } from 'fastify'
+
+import { bindMutation } from '#http/bind-mutation.ts'
+import { createId } from '#platform/id.ts'
+
+import { findCurrent, holdEditablePolicy } from './find-policy.ts'
+import { hasUnpublishedChanges, publish } from './policy.ts'
+import { noUnpublishedChanges } from './refusals.ts'
+import { requirePublishable } from './require-projects.ts'
+import { saveChange } from './save-change.ts'
+import type { PolicyTools } from './tools.ts'
+import { insertVersion, pruneVersions } from './version-store.ts'
+import { waitUntilApplied } from './wait-until-applied.ts'
+
+export function servePublishPolicy(app: FastifyInstance, tools: PolicyTools) {
+  bindMutation(app, publishPolicy, tools, {
+    async change(tx, { params, body }, call) {
+      const { organizationId } = call.principal
+      const wanted = { organizationId, id: params.policy_id, revision: body.revision }
+      const policy = await holdEditablePolicy(tx, wanted)
+      if (!hasUnpublishedChanges(policy)) throw noUnpublishedChanges(policy.current_version)
+      await requirePublishable(tx, organizationId, policy.project_ids)
+      const now = tools.now()
+      const before = { policy, current: await findCurrent(tx, organizationId, policy) }
+      const { policy: published, version } = publish(policy, createId('polver', now), now)
+      const place = { organizationId, policyId: policy.id }
+      await insertVersion(tx, place, version)
+      const answer = await saveChange(tx, tools, call, {
+        action: 'published',
+        before,
+        after: { policy: published, current: version },
+      })
+      await pruneVersions(tx, place, version.version)
+      return answer
+    },
+    async complete(answer, { query }, { principal }, signal) {
+      if (query.wait !== 'applied') return answer
+      const place = { organizationId: principal.organizationId, policyId: answer.id }
+      return { ...answer, rollout: await waitUntilApplied(tools.db, place, signal) }
+    },
+  })
+}

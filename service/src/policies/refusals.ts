@@ -1,0 +1,55 @@
+import { revisionMax } from '@gatehouse/contract/policy'
+
+import { ApiError } from '#platform/api-error.ts'
+
+import type { RuleCheck } from './rule.ts'
+
+/** Refuses a rule that could not be put in force (422). Nothing to check where none is sent. */
+export async function requireGoodRule(check: RuleCheck, rule: string | null | undefined) {
+  const problem = typeof rule === 'string' ? await check(rule) : null
+  if (problem) {
+    throw new ApiError('invalid_parameter', `'body.rule' ${problem}.`, { param: 'body.rule' })
+  }
+}
+
+export const revisionConflict = (current: number, param: 'body.revision' | 'query.revision') =>
+  new ApiError('revision_conflict', `The policy is now at revision ${current}.`, { param })
+
+export const noMoreRevisions = () =>
+  new ApiError(
+    'limit_reached',
+    `The policy has reached revision ${revisionMax}, the last one; create a new policy.`,
+  )
+
+export const versionNotFound = () =>
+  new ApiError('version_not_found', 'The policy has no such version, or it was pruned.')
+
+export const noUnpublishedChanges = (version: number | null) =>
+  new ApiError('no_unpublished_changes', `The draft equals version ${version}, which is published.`)
+
+export const policyNotActive = (state: string) =>
+  new ApiError('policy_not_active', `The policy is in state '${state}' and cannot be paused.`)
+
+export const policyNotPaused = (state: string) =>
+  new ApiError('policy_not_paused', `The policy is in state '${state}' and cannot be resumed.`)
+
+export const draftNotPublishable = (projectId: string) =>
+  new ApiError(
+    'draft_not_publishable',
+    `The draft names the project '${projectId}', which is archived or gone.`,
+    { param: 'draft.project_ids' },
+  )
+
+export const invalidScope = () =>
+  new ApiError(
+    'invalid_scope',
+    "'body.project_ids' must name 1 to 1000 projects with scope 'projects', and none with any other.",
+    { param: 'body.project_ids' },
+  )
+
+export const unknownProject = (index: number) =>
+  new ApiError(
+    'unknown_project',
+    `'body.project_ids[${index}]' names no active project of your organization.`,
+    { param: `body.project_ids[${index}]` },
+  )
