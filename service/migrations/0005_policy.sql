@@ -97,12 +97,11 @@ create trigger policy_epoch_is_immutable before update or delete on policy_epoch
 create trigger policy_epoch_is_kept before truncate on policy_epoch
   for each statement execute function refuse_change();
 
--- Every process says what it has applied, every few seconds and after every change of policies.
+-- Every API process says what it has applied, every few seconds and after every change of policies.
 -- `applied` is the snapshot of its last poll: it tells of each transaction whether it was seen.
 -- `failures` names the organizations whose newest policies it could not apply, with the epoch it runs.
-create table process (
+create table api_process (
   id uuid primary key,
-  roles text[] not null,
   started_at timestamptz(3) not null,
   seen_at timestamptz(3) not null, -- by the database's clock: those of processes differ
   applied pg_snapshot,

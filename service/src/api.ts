@@ -1,6 +1,7 @@
 import { createOperationsServer, type Readiness } from '#http/health.ts'
 import { createServer } from '#http/server.ts'
 import { missingMigrations } from '#platform/migrations.ts'
+import { describePinned } from '#policy-gateway/in-force.ts'
 
 import type { House } from './assemble.ts'
 import { serveRoutes } from './routes.ts'
@@ -13,13 +14,15 @@ export async function startApi(house: House) {
   const { config } = house
   let isDraining = false
   const isMigrated = createMigrationCheck(house)
-  const readiness: Readiness = async () => [
-    ...(isDraining ? ['draining'] : []),
-    ...(isFresh(house)
-      ? []
-      : ['no configuration changes were received lately: is the database up?']),
-    ...((await isMigrated()) ? [] : ['migrations are missing: run migrate']),
-  ]
+  const readiness: Readiness = async () => {
+    const reasons = isDraining ? ['draining'] : []
+    if (isFresh(house)) {
+      return (await isMigrated()) ? reasons : [...reasons, 'migrations are missing: run migrate']
+    }
+    // Without the database a process that is alone serves on, by the policies it last knew.
+    if (house.policies.canServeAlone()) return reasons
+    return [...reasons, 'no configuration changes were received lately: is the database up?']
+  }
   const app = createServer({
     ...house,
     trustedProxies: config.TRUSTED_PROXIES,
@@ -30,7 +33,11 @@ export async function startApi(house: House) {
     // Clients that keep connections open learn that this process is leaving.
     if (isDraining) void reply.header('connection', 'close')
   })
-  const operations = createOperationsServer({ metrics: house.metrics, readiness })
+  const operations = createOperationsServer({
+    metrics: house.metrics,
+    readiness,
+    describePolicies: (id) => describePinned(house.policies.inForce.pin(id)),
+  })
   const address = await app.listen({ host: config.HOST, port: config.PORT })
   const operationsAddress = await operations.listen({
     host: config.OPERATIONS_HOST,

@@ -6,21 +6,22 @@ import type { FoundKey, Standing } from '#access/credential-store.ts'
 import { createFailedAttempts } from '#access/failed-attempts.ts'
 import type { Authentication } from '#access/guard.ts'
 import { keysOfIssuer } from '#access/issuer-keys.ts'
-import { createKeyUses } from '#access/key-uses.ts'
-import { createLookupCache } from '#access/lookup-cache.ts'
-import { createKeyHasher } from '#access/secret.ts'
+import { createKeyUses, type KeyUses } from '#access/key-uses.ts'
+import { createLookupCache, type LookupCache } from '#access/lookup-cache.ts'
+import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { followChanges } from '#audit/follow-changes.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
-import { connectDatabase } from '#platform/database.ts'
-import { createEgress } from '#platform/egress.ts'
+import { connectDatabase, type Db } from '#platform/database.ts'
+import { createEgress, type Egress } from '#platform/egress.ts'
 import { createGate } from '#platform/gate.ts'
 import { createLog, type Log } from '#platform/log.ts'
 import { createMetrics, type Metrics } from '#platform/metrics.ts'
 import { connectRedis } from '#platform/redis.ts'
 import { createSecretBox, deriveKeys } from '#platform/secrets.ts'
-import { createTrustedFiles } from '#platform/trusted-file.ts'
+import { createTrustedFiles, type TrustedFiles } from '#platform/trusted-file.ts'
 import { checkRuleForm } from '#policies/rule.ts'
+import { followPolicies } from '#policy-gateway/follow-policies.ts'
 
 import type { Config } from './config.ts'
 
@@ -35,48 +36,40 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
       onProblem: (error) => log.problem('a database connection broke', error),
     })
   const db = connect(config.DATABASE_POOL_SIZE)
-  // Requests that fill the pool must not keep a revocation from arriving.
-  const changesDb = connect(1)
+  // Requests that fill the pool must not keep a revocation from arriving; one polls, one applies.
+  const changesDb = connect(2)
   const egress = createEgress({ privateTargets: config.EGRESS_PRIVATE_TARGETS })
   const uses = createKeyUses(db, log)
   const outageMs = config.KEY_CACHE_OUTAGE_SECONDS * 1000
   const keys = createLookupCache<FoundKey>({ now, outageMs, dependsOn: keyDependsOn })
   const standings = createLookupCache<Standing>({ now, outageMs, dependsOn: standingDependsOn })
-  const subscribers = [keys, standings].map((cache) => ({
+  const fileKeys = deriveKeys(config.MASTER_KEYS, 'file-authentication')
+  const files = createTrustedFiles({ directory: config.STATE_DIRECTORY, now, keys: fileKeys })
+  const checkRule = checkRuleForm
+  const policies = followPolicies({ db: changesDb, now, log, metrics, files, checkRule })
+  const forgetful = [keys, standings].map((cache) => ({
     onChange: ({ objectId }: { objectId: string }) => cache.forget(objectId),
     onGap: cache.forgetAll,
   }))
+  // Only who answers callers needs policies, and counts as a process that runs them.
+  const isApi = config.ROLES.includes('api')
+  const subscribers = [...forgetful, ...(isApi ? [policies.subscriber] : [])]
   const follower = followChanges({ db: changesDb, now, log, metrics, subscribers })
   const hints = connectHints(config, { log, metrics, wake: follower.wake })
   const hashKey = createKeyHasher(config.MASTER_KEYS)
 
-  const onRefused = () => metrics.guessesRefused.inc()
-  const guessesByAddress = createFailedAttempts({ now, what: 'address', guessesMax: 10, onRefused })
-  const guessesByHint = createFailedAttempts({ now, what: 'key', guessesMax: 20, onRefused })
-  const guesses = { guessesByAddress, guessesByHint }
-  const fileKeys = deriveKeys(config.MASTER_KEYS, 'file-authentication')
-  const files = createTrustedFiles({ directory: config.STATE_DIRECTORY, now, keys: fileKeys })
-  const authentication: Authentication = {
-    byKey: createKeyAuthentication({
-      ...guesses,
-      ...{ db, now, log, metrics, hashKey, uses },
-      cache: keys,
-    }),
-    byJwt: createJwtAuthentication({
-      ...{ db, now, standings },
-      issuers: config.JWT_ISSUERS,
-      keysOf: ({ jwks_url }) => keysOfIssuer(jwks_url, { egress, now, log, files }),
-    }),
-  }
+  const authentication = createAuthentication({
+    ...{ config, db, now, log, metrics, hashKey, uses, keys, standings, egress, files },
+  })
   const atOnce = Math.ceil(config.DATABASE_POOL_SIZE / 3)
   const gate = createGate({ atOnce, waitingMax: 100, waitMs: 5000 })
   const secretBox = createSecretBox(config.MASTER_KEYS)
   const announce = createAnnouncer(now, hints.send)
   const docsUrl = config.DOCS_URL
-  const policyTools = { checkRule: checkRuleForm, policiesMax: config.POLICIES_MAX }
   const stop = async () => {
     await uses.stop()
     await follower.stop()
+    await policies.stop()
     hints.stop()
     await egress.close()
     await Promise.all([db.destroy(), changesDb.destroy()])
@@ -84,10 +77,39 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   return {
     ...{ config, now, log, metrics, db, follower, hashKey },
     ...{ gate, secretBox, announce, docsUrl, authentication, stop },
-    ...policyTools,
+    ...{ policies, checkRule, policiesMax: config.POLICIES_MAX },
   }
 }
 export type House = ReturnType<typeof assemble>
+
+type AuthenticationTools = {
+  config: Config
+  db: Db
+  now: Clock
+  log: Log
+  metrics: Metrics
+  hashKey: HashKey
+  uses: KeyUses
+  keys: LookupCache<FoundKey>
+  standings: LookupCache<Standing>
+  egress: Egress
+  files: TrustedFiles
+}
+
+function createAuthentication(tools: AuthenticationTools): Authentication {
+  const { config, now, metrics, keys, egress, log, files } = tools
+  const onRefused = () => metrics.guessesRefused.inc()
+  const guessesByAddress = createFailedAttempts({ now, what: 'address', guessesMax: 10, onRefused })
+  const guessesByHint = createFailedAttempts({ now, what: 'key', guessesMax: 20, onRefused })
+  return {
+    byKey: createKeyAuthentication({ ...tools, guessesByAddress, guessesByHint, cache: keys }),
+    byJwt: createJwtAuthentication({
+      ...tools,
+      issuers: config.JWT_ISSUERS,
+      keysOf: ({ jwks_url }) => keysOfIssuer(jwks_url, { egress, now, log, files }),
+    }),
+  }
+}
 
 type HintTools = { log: Log; metrics: Metrics; wake: () => void }
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { sweepChanges } from '#audit/change-store.ts'
+import { sweepProcesses } from '#audit/process-store.ts'
 import { sweepKeys } from '#http/idempotency-store.ts'
 import type { Tx } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
@@ -33,6 +34,7 @@ async function run(house: House, signal: AbortSignal) {
 async function sweepAll(house: House) {
   const { now } = house
   await sweep(house, 'idempotency keys', (tx) => sweepKeys(tx, now(), rowsMax))
+  await sweep(house, 'silent processes', (tx) => sweepProcesses(tx, rowsMax))
   await sweep(house, 'configuration changes', (tx) =>
     sweepChanges(tx, new Date(now().getTime() - changesKeptMs), rowsMax),
   )

@@ -8,10 +8,10 @@ import type { Db } from '#platform/database.ts'
 
 import { findStanding, type Standing } from './credential-store.ts'
 import { type Issuer, type IssuerTable, permissionsFrom } from './issuer-table.ts'
-import type { createLookupCache } from './lookup-cache.ts'
+import type { LookupCache } from './lookup-cache.ts'
 import { organizationSuspended, requirePermission, unauthorized } from './unauthorized.ts'
 
-type StandingCache = ReturnType<typeof createLookupCache<Standing>>
+type StandingCache = LookupCache<Standing>
 
 export type JwtTools = {
   db: Db

@@ -13,11 +13,11 @@ import type { Credential } from './credential.ts'
 import type { FailedAttempts } from './failed-attempts.ts'
 import type { KeyUses } from './key-uses.ts'
 import { knownPermissions } from './known-permissions.ts'
-import type { createLookupCache } from './lookup-cache.ts'
+import type { LookupCache } from './lookup-cache.ts'
 import { type HashKey, type KeyHash, partsToKeep } from './secret.ts'
 import { organizationSuspended, unauthorized } from './unauthorized.ts'
 
-type KeyCache = ReturnType<typeof createLookupCache<FoundKey>>
+type KeyCache = LookupCache<FoundKey>
 
 export type KeyTools = {
   db: Db

@@ -91,3 +91,4 @@ export function createLookupCache<Value>(options: Options<Value>) {
     },
   }
 }
+export type LookupCache<Value> = ReturnType<typeof createLookupCache<Value>>

@@ -24,6 +24,7 @@ export function createAnnouncer(now: Clock, hint: () => void): Announce {
     const { organizationId } = revision
     const objectId = resourceOf(revision).id
     await insertChange(tx, { organizationId, kind: tells, objectId }, at)
-    afterCommit(tx, hint)
+    // Nobody waits for a draft.
+    if (tells !== 'policy_draft') afterCommit(tx, hint)
   }
 }

@@ -28,14 +28,20 @@ export async function insertChange(tx: Tx, change: Change, at: Date) {
     .execute()
 }
 
+/** `snapshot` names every transaction whose changes can be seen by now. */
+export type Horizon = Cursor & { snapshot: string }
+
 /**
  * The place from which nothing can be missed by somebody who reads everything else from now on: no
  * transaction below it is running any more. It only ever moves forward, on one server.
  */
-export async function currentCursor(db: Db): Promise<Cursor> {
-  const { rows } = await sql<{ xid: string }>`
-    select pg_snapshot_xmin(pg_current_snapshot())::text as xid`.execute(db)
-  return { xid: rows[0]?.xid ?? '0', seq: '0' }
+export async function currentHorizon(db: Db): Promise<Horizon> {
+  const { rows } = await sql<{ xid: string; snapshot: string }>`
+    select pg_snapshot_xmin(pg_current_snapshot())::text as xid,
+      pg_current_snapshot()::text as snapshot`.execute(db)
+  const [row] = rows
+  if (!row) throw new Error('the database told no snapshot')
+  return { ...row, seq: '0' }
 }
 
 /** Committed changes after the cursor, settled ones first: sequence order is not commit order. */

@@ -8,16 +8,20 @@ import type { Metrics } from '#platform/metrics.ts'
 import {
   type Change,
   type ChangeRow,
-  currentCursor,
+  currentHorizon,
   type Cursor,
   readChanges,
 } from './change-store.ts'
 
-type Subscriber = {
+export type Subscriber = {
   onChange(change: Change): void
   /** Changes may have been missed: whatever is remembered can no longer be trusted. */
   onGap(): void
+  /** A poll is complete: every change that its snapshot can see has been told. */
+  onPoll?(poll: Poll): void
 }
+
+export type Poll = { readonly startedAt: Date; readonly snapshot: string }
 
 export type Follower = {
   /** Polls now instead of at the next turn. */
@@ -64,13 +68,14 @@ export function followChanges(options: Options): Follower {
 
   async function poll() {
     const startedAt = now()
-    const horizon = await currentCursor(db)
+    const horizon = await currentHorizon(db)
     const hasSlept = lastPollAt && startedAt.getTime() - lastPollAt.getTime() > gapMs
     // A horizon behind our cursor is another server's: restored from a dump, its numbers begin anew.
     if (!cursor || hasSlept || BigInt(horizon.xid) < BigInt(cursor.xid)) startAnew(horizon)
     const rows = await readAll(db, cursor ?? horizon, pageRows)
     if (rows.length < pageRows * pagesMax) take(rows)
     else startAnew(horizon)
+    for (const { onPoll } of subscribers) onPoll?.({ startedAt, snapshot: horizon.snapshot })
     lastPollAt = startedAt
     metrics.changesPolledAt.set(startedAt.getTime() / 1000)
   }

@@ -35,9 +35,12 @@ export function servePublicInfo(app: FastifyInstance, { readiness }: { readiness
 export function createOperationsServer({
   metrics,
   readiness,
+  describePolicies,
 }: {
   metrics: Metrics
   readiness: Readiness
+  /** What is in force in an organization, in this process. */
+  describePolicies: (organizationId: string) => object
 }): FastifyInstance {
   const app = Fastify({ logger: false, forceCloseConnections: true })
   app.get('/metrics', async (_, reply) => {
@@ -50,5 +53,8 @@ export function createOperationsServer({
     void reply.status(reasons.length === 0 ? 200 : 503)
     return { status: reasons.length === 0 ? 'ok' : 'unavailable', reasons }
   })
+  app.get('/policies/:organization_id', (request) =>
+    describePolicies((request.params as { organization_id: string }).organization_id),
+  )
   return app
 }

@@ -58,6 +58,14 @@ export interface ApiKey {
   revoked_at: Timestamp | null;
 }
 
+export interface ApiProcess {
+  applied: string | null;
+  failures: Generated<Json>;
+  id: string;
+  seen_at: Timestamp;
+  started_at: Timestamp;
+}
+
 export interface ConfigChange {
   at: Timestamp;
   kind: string;
@@ -146,15 +154,6 @@ export interface PolicyVersion {
   version: number;
 }
 
-export interface Process {
-  applied: string | null;
-  failures: Generated<Json>;
-  id: string;
-  roles: string[];
-  seen_at: Timestamp;
-  started_at: Timestamp;
-}
-
 export interface Project {
   archived_at: Timestamp | null;
   created_at: Timestamp;
@@ -167,6 +166,7 @@ export interface Project {
 
 export interface DB {
   api_key: ApiKey;
+  api_process: ApiProcess;
   config_change: ConfigChange;
   event: Event;
   idempotency_key: IdempotencyKey;
@@ -174,7 +174,6 @@ export interface DB {
   policy: Policy;
   policy_epoch: PolicyEpoch;
   policy_version: PolicyVersion;
-  process: Process;
   project: Project;
 }
 

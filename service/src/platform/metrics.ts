@@ -40,6 +40,16 @@ export function createMetrics() {
       help: 'Configuration changes received.',
       registers,
     }),
+    policySnapshots: new Gauge({
+      name: 'gatehouse_policy_snapshots',
+      help: 'Organizations whose policies are in memory.',
+      registers,
+    }),
+    policyFailures: new Gauge({
+      name: 'gatehouse_policy_apply_failures',
+      help: 'Organizations whose newest policies could not be put in force here.',
+      registers,
+    }),
     hintsLost: new Counter({
       name: 'gatehouse_change_hints_lost_total',
       help: 'Change hints that Redis did not take; the poll covers them.',

@@ -49,7 +49,7 @@ export const contentOf = (from: PolicyContent): PolicyContent => ({
 })
 
 /** SHA-256 of the canonical form: JSON in UTF-8, members by name, project ids sorted, no white space. */
-function hashContent(content: PolicyContent): Buffer {
+export function hashContent(content: PolicyContent): Buffer {
   const canonical = {
     direction: content.direction,
     match_threshold_basis_points: content.match_threshold_basis_points,

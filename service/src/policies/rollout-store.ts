@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import { liveSeconds } from '#audit/process-store.ts'
 import type { Db } from '#platform/database.ts'
 
 /** Some processes of one standing: what they run, and whether it is what they should run. */
@@ -13,8 +14,7 @@ export type Standing = {
 
 type Place = { organizationId: string; policyId: string }
 
-/** A process reports every 5 seconds; after this long it is silent, and later forgotten. */
-const liveSeconds = 15
+/** Who has been silent for longer than this is not counted any more. */
 const silentSeconds = 600
 
 /**
@@ -33,18 +33,17 @@ export async function readStandings(
       where organization_id = ${organizationId} and policy_id = ${policyId}
       order by epoch desc limit 1000
     ), standing as (
-      select process.seen_at > now() - make_interval(secs => ${liveSeconds}) as is_live,
-        process.failures ? ${organizationId} as is_failed,
+      select api_process.seen_at > now() - make_interval(secs => ${liveSeconds}) as is_live,
+        api_process.failures ? ${organizationId} as is_failed,
         (
           select step.epoch from step
           where (step.at < now() - interval '1 hour'
-              or pg_visible_in_snapshot(step.xid, process.applied))
-            and step.epoch <= coalesce((process.failures ->> ${organizationId})::bigint, step.epoch)
+              or pg_visible_in_snapshot(step.xid, api_process.applied))
+            and step.epoch <= coalesce((api_process.failures ->> ${organizationId})::bigint, step.epoch)
           order by step.epoch desc limit 1
         ) as epoch
-      from process
-      where 'api' = any(process.roles)
-        and process.seen_at > now() - make_interval(secs => ${silentSeconds})
+      from api_process
+      where api_process.seen_at > now() - make_interval(secs => ${silentSeconds})
     )
     select count(*)::integer as "processes", standing.is_live as "isLive",
       standing.is_failed as "isFailed",

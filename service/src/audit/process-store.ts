@@ -1,0 +1,47 @@
+import { sql } from 'kysely'
+
+import type { Db, Tx } from '#platform/database.ts'
+
+/** A process reports every few seconds; who has not done so for this long is not live any more. */
+export const liveSeconds = 15
+
+export type ProcessReport = {
+  id: string
+  startedAt: Date
+  /** The snapshot of the last poll whose changes are all applied. */
+  applied: string | null
+  /** Organizations whose newest policies could not be applied, and the epoch that serves on. */
+  failures: ReadonlyMap<string, number>
+}
+
+/** Says that the process lives and what it has applied; returns how many others live. */
+export async function reportProcess(
+  db: Db,
+  { id, startedAt, applied, failures }: ProcessReport,
+): Promise<number> {
+  const failing = JSON.stringify(Object.fromEntries(failures))
+  const { rows } = await sql<{ others: number }>`
+    with report as (
+      insert into api_process (id, started_at, seen_at, applied, failures)
+      values (${id}, ${startedAt}, clock_timestamp(), ${applied}::text::pg_snapshot, ${failing}::jsonb)
+      on conflict (id) do update set seen_at = excluded.seen_at, applied = excluded.applied,
+        failures = excluded.failures
+    )
+    select count(*)::integer as others from api_process
+    where id <> ${id} and seen_at > now() - make_interval(secs => ${liveSeconds})`.execute(db)
+  return rows[0]?.others ?? 0
+}
+
+/** A process that stops in order is not missed. */
+export async function forgetProcess(db: Db, id: string) {
+  await db.deleteFrom('api_process').where('id', '=', id).execute()
+}
+
+/** Removes those that have been silent for a day; returns how many. */
+export async function sweepProcesses(tx: Tx, rowsMax: number): Promise<number> {
+  const result = await sql`
+    delete from api_process where id in (
+      select id from api_process where seen_at < now() - interval '1 day' limit ${rowsMax}
+    )`.execute(tx)
+  return Number(result.numAffectedRows ?? 0)
+}

@@ -1,0 +1,101 @@
+import type { PolicyContent } from '@gatehouse/contract/policy'
+import { expect, test } from 'vitest'
+
+import { createTestClock } from '#testing/test-gateway.ts'
+
+import { createInForce } from './in-force.ts'
+import { makeSnapshot } from './snapshot.ts'
+
+const day = 24 * 60 * 60 * 1000
+
+const content: PolicyContent = {
+  ...{ rule: 'Be kind.', direction: 'both', mode: 'enforcing', scope: 'organization' },
+  ...{ project_ids: [], match_threshold_basis_points: null },
+}
+const policy = (mode: PolicyContent['mode']) => ({
+  ...{ policyId: 'pol_1', version: 1, sha256: '00', content: { ...content, mode } },
+})
+const snapshot = (epoch: number, mode: PolicyContent['mode'] = 'enforcing') =>
+  makeSnapshot('org_1', epoch, [policy(mode)])
+
+function setUp() {
+  const clock = createTestClock()
+  return { clock, inForce: createInForce(clock) }
+}
+
+test('nothing is let through before anything is known', () => {
+  const { inForce } = setUp()
+  expect(() => inForce.pin('org_1')).toThrow('not known here')
+})
+
+test('an organization without policies is judged by none, once that is confirmed', () => {
+  const { inForce, clock } = setUp()
+  inForce.confirm(clock.now().getTime())
+  expect(inForce.pin('org_1')).toEqual({
+    snapshot: { organizationId: 'org_1', epoch: 0, policies: [] },
+    isStale: false,
+  })
+})
+
+test('who pinned a snapshot keeps it when another takes its place', () => {
+  const { inForce, clock } = setUp()
+  inForce.confirm(clock.now().getTime())
+  inForce.put(snapshot(1))
+  const pinned = inForce.pin('org_1')
+  inForce.put(snapshot(2))
+  expect([pinned.snapshot.epoch, inForce.pin('org_1').snapshot.epoch]).toEqual([1, 2])
+})
+
+test('a snapshot cannot be written to', () => {
+  const made = snapshot(1)
+  expect(() => Object.assign(made, { epoch: 2 })).toThrow(TypeError)
+  expect(() => (made.policies as unknown[]).push(1)).toThrow(TypeError)
+})
+
+test('it is fresh for 3 seconds after the poll, then stale', () => {
+  const { inForce, clock } = setUp()
+  inForce.put(snapshot(1))
+  inForce.confirm(clock.now().getTime())
+  clock.pass(3000)
+  expect(inForce.pin('org_1').isStale).toBe(false)
+  clock.pass(1)
+  expect(inForce.pin('org_1').isStale).toBe(true)
+})
+
+test('unconfirmed for a day: enforcing policies are refused, monitoring ones serve on', () => {
+  for (const mode of ['enforcing', 'monitoring'] as const) {
+    const { inForce, clock } = setUp()
+    inForce.recall([snapshot(1, mode)], clock.now().getTime())
+    clock.pass(day)
+    expect(inForce.pin('org_1').snapshot.epoch).toBe(1)
+    clock.pass(1)
+    if (mode === 'enforcing') expect(() => inForce.pin('org_1')).toThrow('not known here')
+    else expect(inForce.pin('org_1').isStale).toBe(true)
+  }
+})
+
+test('what was kept on disk never replaces what the database said', () => {
+  const { inForce, clock } = setUp()
+  inForce.put(snapshot(5))
+  inForce.recall([snapshot(4)], clock.now().getTime())
+  expect(inForce.pin('org_1').snapshot.epoch).toBe(5)
+  inForce.confirm(clock.now().getTime())
+  inForce.recall([makeSnapshot('org_2', 1, [])], 0)
+  expect(inForce.get('org_2')).toBeUndefined()
+})
+
+test('a failure leaves the older snapshot in force; without one nothing is let through', () => {
+  const { inForce, clock } = setUp()
+  inForce.confirm(clock.now().getTime())
+  inForce.put(snapshot(3))
+  inForce.fail('org_1')
+  inForce.fail('org_2')
+  expect(inForce.pin('org_1').snapshot.epoch).toBe(3)
+  expect(() => inForce.pin('org_2')).toThrow('not known here')
+  expect([...inForce.failures]).toEqual([
+    ['org_1', 3],
+    ['org_2', 0],
+  ])
+  inForce.put(snapshot(4))
+  expect([...inForce.failures.keys()]).toEqual(['org_2'])
+})

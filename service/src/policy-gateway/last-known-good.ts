@@ -1,0 +1,73 @@
+import { z } from 'zod'
+
+import type { TrustedFiles } from '#platform/trusted-file.ts'
+import { compilePolicy } from '#policies/compile.ts'
+import type { RuleCheck } from '#policies/rule.ts'
+
+import { makeSnapshot, type Snapshot } from './snapshot.ts'
+
+/** What a process needs to start while the database is away. */
+export type LastKnownGood = {
+  snapshots: readonly Snapshot[]
+  /** How many other processes lived when it was written. */
+  others: number
+  keptAtMs: number
+}
+
+const fileName = 'policies'
+
+const Kept = z.object({
+  schema: z.literal(1),
+  others: z.int(),
+  organizations: z.array(
+    z.object({
+      organizationId: z.string(),
+      epoch: z.int(),
+      policies: z.array(
+        z.object({
+          policyId: z.string(),
+          version: z.int(),
+          sha256: z.string(),
+          rule: z.string(),
+          direction: z.enum(['request', 'response', 'both']),
+          mode: z.enum(['monitoring', 'enforcing']),
+          scope: z.enum(['organization', 'projects', 'unattached']),
+          project_ids: z.array(z.string()),
+          match_threshold_basis_points: z.int().nullable(),
+        }),
+      ),
+    }),
+  ),
+})
+
+export async function keepLastKnownGood(
+  files: TrustedFiles,
+  { snapshots, others }: Omit<LastKnownGood, 'keptAtMs'>,
+) {
+  const kept: z.infer<typeof Kept> = {
+    schema: 1,
+    others,
+    organizations: snapshots.map(({ organizationId, epoch, policies }) => ({
+      organizationId,
+      epoch,
+      policies: policies.map(({ content, ...policy }) => ({ ...policy, ...content })),
+    })),
+  }
+  await files.keep(fileName, JSON.stringify(kept))
+}
+
+/** undefined: there is none, or it is not one that we have written. However old: that is judged later. */
+export async function readLastKnownGood(
+  files: TrustedFiles,
+  checkRule: RuleCheck,
+): Promise<LastKnownGood | undefined> {
+  const file = await files.read(fileName, Infinity)
+  if (!file) return undefined
+  const kept = Kept.parse(JSON.parse(file.text))
+  const snapshots: Snapshot[] = []
+  for (const { organizationId, epoch, policies } of kept.organizations) {
+    const compiled = await Promise.all(policies.map((each) => compilePolicy(each, checkRule)))
+    snapshots.push(makeSnapshot(organizationId, epoch, compiled))
+  }
+  return { snapshots, others: kept.others, keptAtMs: file.keptAtMs }
+}
