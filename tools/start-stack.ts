@@ -48,8 +48,14 @@ export async function startStack({
       name: database.name,
     })
     const service = { ...settings, ...environment }
-    const start = async (role: 'api' | 'worker', name: string) => {
-      const started = await startProcess({ ...service, ROLES: role }, join(folder, `${name}.log`))
+    /** `further` are variables for this process alone. */
+    const start = async (
+      role: 'api' | 'worker',
+      name: string,
+      further: Record<string, string> = {},
+    ) => {
+      const own = { ...service, ...further, ROLES: role }
+      const started = await startProcess(own, join(folder, `${name}.log`))
       cleanup.push(() => stopProcess(started.child))
       return started
     }

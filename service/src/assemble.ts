@@ -6,6 +6,7 @@ import type { FoundKey, Standing } from '#access/credential-store.ts'
 import { createFailedAttempts } from '#access/failed-attempts.ts'
 import type { Authentication } from '#access/guard.ts'
 import { keysOfIssuer } from '#access/issuer-keys.ts'
+import { keepKeys } from '#access/keep-keys.ts'
 import { createKeyUses, type KeyUses } from '#access/key-uses.ts'
 import { createLookupCache, type LookupCache } from '#access/lookup-cache.ts'
 import { createKeyHasher, type HashKey } from '#access/secret.ts'
@@ -45,6 +46,7 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   const standings = createLookupCache<Standing>({ now, outageMs, dependsOn: standingDependsOn })
   const fileKeys = deriveKeys(config.MASTER_KEYS, 'file-authentication')
   const files = createTrustedFiles({ directory: config.STATE_DIRECTORY, now, keys: fileKeys })
+  const keptKeys = keepKeys({ cache: keys, files, outageMs, log })
   const checkRule = checkRuleForm
   const policies = followPolicies({ db: changesDb, now, log, metrics, files, checkRule })
   const forgetful = [keys, standings].map((cache) => ({
@@ -70,6 +72,7 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
     await uses.stop()
     await follower.stop()
     await policies.stop()
+    await keptKeys.stop()
     hints.stop()
     await egress.close()
     await Promise.all([db.destroy(), changesDb.destroy()])

@@ -1,6 +1,7 @@
 import type { Clock } from '#platform/clock.ts'
 
 type Entry<Value> = { value: Value; loadedAtMs: number }
+export type Entries<Value> = readonly (readonly [key: string, entry: Entry<Value>])[]
 
 type Options<Value> = {
   now: Clock
@@ -31,17 +32,25 @@ export function createCredentialMemory<Value>({ now, dependsOn, entriesMax }: Op
     if (entries.size > entriesMax && oldest !== undefined) drop(oldest)
   }
 
+  function remember(key: string, value: Value, loadedAtMs = now().getTime()) {
+    remove(key)
+    unknown.delete(key)
+    known.set(key, { value, loadedAtMs })
+    for (const id of dependsOn(value)) {
+      dependents.set(id, (dependents.get(id) ?? new Set()).add(key))
+    }
+    dropOldest(known, remove)
+  }
+
   return {
     known: (key: string) => known.get(key),
     unknownSince: (key: string) => unknown.get(key),
-    remember(key: string, value: Value) {
-      remove(key)
-      unknown.delete(key)
-      known.set(key, { value, loadedAtMs: now().getTime() })
-      for (const id of dependsOn(value)) {
-        dependents.set(id, (dependents.get(id) ?? new Set()).add(key))
+    entries: (): Entries<Value> => [...known],
+    remember,
+    recall(entries: Entries<Value>) {
+      for (const [key, { value, loadedAtMs }] of entries) {
+        if (!known.has(key)) remember(key, value, loadedAtMs)
       }
-      dropOldest(known, remove)
     },
     rememberUnknown(key: string) {
       remove(key)

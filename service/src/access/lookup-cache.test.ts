@@ -242,3 +242,31 @@ test('only the latest of very many known keys are remembered', async () => {
   forget('org_1')
   expect(['a', 'b', 'c'].map(peek)).toEqual([undefined, undefined, undefined])
 })
+
+test('what was known before a restart serves during an outage, by its first age', async () => {
+  const { recall, outage, pass, entries } = start({ outageMs: 600_000 })
+  const loadedAtMs = 1_000_000 - 300_000
+  recall([['k', { value: found, loadedAtMs }]])
+  expect(entries()).toEqual([['k', { value: found, loadedAtMs }]])
+  expect(await outage('k')).toBe(found)
+  pass(300_000)
+  await expect(outage('k')).rejects.toBe(away)
+})
+
+test('nothing is taken back once the store has been heard', async () => {
+  const { recall, forgetAll, load, peek } = start()
+  await load('k', found)
+  recall([['k', { value: { ...found, id: 'older' }, loadedAtMs: 999_999 }]])
+  expect(peek('k')).toBe(found)
+  forgetAll()
+  recall([['k', { value: found, loadedAtMs: 1_000_000 }]])
+  expect(peek('k')).toBeUndefined()
+})
+
+test('what was taken back falls with what it depends on', () => {
+  const { recall, forget, peek } = start()
+  recall([['k', { value: found, loadedAtMs: 1_000_000 }]])
+  expect(peek('k')).toBe(found)
+  forget('org_1')
+  expect(peek('k')).toBeUndefined()
+})

@@ -1,7 +1,7 @@
 import type { Clock } from '#platform/clock.ts'
 import { isStoreAway } from '#platform/to-api-error.ts'
 
-import { createCredentialMemory } from './credential-memory.ts'
+import { createCredentialMemory, type Entries } from './credential-memory.ts'
 
 type Options<Value> = {
   now: Clock
@@ -31,8 +31,7 @@ export function createLookupCache<Value>(options: Options<Value>) {
   const memory = createCredentialMemory({ now, dependsOn, entriesMax })
   const loading = new Map<string, Promise<Value | undefined>>()
   let changes = 0
-  let isAway = false
-  let awayUntilMs = 0
+  const outage = createOutage(now)
 
   async function load(key: string, fetch: () => Promise<Value | undefined>) {
     const changesBefore = changes
@@ -44,18 +43,21 @@ export function createLookupCache<Value>(options: Options<Value>) {
     return value
   }
 
+  /** Whoever asks from now on must not be told what was read before the change. */
+  const noteChange = () => {
+    changes++
+    loading.clear()
+  }
+
   return {
     /** The value without asking the store: undefined when it must be asked, null when it is unknown. */
     peek(key: string): Value | null | undefined {
       const nowMs = now().getTime()
       const entry = memory.known(key)
-      const isOutage = isAway && nowMs < awayUntilMs
-      const servedMs = isOutage ? Math.max(outageMs, knownFreshMs) : knownFreshMs
-      if (entry && nowMs - entry.loadedAtMs < servedMs) return entry.value
-      const unknownSinceMs = memory.unknownSince(key)
-      return unknownSinceMs !== undefined && nowMs - unknownSinceMs < unknownFreshMs
-        ? null
-        : undefined
+      const freshMs = outage.isNow() ? Math.max(outageMs, knownFreshMs) : knownFreshMs
+      if (entry && nowMs - entry.loadedAtMs < freshMs) return entry.value
+      const unknownSinceMs = memory.unknownSince(key) ?? -Infinity
+      return nowMs - unknownSinceMs < unknownFreshMs ? null : undefined
     },
     /** Was it known a while ago? Then whoever sent it is not guessing, even if it must be asked again. */
     wasKnown: (key: string) => memory.known(key) !== undefined,
@@ -63,15 +65,14 @@ export function createLookupCache<Value>(options: Options<Value>) {
     async get(key: string, fetch: () => Promise<Value | undefined>): Promise<Value | undefined> {
       const started = loading.get(key) ?? load(key, fetch)
       loading.set(key, started)
-      if (isAway) awayUntilMs = now().getTime() + probeMs
+      outage.probe()
       try {
         const value = await started
-        isAway = false
+        outage.end()
         return value
       } catch (error) {
         if (!isStoreAway(error)) throw error
-        isAway = true
-        awayUntilMs = now().getTime() + awayMs
+        outage.begin()
         const entry = memory.known(key)
         if (entry && now().getTime() - entry.loadedAtMs < outageMs) return entry.value
         throw error
@@ -79,16 +80,39 @@ export function createLookupCache<Value>(options: Options<Value>) {
         if (loading.get(key) === started) loading.delete(key)
       }
     },
+    /** What is known, and since when. */
+    entries: memory.entries,
+    /** Takes back what was known before a restart, unless the store has been heard since. */
+    recall(entries: Entries<Value>) {
+      if (changes === 0) memory.recall(entries)
+    },
     forget(id: string) {
-      changes++
-      loading.clear() // whoever asks from now on must not be told what was read before the change
+      noteChange()
       memory.forget(id)
     },
     forgetAll() {
-      changes++
-      loading.clear()
+      noteChange()
       memory.forgetAll()
     },
   }
 }
+/** Whether the store is taken to be away, so that callers are served what is known without asking it. */
+function createOutage(now: Clock) {
+  let isAway = false
+  let untilMs = 0
+  return {
+    isNow: () => isAway && now().getTime() < untilMs,
+    begin() {
+      isAway = true
+      untilMs = now().getTime() + awayMs
+    },
+    probe() {
+      if (isAway) untilMs = now().getTime() + probeMs
+    },
+    end() {
+      isAway = false
+    },
+  }
+}
+
 export type LookupCache<Value> = ReturnType<typeof createLookupCache<Value>>
