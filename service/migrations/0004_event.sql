@@ -34,3 +34,5 @@ create trigger event_is_immutable before update on event
   ) execute function refuse_change();
 create trigger event_is_kept before delete on event
   for each row execute function refuse_change();
+create trigger event_is_not_emptied before truncate on event
+  for each statement execute function refuse_change();

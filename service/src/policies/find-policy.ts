@@ -1,11 +1,9 @@
-import { revisionMax } from '@gatehouse/contract/policy'
-
 import { notFound } from '#platform/api-error.ts'
 import type { Db, Tx } from '#platform/database.ts'
 
 import { findPolicy, lockPolicy } from './policy-store.ts'
 import type { Policy, Version } from './policy.ts'
-import { noMoreRevisions, revisionConflict } from './refusals.ts'
+import { revisionConflict } from './refusals.ts'
 import { findVersion } from './version-store.ts'
 
 type Wanted = { organizationId: string; id: string; revision: number }
@@ -26,13 +24,6 @@ export async function holdPolicy(
   const policy = await lockPolicy(tx, organizationId, id)
   if (!policy) throw notFound('policy')
   if (policy.revision !== revision) throw revisionConflict(policy.revision, param)
-  return policy
-}
-
-/** As `holdPolicy`, for changes that need one more revision. */
-export async function holdEditablePolicy(tx: Tx, wanted: Wanted): Promise<Policy> {
-  const policy = await holdPolicy(tx, wanted)
-  if (policy.revision === revisionMax) throw noMoreRevisions()
   return policy
 }
 

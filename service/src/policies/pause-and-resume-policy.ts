@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 
 import { bindMutation } from '#http/bind-mutation.ts'
 
-import { findCurrent, holdEditablePolicy } from './find-policy.ts'
+import { findCurrent, holdPolicy } from './find-policy.ts'
 import { move } from './policy.ts'
 import { policyNotActive, policyNotPaused } from './refusals.ts'
 import { saveChange } from './save-change.ts'
@@ -27,7 +27,7 @@ function serveMove(app: FastifyInstance, tools: PolicyTools, how: keyof typeof d
     async change(tx, { params, body }, call) {
       const { organizationId } = call.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await holdEditablePolicy(tx, wanted)
+      const policy = await holdPolicy(tx, wanted)
       const current = await findCurrent(tx, organizationId, policy)
       const moved = move(policy, how, current, tools.now())
       if (!moved) throw refusal(policy.state)

@@ -2,9 +2,11 @@ import { publishPolicy } from '@gatehouse/contract/policy'
 import type { FastifyInstance } from 'fastify'
 
 import { bindMutation } from '#http/bind-mutation.ts'
+import { ApiError } from '#platform/api-error.ts'
 import { createId } from '#platform/id.ts'
+import { isStoreAway } from '#platform/to-api-error.ts'
 
-import { findCurrent, holdEditablePolicy } from './find-policy.ts'
+import { findCurrent, holdPolicy } from './find-policy.ts'
 import { hasUnpublishedChanges, publish } from './policy.ts'
 import { noUnpublishedChanges } from './refusals.ts'
 import { requirePublishable } from './require-projects.ts'
@@ -18,7 +20,7 @@ export function servePublishPolicy(app: FastifyInstance, tools: PolicyTools) {
     async change(tx, { params, body }, call) {
       const { organizationId } = call.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await holdEditablePolicy(tx, wanted)
+      const policy = await holdPolicy(tx, wanted)
       if (!hasUnpublishedChanges(policy)) throw noUnpublishedChanges(policy.current_version)
       await requirePublishable(tx, organizationId, policy.project_ids)
       const now = tools.now()
@@ -37,7 +39,14 @@ export function servePublishPolicy(app: FastifyInstance, tools: PolicyTools) {
     async complete(answer, { query }, { principal }, signal) {
       if (query.wait !== 'applied') return answer
       const place = { organizationId: principal.organizationId, policyId: answer.id }
-      return { ...answer, rollout: await waitUntilApplied(tools.db, place, signal) }
+      const rollout = await waitUntilApplied(tools.db, place, signal).catch(cannotBeCounted)
+      return { ...answer, rollout }
     },
   })
+}
+
+/** It is published, whatever becomes of the count: the policy may be deleted by now, the store away. */
+function cannotBeCounted(error: unknown): undefined {
+  if (error instanceof ApiError || isStoreAway(error)) return undefined
+  throw error
 }

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 
 import { bindMutation } from '#http/bind-mutation.ts'
 
-import { findCurrent, holdEditablePolicy } from './find-policy.ts'
+import { findCurrent, holdPolicy } from './find-policy.ts'
 import { restoreVersion } from './policy.ts'
 import { presentPolicy } from './present-policy.ts'
 import { versionNotFound } from './refusals.ts'
@@ -16,7 +16,7 @@ export function serveRestorePolicyVersion(app: FastifyInstance, tools: PolicyToo
     async change(tx, { params, body }, call) {
       const { organizationId } = call.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await holdEditablePolicy(tx, wanted)
+      const policy = await holdPolicy(tx, wanted)
       const place = { organizationId, policyId: policy.id }
       const version = await findVersion(tx, place, params.version)
       if (!version) throw versionNotFound()

@@ -10,7 +10,7 @@ export type RuleCheck = (rule: string) => Promise<RuleProblem | null>
 type Rule = { form: 'expression' | 'gated' | 'plain'; exact: string; plain: string }
 
 /** The first characters that are not blank decide the form. */
-function readRule(text: string): Rule {
+export function readRule(text: string): Rule {
   const start = text.trimStart()
   if (start.startsWith('cel:')) return { form: 'expression', exact: start.slice(4), plain: '' }
   if (!start.startsWith('when:')) return { form: 'plain', exact: '', plain: start }

@@ -1,4 +1,4 @@
-import type { Policy as PolicyOnWire } from '@gatehouse/contract/policy'
+import { type Policy as PolicyOnWire, revisionMax } from '@gatehouse/contract/policy'
 
 import { callerOf, type RevisionAction } from '#audit/event.ts'
 import type { Principal } from '#http/principal.ts'
@@ -9,6 +9,7 @@ import { isInForce } from './policy-state.ts'
 import { savePolicy } from './policy-store.ts'
 import type { Policy, Version } from './policy.ts'
 import { presentPolicy } from './present-policy.ts'
+import { noMoreRevisions } from './refusals.ts'
 import type { PolicyTools } from './tools.ts'
 
 /** A policy and the version it has published. */
@@ -35,6 +36,7 @@ export async function saveChange(
 ): Promise<PolicyOnWire> {
   const { organizationId } = call.principal
   const { policy } = after
+  if (policy.revision > revisionMax) throw noMoreRevisions()
   const answer = presentPolicy(policy, after.current)
   const version = versionInForce(policy)
   const changesForce = version !== versionInForce(before.policy)

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 
 import { bindMutation } from '#http/bind-mutation.ts'
 
-import { findCurrent, holdEditablePolicy } from './find-policy.ts'
+import { findCurrent, holdPolicy } from './find-policy.ts'
 import { editPolicy, isScopeSound } from './policy.ts'
 import { presentPolicy } from './present-policy.ts'
 import { invalidScope, requireGoodRule } from './refusals.ts'
@@ -17,7 +17,7 @@ export function serveUpdatePolicy(app: FastifyInstance, tools: PolicyTools) {
     async change(tx, { params, body }, call) {
       const { organizationId } = call.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await holdEditablePolicy(tx, wanted)
+      const policy = await holdPolicy(tx, wanted)
       const edited = editPolicy(policy, body, tools.now())
       if (!isScopeSound(edited)) throw invalidScope()
       await requireProjects(tx, organizationId, body.project_ids ?? [])

@@ -1,0 +1,59 @@
+import type { Endpoint } from '@gatehouse/contract/endpoint'
+import {
+  createPolicy,
+  pausePolicy,
+  type Policy,
+  type PolicyCreation,
+  type PolicyState,
+  publishPolicy,
+  retrievePolicy,
+  updatePolicy,
+} from '@gatehouse/contract/policy'
+
+import { createTestApi } from './test-api.ts'
+
+type Held = { id: string; revision: number }
+type Sent = Parameters<Awaited<ReturnType<typeof createTestApi>>['send']>[1]
+
+/** The whole API, with short ways to a policy in the state a test begins with. */
+export async function createPolicyApi(options: Parameters<typeof createTestApi>[0] = {}) {
+  const api = await createTestApi(options)
+
+  /** Sends to a policy at the revision it was last seen. */
+  const send = (endpoint: Endpoint, { id, revision }: Held, sent: Sent = {}) =>
+    api.send(endpoint, {
+      ...sent,
+      params: { policy_id: id, ...sent.params },
+      ...(endpoint.body && { body: { revision, ...sent.body } }),
+      ...(endpoint.method === 'DELETE' && { query: { revision: String(revision), ...sent.query } }),
+    })
+
+  /** As `send`, where only success is of interest. */
+  const change = async (endpoint: Endpoint, policy: Held, body: object = {}) =>
+    policyIn(await send(endpoint, policy, { body }))
+
+  const create = async (wish: Partial<PolicyCreation> = {}) =>
+    policyIn(await api.send(createPolicy, { body: { name: 'Weapons', rule: 'None.', ...wish } }))
+
+  const read = async ({ id }: { id: string }) =>
+    policyIn(await api.send(retrievePolicy, { params: { policy_id: id } }))
+
+  async function createIn(state: PolicyState, wish: Partial<PolicyCreation> = {}) {
+    const mode = state === 'enforcing' ? ('enforcing' as const) : ('monitoring' as const)
+    const draft = await create({ mode, ...wish })
+    if (state === 'draft') return draft
+    const published = await change(publishPolicy, draft)
+    return state === 'paused' ? change(pausePolicy, published) : published
+  }
+
+  /** Edits the rule, so that there is something to publish, and publishes it. */
+  const publishNext = async (policy: Held, rule: string) =>
+    change(publishPolicy, await change(updatePolicy, policy, { rule }))
+
+  return { api, send, change, create, createIn, read, publishNext }
+}
+
+function policyIn({ status, body }: { status: number; body: unknown }): Policy {
+  if (status > 201) throw new Error(`answered ${status}: ${JSON.stringify(body)}`)
+  return body as Policy
+}
