@@ -5,8 +5,11 @@ create type policy_direction as enum ('request', 'response', 'both');
 create type policy_mode as enum ('monitoring', 'enforcing');
 create type policy_scope as enum ('organization', 'projects', 'unattached');
 
--- Rises with everything that changes what is in force in an organization.
-alter table organization add column policy_epoch bigint not null default 0;
+-- The epoch rises with everything that changes what is in force in an organization. The number of its
+-- policies is kept here, because their number is limited and counting them would take longer with each.
+alter table organization
+  add column policy_epoch bigint not null default 0,
+  add column policy_count integer not null default 0 check (policy_count >= 0);
 
 -- A deleted policy keeps its row: its versions stay readable for auditors, and as a list's cursor it
 -- keeps its place. The hashes are of the canonical content (policy.ts): equal means "demands the same".

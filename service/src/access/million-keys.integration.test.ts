@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 
-import { type CompiledQuery, Kysely, PostgresDialect, sql } from 'kysely'
+import { sql } from 'kysely'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import type { DB } from '#platform/database-types.ts'
 import type { Db } from '#platform/database.ts'
+import { observeQueries } from '#testing/plans.ts'
 import { createTestDatabase } from '#testing/test-database.ts'
 
 import { findKeyByHash, findStanding } from './credential-store.ts'
@@ -15,49 +15,21 @@ import { listProjects } from './projects/project-store.ts'
 // With a million keys every query on the way of a request still goes through an index.
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>
-let pool: pg.Pool
 let db: Db
-const executed: CompiledQuery[] = []
+let plansOf: ReturnType<typeof observeQueries>['plansOf']
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  pool = new pg.Pool({ connectionString: database.url, max: 2 })
+  const pool = new pg.Pool({ connectionString: database.url, max: 2 })
   const seed = await readFile(new URL('../testing/million-keys.sql', import.meta.url), 'utf8')
   await pool.query(seed)
-  const dialect = new PostgresDialect({ pool })
-  db = new Kysely<DB>({ dialect, log: ({ query }) => void executed.push(query) })
+  ;({ db, plansOf } = observeQueries(pool))
 }, 180_000)
 
 afterAll(async () => {
   await db.destroy()
   await database[Symbol.asyncDispose]()
 })
-
-type Plan = {
-  'Node Type': string
-  'Relation Name'?: string
-  'Index Name'?: string
-  Plans?: Plan[]
-}
-
-/** How PostgreSQL runs what the store just asked, statement by statement. */
-async function plansOf(run: () => Promise<unknown>): Promise<Plan[]> {
-  executed.length = 0
-  await run()
-  const plans: Plan[] = []
-  const selects = executed.filter((query) => query.sql.startsWith('select'))
-  for (const { sql: text, parameters } of selects) {
-    const { rows } = await pool.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
-      `explain (format json) ${text}`,
-      [...parameters],
-    )
-    plans.push(...flat(rows[0]?.['QUERY PLAN'][0].Plan))
-  }
-  return plans
-}
-
-const flat = (plan: Plan | undefined): Plan[] =>
-  plan ? [plan, ...(plan.Plans ?? []).flatMap(flat)] : []
 
 const organizationId = `org_${'7'.padStart(24, '0')}`
 const projectId = `proj_${'7'.padStart(24, '0')}`

@@ -104,6 +104,7 @@ export interface Organization {
   created_at: Timestamp;
   id: string;
   name: string;
+  policy_count: Generated<number>;
   policy_epoch: Generated<Int8>;
   status: Generated<OrganizationStatus>;
 }

@@ -1,13 +1,12 @@
 import { createPolicy } from '@gatehouse/contract/policy'
 import type { FastifyInstance } from 'fastify'
 
-import { lockOrganization } from '#access/organizations/organization-store.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { limitReached } from '#platform/api-error.ts'
 import { createId } from '#platform/id.ts'
 
-import { countPolicies, insertPolicy } from './policy-store.ts'
+import { insertPolicy, takePlace } from './policy-store.ts'
 import { draftPolicy, isScopeSound } from './policy.ts'
 import { presentPolicy } from './present-policy.ts'
 import { invalidScope, requireGoodRule } from './refusals.ts'
@@ -24,17 +23,16 @@ export function serveCreatePolicy(app: FastifyInstance, tools: PolicyTools) {
       const policy = draftPolicy(createId('pol', now), body, now)
       if (!isScopeSound(policy)) throw invalidScope()
       await requireProjects(tx, organizationId, body.project_ids ?? [])
-      // Two creators at once would both see one free place.
-      await lockOrganization(tx, organizationId)
-      if ((await countPolicies(tx, organizationId)) >= tools.policiesMax) {
-        throw limitReached('policies', tools.policiesMax)
-      }
       await insertPolicy(tx, organizationId, policy)
       const after = presentPolicy(policy, undefined)
       await tools.announce(tx, {
         ...{ organizationId, by: callerOf(call), action: 'created', before: null, after },
         ...{ facts: factsOf(policy), tells: 'policy_draft' },
       })
+      // Last, because it locks the organization.
+      if (!(await takePlace(tx, organizationId, tools.policiesMax))) {
+        throw limitReached('policies', tools.policiesMax)
+      }
       return after
     },
   })

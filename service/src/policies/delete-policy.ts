@@ -6,7 +6,7 @@ import { bindMutation } from '#http/bind-mutation.ts'
 
 import { enterEpoch } from './epoch-store.ts'
 import { findCurrent, holdPolicy } from './find-policy.ts'
-import { markPolicyDeleted } from './policy-store.ts'
+import { freePlace, markPolicyDeleted } from './policy-store.ts'
 import { presentPolicy } from './present-policy.ts'
 import { factsOf, versionInForce } from './save-change.ts'
 import type { PolicyTools } from './tools.ts'
@@ -25,6 +25,7 @@ export function serveDeletePolicy(app: FastifyInstance, tools: PolicyTools) {
         ...{ organizationId, by: callerOf(call), action: 'deleted', before, after: null },
         ...{ facts: factsOf(policy), tells: isLive ? 'policy' : 'policy_draft' },
       })
+      await freePlace(tx, organizationId)
       if (isLive) await enterEpoch(tx, { organizationId, policyId: policy.id, version: null, at })
       return {
         id: policy.id,

@@ -84,14 +84,23 @@ export async function listPolicies(
     .execute()
 }
 
-export async function countPolicies(tx: Tx, organizationId: string): Promise<number> {
-  const { count } = await tx
-    .selectFrom('policy')
-    .select(({ fn }) => fn.countAll<string>().as('count'))
-    .where('organization_id', '=', organizationId)
-    .where('deleted_at', 'is', null)
-    .executeTakeFirstOrThrow()
-  return Number(count)
+/** Takes a place for one more policy; false when the organization has `max` of them. */
+export async function takePlace(tx: Tx, organizationId: string, max: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('organization')
+    .set(({ eb }) => ({ policy_count: eb('policy_count', '+', 1) }))
+    .where('id', '=', organizationId)
+    .where('policy_count', '<', max)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+export async function freePlace(tx: Tx, organizationId: string) {
+  await tx
+    .updateTable('organization')
+    .set(({ eb }) => ({ policy_count: eb('policy_count', '-', 1) }))
+    .where('id', '=', organizationId)
+    .execute()
 }
 
 /** Saves what was edited at `revision`. The row is locked; the revision is named once more all the same. */
