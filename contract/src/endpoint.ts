@@ -81,12 +81,14 @@ export type InputOf<E extends Endpoint> = {
 /** Errors that any endpoint of this shape can answer (contract 7.2, G7.14). */
 export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   const takesBody = endpoint.method !== 'GET'
+  const needsQuery = endpoint.query?.safeParse({}).success === false
   return [
     ...(endpoint.body ? (['invalid_json', 'invalid_content_type'] as const) : []),
     ...guardErrorsOf(endpoint),
     ...(takesBody ? (['request_too_large'] as const) : []),
     ...(endpoint.params || endpoint.query || endpoint.body ? (['invalid_parameter'] as const) : []),
-    ...(endpoint.body ? (['unknown_field', 'missing_field'] as const) : []),
+    ...(endpoint.body ? (['unknown_field'] as const) : []),
+    ...(endpoint.body || needsQuery ? (['missing_field'] as const) : []),
     ...(endpoint.isIdempotent
       ? (['idempotency_in_progress', 'idempotency_key_reused', 'overloaded'] as const)
       : []),
