@@ -64,7 +64,7 @@ async function run() {
   const stopped = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve())
   })
-  const stack = await startStack({ processes: options.processes })
+  const stack = await startStack({ processes: options.processes, hasLimits: true })
   console.log(options.json ? JSON.stringify(stack.description) : panel(stack))
   await stopped
   if (!options.json) console.log('Stopping …')

@@ -98,7 +98,7 @@ export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   ]
 }
 
-function guardErrorsOf({ permission, credentials }: Endpoint): ErrorCode[] {
+function guardErrorsOf({ permission, credentials, dialect }: Endpoint): ErrorCode[] {
   if (permission === null) return []
   const takesTokens = credentials.some((kind) => kind === 'jwt')
   return [
@@ -110,5 +110,6 @@ function guardErrorsOf({ permission, credentials }: Endpoint): ErrorCode[] {
     'permission_denied',
     'organization_suspended',
     'rate_limit_exceeded',
+    ...(dialect === 'admin' ? (['concurrency_limit_exceeded'] as const) : []),
   ]
 }

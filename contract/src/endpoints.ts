@@ -1,6 +1,7 @@
 import * as apiKey from './api-key.ts'
 import type { Endpoint, Method } from './endpoint.ts'
 import type { Dialect } from './error-body.ts'
+import * as limits from './limits.ts'
 import * as policy from './policy.ts'
 import * as project from './project.ts'
 import * as serviceInfo from './service-info.ts'
@@ -30,6 +31,7 @@ export const endpoints = [
   apiKey.listAdminApiKeys,
   apiKey.createAdminApiKey,
   apiKey.deleteAdminApiKey,
+  limits.readLimits,
   serviceInfo.readOpenApi,
   serviceInfo.readWellKnownOpenApi,
   serviceInfo.readLiveness,

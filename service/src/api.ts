@@ -1,3 +1,5 @@
+import type { FastifyInstance } from 'fastify'
+
 import { createOperationsServer, type Readiness } from '#http/health.ts'
 import { createServer } from '#http/server.ts'
 import { missingMigrations } from '#platform/migrations.ts'
@@ -9,13 +11,17 @@ import { serveRoutes } from './routes.ts'
 /** A process that has not heard of changes for this long should not get traffic. */
 const staleMs = 30_000
 
-/** The role that answers callers. */
-export async function startApi(house: House) {
+/** The role that answers callers. `serveMore` adds routes of a test's own. */
+export async function startApi(house: House, serveMore: (app: FastifyInstance) => void = () => {}) {
   const { config } = house
   let isDraining = false
   const isMigrated = createMigrationCheck(house)
   const readiness: Readiness = async () => {
     const reasons = isDraining ? ['draining'] : []
+    // Limits that each process counts for itself would multiply with their number.
+    if (!config.REDIS_URL && house.policies.others() > 0) {
+      reasons.push('several processes share this database, but REDIS_URL is not set')
+    }
     if (isFresh(house)) {
       return (await isMigrated()) ? reasons : [...reasons, 'migrations are missing: run migrate']
     }
@@ -29,6 +35,7 @@ export async function startApi(house: House) {
     connectionsMax: config.CONNECTIONS_MAX,
   })
   serveRoutes(app, { ...house, readiness })
+  serveMore(app)
   app.addHook('onSend', async (_, reply) => {
     // Clients that keep connections open learn that this process is leaving.
     if (isDraining) void reply.header('connection', 'close')

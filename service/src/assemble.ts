@@ -12,13 +12,15 @@ import { createLookupCache, type LookupCache } from '#access/lookup-cache.ts'
 import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { followChanges } from '#audit/follow-changes.ts'
+import { createLimits } from '#limits/create-limits.ts'
+import { adminLimits } from '#limits/limit-admin-calls.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
 import { connectDatabase, type Db } from '#platform/database.ts'
 import { createEgress, type Egress } from '#platform/egress.ts'
 import { createGate } from '#platform/gate.ts'
 import { createLog, type Log } from '#platform/log.ts'
 import { createMetrics, type Metrics } from '#platform/metrics.ts'
-import { connectRedis } from '#platform/redis.ts'
+import { connectRedis, type Redis } from '#platform/redis.ts'
 import { createSecretBox, deriveKeys } from '#platform/secrets.ts'
 import { createTrustedFiles, type TrustedFiles } from '#platform/trusted-file.ts'
 import { checkRuleForm } from '#policies/rule.ts'
@@ -30,15 +32,10 @@ import type { Config } from './config.ts'
 export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {}) {
   const { now = systemClock, log = createLog(config.LOG_LEVEL) } = edges
   const metrics = createMetrics()
-  const connect = (poolSize: number) =>
-    connectDatabase({
-      url: config.DATABASE_URL,
-      poolSize,
-      onProblem: (error) => log.problem('a database connection broke', error),
-    })
-  const db = connect(config.DATABASE_POOL_SIZE)
+  const db = connect(config, log, config.DATABASE_POOL_SIZE)
   // Requests that fill the pool must not keep a revocation from arriving; one polls, one applies.
-  const changesDb = connect(2)
+  const changesDb = connect(config, log, 2)
+  const redis = openRedis(config, log)
   const egress = createEgress({ privateTargets: config.EGRESS_PRIVATE_TARGETS })
   const uses = createKeyUses(db, log)
   const outageMs = config.KEY_CACHE_OUTAGE_SECONDS * 1000
@@ -49,41 +46,58 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   const keptKeys = keepKeys({ cache: keys, files, outageMs, log })
   const checkRule = checkRuleForm
   const policies = followPolicies({ db: changesDb, now, log, metrics, files, checkRule })
+  const limits = createLimits({
+    ...{ redis, namespace: config.REDIS_NAMESPACE, now, log, metrics },
+    ...{ processes: () => policies.others() + 1, adminCallLimits: adminLimitsOf(config) },
+  })
   const forgetful = [keys, standings].map((cache) => ({
     onChange: ({ objectId }: { objectId: string }) => cache.forget(objectId),
     onGap: cache.forgetAll,
   }))
-  // Only who answers callers needs policies, and counts as a process that runs them.
+  // Only who answers callers needs policies and limits, and counts as a process that runs them.
   const isApi = config.ROLES.includes('api')
-  const subscribers = [...forgetful, ...(isApi ? [policies.subscriber] : [])]
+  const serving = isApi ? [policies.subscriber, limits.subscriber] : []
+  const subscribers = [...forgetful, ...serving]
   const follower = followChanges({ db: changesDb, now, log, metrics, subscribers })
-  const hints = connectHints(config, { log, metrics, wake: follower.wake })
+  const hint = exchangeHints(redis, config, { log, metrics, wake: follower.wake })
   const hashKey = createKeyHasher(config.MASTER_KEYS)
-
-  const authentication = createAuthentication({
-    ...{ config, db, now, log, metrics, hashKey, uses, keys, standings, egress, files },
-  })
-  const atOnce = Math.ceil(config.DATABASE_POOL_SIZE / 3)
-  const gate = createGate({ atOnce, waitingMax: 100, waitMs: 5000 })
-  const secretBox = createSecretBox(config.MASTER_KEYS)
-  const announce = createAnnouncer(now, hints.send)
-  const docsUrl = config.DOCS_URL
   const stop = async () => {
-    await uses.stop()
-    await follower.stop()
-    await policies.stop()
-    await keptKeys.stop()
-    hints.stop()
+    limits.stop()
+    for (const part of [uses, follower, policies, keptKeys]) await part.stop()
+    redis?.close()
     await egress.close()
     await Promise.all([db.destroy(), changesDb.destroy()])
   }
   return {
-    ...{ config, now, log, metrics, db, follower, hashKey },
-    ...{ gate, secretBox, announce, docsUrl, authentication, stop },
-    ...{ policies, checkRule, policiesMax: config.POLICIES_MAX },
+    ...limits,
+    ...{ config, now, log, metrics, db, follower, hashKey, policies, checkRule, stop },
+    authentication: createAuthentication({
+      ...{ config, db, now, log, metrics, hashKey, uses, keys, standings, egress, files },
+    }),
+    gate: createGate({
+      ...{ atOnce: Math.ceil(config.DATABASE_POOL_SIZE / 3), waitingMax: 100, waitMs: 5000 },
+    }),
+    secretBox: createSecretBox(config.MASTER_KEYS),
+    announce: createAnnouncer(now, hint),
+    docsUrl: config.DOCS_URL,
+    policiesMax: config.POLICIES_MAX,
   }
 }
 export type House = ReturnType<typeof assemble>
+
+const connect = (config: Config, log: Log, poolSize: number) =>
+  connectDatabase({
+    url: config.DATABASE_URL,
+    poolSize,
+    onProblem: (error) => log.problem('a database connection broke', error),
+  })
+
+const adminLimitsOf = (config: Config) =>
+  adminLimits({
+    perCredential: config.ADMIN_REQUESTS_PER_MINUTE,
+    perOrganization: config.ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION,
+    concurrent: config.ADMIN_CONCURRENT_REQUESTS,
+  })
 
 type AuthenticationTools = {
   config: Config
@@ -114,14 +128,12 @@ function createAuthentication(tools: AuthenticationTools): Authentication {
   }
 }
 
-type HintTools = { log: Log; metrics: Metrics; wake: () => void }
-
-/** After a change: look at once ourselves, and ask the others to. Redis may be away; polls cover it. */
-function connectHints(config: Config, { log, metrics, wake }: HintTools) {
-  if (!config.REDIS_URL) return { send: wake, stop: () => undefined }
-  const channel = `${config.REDIS_NAMESPACE}:changes`
+function openRedis({ REDIS_URL, REDIS_CLUSTER }: Config, log: Log): Redis | undefined {
+  if (!REDIS_URL) return undefined
   let isAway = false
-  const redis = connectRedis(config.REDIS_URL, {
+  return connectRedis({
+    url: REDIS_URL,
+    isCluster: REDIS_CLUSTER,
     // Reconnection attempts repeat the same problem many times a minute: say it once per outage.
     onProblem: (error) => {
       if (!isAway) log.problem('Redis is away; changes arrive by polling', error)
@@ -132,16 +144,25 @@ function connectHints(config: Config, { log, metrics, wake }: HintTools) {
       isAway = false
     },
   })
+}
+
+type HintTools = { log: Log; metrics: Metrics; wake: () => void }
+
+/** After a change: look at once ourselves, and ask the others to. Redis may be away; polls cover it. */
+function exchangeHints(
+  redis: Redis | undefined,
+  config: Config,
+  { log, metrics, wake }: HintTools,
+): () => void {
+  if (!redis) return wake
+  const channel = `${config.REDIS_NAMESPACE}:changes`
   const ourselves = randomUUID()
   const onHint = (sender: string) => {
     if (sender !== ourselves) wake()
   }
   redis.subscribe(channel, onHint).catch((error: unknown) => log.problem('subscribing', error))
-  return {
-    send: () => {
-      wake()
-      redis.publish(channel, ourselves).catch(() => metrics.hintsLost.inc())
-    },
-    stop: redis.close,
+  return () => {
+    wake()
+    redis.publish(channel, ourselves).catch(() => metrics.hintsLost.inc())
   }
 }

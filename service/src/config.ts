@@ -68,6 +68,10 @@ const Config = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
   DATABASE_POOL_SIZE: whole(2, 200).prefault('10'),
   REDIS_URL: z.url({ protocol: /^rediss?$/ }).optional(), // makes changes arrive at once instead of within a second
+  REDIS_CLUSTER: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true'), // REDIS_URL names a node of a cluster
   REDIS_NAMESPACE: z
     .string()
     .regex(/^[\w-]{1,64}$/)
@@ -82,6 +86,9 @@ const Config = z.object({
   DOCS_URL: z.url({ protocol: /^https?$/ }).optional(), // base of doc_url in error bodies
   LOG_LEVEL: z.enum(['info', 'warn', 'error', 'silent']).default('info'),
   POLICIES_MAX: whole(1, 1_000_000).prefault('500'), // how many policies an organization may have
+  ADMIN_REQUESTS_PER_MINUTE: whole(1, 1_000_000).prefault('120'), // of one administrator key
+  ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: whole(1, 1_000_000).prefault('600'), // of all keys of an organization
+  ADMIN_CONCURRENT_REQUESTS: whole(1, 256).prefault('20'), // administration calls of an organization at once
   CONNECTIONS_MAX: whole(1, 100_000).prefault('10000'),
   UNREADY_SECONDS: whole(0, 60).prefault('5'), // after SIGTERM: how long load balancers get to notice
   DRAIN_SECONDS: whole(0, 3600).prefault('120'), // then: how long open requests may take to finish

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 
+import { Plan } from '@gatehouse/contract/limits'
 import { trimmedText } from '@gatehouse/contract/text'
 
 import {
@@ -12,6 +13,7 @@ import {
   recoverOrganization,
   setStatus,
 } from '#access/organizations/organizations.ts'
+import { recordPayment, setPlan } from '#access/organizations/tier.ts'
 import { createKeyHasher } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -26,6 +28,9 @@ const usage = `Usage: gatehouse operator organizations <command> [--json]
   suspend <organization id>  every call is refused with 403 within 5 seconds
   reinstate <organization id>
   recover <organization id>  a new administrator key, when all others are lost
+  plan <organization id> --plan free|developer|growth|scale
+  payment <organization id> --id <payment id> --usd <amount>
+                             counts towards the tier; the same id counts once
 
 Needs DATABASE_URL and MASTER_KEYS in the environment, as the service does.
 `
@@ -38,7 +43,9 @@ async function run(args: readonly string[]): Promise<string> {
   const [topic, command = '', id = ''] = positionals
   if (values.help || topic === undefined) return usage
   if (topic !== 'organizations') throw new UsageError(`There is no topic '${topic}'.`)
-  const result = await withTools((tools) => runCommand(command, { ...values, id }, tools))
+  const result = await withTools((tools) =>
+    runCommand(command, { ...values, organizationId: id }, tools),
+  )
   return `${values.json ? JSON.stringify(result) : describe(result)}\n`
 }
 
@@ -50,6 +57,9 @@ function readArguments(args: readonly string[]) {
       options: {
         name: { type: 'string' },
         after: { type: 'string' },
+        plan: { type: 'string' },
+        id: { type: 'string' },
+        usd: { type: 'string' },
         json: { type: 'boolean' },
         help: { type: 'boolean' },
       },
@@ -75,7 +85,14 @@ async function withTools<T>(work: (tools: Tools) => Promise<T>): Promise<T> {
   }
 }
 
-type Given = { id: string; name?: string; after?: string }
+type Given = {
+  organizationId: string
+  name?: string
+  after?: string
+  plan?: string
+  id?: string
+  usd?: string
+}
 
 async function runCommand(command: string, given: Given, tools: Tools): Promise<object> {
   switch (command) {
@@ -84,11 +101,18 @@ async function runCommand(command: string, given: Given, tools: Tools): Promise<
     case 'list':
       return listed(tools, given.after)
     case 'suspend':
-      return changed(readId(given.id), 'suspended', tools)
+      return changed(readId(given.organizationId), 'suspended', tools)
     case 'reinstate':
-      return changed(readId(given.id), 'active', tools)
+      return changed(readId(given.organizationId), 'active', tools)
     case 'recover':
-      return recovered(readId(given.id), tools)
+      return recovered(readId(given.organizationId), tools)
+    case 'plan':
+      return found(given, await setPlan(readId(given.organizationId), readPlan(given.plan), tools))
+    case 'payment':
+      return found(
+        given,
+        await recordPayment(readId(given.organizationId), readPayment(given), tools),
+      )
     default:
       throw new UsageError(`There is no command '${command}'.`)
   }
@@ -103,6 +127,20 @@ function readName(name: string | undefined): string {
 function readId(id: string): string {
   if (id) return id
   throw new UsageError('Name the organization: its id, as `list` shows it.')
+}
+
+function readPlan(plan: string | undefined): Plan {
+  const result = Plan.safeParse(plan)
+  if (result.success) return result.data
+  throw new UsageError(`Name the plan: --plan ${Plan.options.join('|')}`)
+}
+
+/** An amount with at most six decimals, so that it is a whole number of millionths. */
+function readPayment({ id, usd }: Given) {
+  const isAmount = usd !== undefined && /^\d{1,9}(\.\d{1,6})?$/.test(usd)
+  const microUsd = isAmount ? Math.round(Number(usd) * 1_000_000) : 0
+  if (id && id.length <= 200 && microUsd > 0) return { id, microUsd }
+  throw new UsageError('Say which payment and how much: --id <payment id> --usd 20.00')
 }
 
 const created = (made: Awaited<ReturnType<typeof createOrganization>>) => ({
@@ -127,8 +165,11 @@ async function recovered(id: string, tools: Tools) {
 }
 
 async function changed(id: string, status: OrganizationRow['status'], tools: Tools) {
-  const row = await setStatus(id, status, tools)
-  if (!row) throw noOrganization(id)
+  return found({ organizationId: id }, await setStatus(id, status, tools))
+}
+
+function found({ organizationId }: Given, row: OrganizationRow | undefined) {
+  if (!row) throw noOrganization(organizationId)
   return present(row)
 }
 
@@ -139,6 +180,8 @@ function present(row: OrganizationRow) {
     id: row.id,
     name: row.name,
     status: row.status,
+    plan: row.plan,
+    paid_usd: Number(row.paid_micro_usd) / 1_000_000,
     created_at: row.created_at.toISOString(),
   }
 }

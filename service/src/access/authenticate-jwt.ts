@@ -58,7 +58,7 @@ export function createJwtAuthentication(tools: JwtTools) {
     return {
       kind: 'jwt',
       organizationId,
-      projectId: await findProject(tools, endpoint, organizationId, projectId),
+      ...(await findPlace(tools, endpoint, organizationId, projectId)),
       credentialId: `${issuer.issuer}|${subject}`,
       permissions,
     }
@@ -107,12 +107,12 @@ function textClaim(claims: JWTPayload, name: string): string | undefined {
 }
 
 /** A project outside the organization is not found (G5.4); an archived one no longer takes calls. */
-async function findProject(
+async function findPlace(
   { db, standings }: JwtTools,
   endpoint: Endpoint,
   organizationId: string,
   projectId: string | null,
-): Promise<string> {
+): Promise<Pick<Principal, 'projectId' | 'plan' | 'paidMicroUsd'>> {
   // A header may be 16 KiB long: what cannot be an id is neither looked up nor remembered.
   if (projectId !== null && projectId.length > claimMaxLength) throw notFound('project')
   const key = JSON.stringify([organizationId, projectId])
@@ -126,5 +126,9 @@ async function findProject(
   }
   if (standing.organization_status === 'suspended') throw organizationSuspended()
   if (!standing.project_id || standing.project_status === 'archived') throw notFound('project')
-  return standing.project_id
+  return {
+    projectId: standing.project_id,
+    plan: standing.plan,
+    paidMicroUsd: Number(standing.paid_micro_usd),
+  }
 }

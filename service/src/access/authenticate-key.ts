@@ -52,6 +52,8 @@ export function createKeyAuthentication(tools: KeyTools) {
       projectId: key.project_id,
       credentialId: key.id,
       permissions: new Set(knownPermissions(key.permissions)),
+      plan: key.plan,
+      paidMicroUsd: Number(key.paid_micro_usd),
     }
   }
 }

@@ -25,6 +25,8 @@ export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
       'key.expires_at',
       'key.revoked_at',
       'organization.status as organization_status',
+      'organization.plan',
+      'organization.paid_micro_usd',
       'project.status as project_status',
     ])
     .where('key.key_hash', 'in', hashes)
@@ -48,6 +50,8 @@ export async function findStanding(db: Db, organizationId: string, projectId: st
     .select([
       'organization.id as organization_id',
       'organization.status as organization_status',
+      'organization.plan',
+      'organization.paid_micro_usd',
       'project.id as project_id',
       'project.status as project_status',
     ])

@@ -20,7 +20,7 @@ const found: FoundKey = {
   ...{ id: 'key_1', organization_id: 'org_1', project_id: null, kind: 'admin' },
   ...{ key_hash: randomBytes(32), hash_version: 1, permissions: ['policies.read'] },
   ...{ expires_at: new Date('2027-01-01'), revoked_at: null },
-  ...{ organization_status: 'active', project_status: null },
+  ...{ organization_status: 'active', plan: 'free', paid_micro_usd: '0', project_status: null },
 }
 
 /** Processes that share a folder, one after the other. */

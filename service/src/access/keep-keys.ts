@@ -1,3 +1,4 @@
+import { Plan } from '@gatehouse/contract/limits'
 import { z } from 'zod'
 
 import type { Log } from '#platform/log.ts'
@@ -41,6 +42,8 @@ const Kept = z.array(
       expires_at: time.nullable(),
       revoked_at: time.nullable(),
       organization_status: z.enum(['active', 'suspended']),
+      plan: Plan,
+      paid_micro_usd: z.string(),
       project_status: z.enum(['active', 'archived']).nullable(),
     }),
   }),

@@ -52,13 +52,22 @@ export const notFound = (what: 'project' | 'api_key' | 'policy') =>
     `Your organization has no such ${what === 'api_key' ? 'active key here' : what}.`,
   )
 
-type RateLimit = { what: string; where: string; limit: number; waitMs: number; now: Date }
+type RateLimit = {
+  what: string
+  where: string
+  limit: number
+  waitMs: number
+  now: Date
+  scope?: 'credential' | 'organization'
+  metric?: 'requests' | 'concurrent_requests'
+}
 
 /** A 429 that says what was counted, where, and when to come back (contract 8.4, G7.17). */
-export function rateLimitExceeded({ what, where, limit, waitMs, now }: RateLimit) {
+export function rateLimitExceeded(refusal: RateLimit) {
+  const { what, where, limit, waitMs, now, scope = 'credential', metric = 'requests' } = refusal
   const waitSeconds = Math.max(1, Math.ceil(waitMs / 1000))
   return new ApiError(
-    'rate_limit_exceeded',
+    metric === 'requests' ? 'rate_limit_exceeded' : 'concurrency_limit_exceeded',
     `Rate limit reached for ${what} on ${where}: limit ${limit}. Retry after ${waitSeconds}s.`,
     {
       headers: {
@@ -66,8 +75,8 @@ export function rateLimitExceeded({ what, where, limit, waitMs, now }: RateLimit
         'x-ratelimit-limit': String(limit),
         'x-ratelimit-remaining': '0',
         'x-ratelimit-reset': String(Math.ceil((now.getTime() + waitMs) / 1000)),
-        'x-ratelimit-scope': 'credential',
-        'x-ratelimit-metric': 'requests',
+        'x-ratelimit-scope': scope,
+        'x-ratelimit-metric': metric,
       },
     },
   )

@@ -27,6 +27,8 @@ export type JsonPrimitive = boolean | number | string | null;
 
 export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 
+export type OrganizationPlan = "developer" | "free" | "growth" | "scale";
+
 export type OrganizationStatus = "active" | "suspended";
 
 export type PolicyDirection = "both" | "request" | "response";
@@ -104,9 +106,18 @@ export interface Organization {
   created_at: Timestamp;
   id: string;
   name: string;
+  paid_micro_usd: Generated<Int8>;
+  plan: Generated<OrganizationPlan>;
   policy_count: Generated<number>;
   policy_epoch: Generated<Int8>;
   status: Generated<OrganizationStatus>;
+}
+
+export interface Payment {
+  id: string;
+  micro_usd: Int8;
+  organization_id: string;
+  recorded_at: Timestamp;
 }
 
 export interface Policy {
@@ -172,6 +183,7 @@ export interface DB {
   event: Event;
   idempotency_key: IdempotencyKey;
   organization: Organization;
+  payment: Payment;
   policy: Policy;
   policy_epoch: PolicyEpoch;
   policy_version: PolicyVersion;

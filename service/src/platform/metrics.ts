@@ -7,6 +7,7 @@ export function createMetrics() {
   const registers = [registry]
   return {
     registry,
+    ...limitMetrics(registers),
     requestSeconds: new Histogram({
       name: 'gatehouse_request_seconds',
       help: 'Time from the first byte of a request to the last byte of its answer.',
@@ -57,4 +58,25 @@ export function createMetrics() {
     }),
   }
 }
+function limitMetrics(registers: Registry[]) {
+  return {
+    limitsAreLocal: new Gauge({
+      name: 'gatehouse_limits_local',
+      help: '1 while this process enforces its own share of the limits, because Redis is away.',
+      registers,
+    }),
+    limitSlotsLost: new Counter({
+      name: 'gatehouse_limit_slots_lost_total',
+      help: 'Slots of running calls that Redis had lost and that were taken again.',
+      registers,
+    }),
+    limitsRefused: new Counter({
+      name: 'gatehouse_limits_refused_total',
+      help: 'Calls refused because a limit was reached.',
+      labelNames: ['kind', 'scope', 'metric'],
+      registers,
+    }),
+  }
+}
+
 export type Metrics = ReturnType<typeof createMetrics>

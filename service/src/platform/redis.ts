@@ -1,50 +1,127 @@
-import { createClient } from 'redis'
+import { createClient, createCluster, RESP_TYPES } from 'redis'
 
 import { within } from './deadline.ts'
 
+export type RedisArgument = string | Buffer
+
 export type Redis = {
+  /** One command; in a cluster `key` says where it goes. What Redis calls strings come back as bytes. */
+  send(key: string, args: readonly RedisArgument[]): Promise<unknown>
+  /** The same command on every primary. */
+  sendToPrimaries(args: readonly RedisArgument[]): Promise<void>
   publish(channel: string, message: string): Promise<void>
   /** Calls back for every message, also after reconnections; what was sent meanwhile is lost. */
   subscribe(channel: string, onMessage: (message: string) => void): Promise<void>
   close(): void
 }
 
-const commandDeadlineMs = 40
+export type RedisOptions = {
+  url: string
+  isCluster: boolean
+  onProblem: (error: Error) => void
+  onReady: () => void
+  /** How long a command may take. */
+  deadlineMs?: number
+}
+
+const loadDeadlineMs = 2000
+/** An answer that never comes keeps its place in the line: after so many a new connection is better. */
+const missesMax = 5
+
+class NoAnswer extends Error {}
+const noAnswer = () => new NoAnswer('Redis did not answer in time')
 
 /**
  * Redis may be lost at any moment, so nothing here waits for it: no offline queue, no resending, and
  * every command ends within its deadline. The client's own timeout does not cover a command already
  * sent, hence the timer. Reconnection goes on in the background for ever.
  */
-export function connectRedis(
-  url: string,
-  { onProblem, onReady }: { onProblem: (error: Error) => void; onReady: () => void },
-): Redis {
-  const client = createClient({
-    url,
-    disableOfflineQueue: true,
-    socket: {
-      connectTimeout: 200,
-      reconnectStrategy: (retries) =>
-        Math.min(50 * 2 ** Math.min(retries, 6), 1000) * (0.8 + Math.random() * 0.4),
-    },
-  })
-  const subscriber = client.duplicate({ disableOfflineQueue: false })
-  for (const connection of [client, subscriber]) {
-    connection.on('error', onProblem)
-    connection.on('ready', onReady)
-    // Resolves with the first connection, however late; failures are reported through 'error'.
-    connection.connect().catch(onProblem)
+export function connectRedis(options: RedisOptions): Redis {
+  const { deadlineMs = 40 } = options
+  const open = options.isCluster ? openCluster : openSingle
+  let commands = open(options)
+  const subscriber = openSingle(options, { isPatient: true })
+  let misses = 0
+
+  async function ask<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      const answer = await within(deadlineMs, noAnswer, work)
+      misses = 0
+      return answer
+    } catch (error) {
+      misses = error instanceof NoAnswer ? misses + 1 : misses
+      if (misses >= missesMax) {
+        misses = 0
+        commands.close()
+        commands = open(options)
+      }
+      throw error
+    }
   }
+
   return {
+    send: (key, args) => ask(() => commands.send(key, args)),
+    sendToPrimaries: (args) =>
+      within(loadDeadlineMs, noAnswer, () => commands.sendToPrimaries(args)),
     publish: async (channel, message) => {
-      await within(commandDeadlineMs, noAnswer, () => client.publish(channel, message))
+      await ask(() => commands.send(channel, ['PUBLISH', channel, message]))
     },
-    subscribe: (channel, onMessage) => subscriber.subscribe(channel, onMessage),
+    subscribe: subscriber.subscribe,
     close: () => {
-      for (const connection of [client, subscriber]) connection.destroy()
+      commands.close()
+      subscriber.close()
     },
   }
 }
 
-const noAnswer = () => new Error('Redis did not answer in time')
+/** The older protocol, in which every answer to a command is a number, a text or a list. */
+const protocol = { RESP: 2 } as const
+
+const asBytes = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
+
+const socket = {
+  connectTimeout: 200,
+  reconnectStrategy: (retries: number) =>
+    Math.min(50 * 2 ** Math.min(retries, 6), 1000) * (0.8 + Math.random() * 0.4),
+}
+
+/** A patient one queues what it is asked before it is connected: for subscriptions. */
+function openSingle({ url, onProblem, onReady }: RedisOptions, { isPatient = false } = {}) {
+  const client = createClient({ ...protocol, url, disableOfflineQueue: !isPatient, socket })
+  client.on('error', onProblem)
+  client.on('ready', onReady)
+  // Resolves with the first connection, however late; failures are reported through 'error'.
+  client.connect().catch(onProblem)
+  return {
+    send: (_: string, args: readonly RedisArgument[]) => client.sendCommand([...args], asBytes),
+    sendToPrimaries: async (args: readonly RedisArgument[]) => {
+      await client.sendCommand([...args], asBytes)
+    },
+    subscribe: (channel: string, onMessage: (message: string) => void) =>
+      client.subscribe(channel, onMessage),
+    close: () => client.destroy(),
+  }
+}
+
+function openCluster({ url, onProblem, onReady }: RedisOptions) {
+  const cluster = createCluster({
+    rootNodes: [{ url }],
+    ...protocol,
+    defaults: { disableOfflineQueue: true, socket },
+    maxCommandRedirections: 4,
+  })
+  cluster.on('error', onProblem)
+  cluster.on('node-ready', onReady)
+  cluster.connect().catch(onProblem)
+  return {
+    send: (key: string, args: readonly RedisArgument[]) =>
+      cluster.sendCommand(key, false, [...args], asBytes),
+    sendToPrimaries: async (args: readonly RedisArgument[]) => {
+      for (const node of cluster.masters) {
+        const client = await cluster.nodeClient(node)
+        await client.sendCommand([...args], asBytes)
+      }
+    },
+    close: () => cluster.destroy(),
+  }
+}

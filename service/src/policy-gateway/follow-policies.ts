@@ -53,6 +53,8 @@ export function followPolicies({ files, ...tools }: Options) {
   return {
     inForce,
     subscriber,
+    /** How many other processes live, as far as this one knows. */
+    others,
     /**
      * Nobody else could serve better: alone, a process goes on with what it last knew. Others may know
      * more, so with them it should rather get no traffic.

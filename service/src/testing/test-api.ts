@@ -10,7 +10,7 @@ import { systemClock } from '#platform/clock.ts'
 import { serveRoutes } from '#routes.ts'
 
 import { createTestDatabase } from './test-database.ts'
-import { masterKey } from './test-gateway.ts'
+import { generous, masterKey } from './test-gateway.ts'
 
 type Sent = {
   credential?: string
@@ -27,6 +27,7 @@ export async function createTestApi({ now = systemClock, environment = {} } = {}
     DATABASE_URL: database.url,
     MASTER_KEYS: masterKey(1),
     LOG_LEVEL: 'silent',
+    ...generous,
     ...environment,
   })
   const house = assemble(config, { now })

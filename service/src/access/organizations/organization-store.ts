@@ -61,3 +61,44 @@ export async function findOrganizationPosition(db: Db, id: string): Promise<Posi
     .where('id', '=', id)
     .executeTakeFirst()
 }
+
+export async function setOrganizationPlan(
+  tx: Tx,
+  id: string,
+  plan: OrganizationRow['plan'],
+): Promise<OrganizationRow> {
+  return tx
+    .updateTable('organization')
+    .set({ plan })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+export async function findPayment(tx: Tx, organizationId: string, id: string) {
+  return tx
+    .selectFrom('payment')
+    .select(['micro_usd', 'recorded_at'])
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+}
+
+type NewPayment = { organizationId: string; id: string; microUsd: number; recordedAt: Date }
+
+/** Notes the payment and adds it to what the organization has paid in all. */
+export async function insertPayment(
+  tx: Tx,
+  { organizationId, id, microUsd, recordedAt }: NewPayment,
+): Promise<OrganizationRow> {
+  await tx
+    .insertInto('payment')
+    .values({ organization_id: organizationId, id, micro_usd: microUsd, recorded_at: recordedAt })
+    .execute()
+  return tx
+    .updateTable('organization')
+    .set(({ eb }) => ({ paid_micro_usd: eb('paid_micro_usd', '+', String(microUsd)) }))
+    .where('id', '=', organizationId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}

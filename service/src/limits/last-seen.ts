@@ -1,0 +1,45 @@
+import type { Clock } from '#platform/clock.ts'
+
+import { type Amounts, type Attempt, type Scope, scopes, type Verdict } from './limits.ts'
+import type { Known } from './share.ts'
+
+type Seen = { atMs: number; amounts: Amounts }
+type Place = Pick<Attempt, 'organizationId' | 'projectId' | 'keyId'>
+
+const placesMax = 50_000
+
+const fieldOf = (scope: Scope, { projectId, keyId }: Place) =>
+  ({ organization: 'o', project: `p${projectId}`, key: `k${keyId}` })[scope]
+
+/** What Redis last said about each scope, and how its clock differs from ours. */
+export function createLastSeen({ now }: { now: Clock }) {
+  const seen = new Map<string, Seen>()
+  let aheadMs = 0
+
+  const nameOf = (organizationId: string, field: string) => `${organizationId} ${field}`
+
+  return {
+    /** The time as Redis would tell it. */
+    clock: () => new Date(now().getTime() + aheadMs),
+    note(place: Place, { nowMs, usage }: Verdict) {
+      aheadMs = nowMs - now().getTime()
+      for (const scope of scopes) {
+        const name = nameOf(place.organizationId, fieldOf(scope, place))
+        seen.delete(name) // so that the least recently seen falls out
+        seen.set(name, { atMs: nowMs, amounts: usage[scope] })
+        const [oldest] = seen.keys()
+        if (seen.size > placesMax && oldest !== undefined) seen.delete(oldest)
+      }
+    },
+    known: (organizationId: string, field: string): Seen | null =>
+      seen.get(nameOf(organizationId, field)) ?? null,
+    of: (place: Place): Known =>
+      Object.fromEntries(
+        scopes.map((scope) => [
+          scope,
+          seen.get(nameOf(place.organizationId, fieldOf(scope, place))),
+        ]),
+      ),
+  }
+}
+export type LastSeen = ReturnType<typeof createLastSeen>

@@ -1,0 +1,45 @@
+import { type Amounts, type Limits, type Scope, scopes } from './limits.ts'
+
+/** What everybody together had used in each scope of a call when it was last seen. */
+export type Known = Readonly<Partial<Record<Scope, { atMs: number; amounts: Amounts }>>>
+
+type Circumstances = {
+  /** How many processes share the limits, this one included. */
+  processes: number
+  known: Known
+  /** Slots this process holds in each scope that were given where everybody counts. */
+  slots: Readonly<Record<Scope, number>>
+  nowMs: number
+}
+
+const minuteMs = 61_000 // a bucket counts until its end is older than the window
+const dayMs = 25 * 60 * 60 * 1000
+
+/**
+ * What one process may let through while it cannot ask the others: its share of what was left when they
+ * last agreed, rounded up. Together they let at most one more per process through. Once what was used
+ * then has left its window, the share is one of the whole limit.
+ */
+export function shareOf(limits: Limits, circumstances: Circumstances): Limits {
+  const { processes, known, slots, nowMs } = circumstances
+  const share = (scope: Scope): Amounts => {
+    const limit = limits[scope]
+    const seen = known[scope]
+    const part = (metric: keyof Amounts, windowMs: number) => {
+      const isCounting = seen && nowMs - seen.atMs < windowMs
+      const left = limit[metric] - (isCounting ? seen.amounts[metric] : 0)
+      return Math.ceil(Math.max(0, left) / processes)
+    }
+    return {
+      requests_per_minute: part('requests_per_minute', minuteMs),
+      requests_per_day: part('requests_per_day', dayMs),
+      tokens_per_minute: part('tokens_per_minute', minuteMs),
+      tokens_per_day: part('tokens_per_day', dayMs),
+      concurrent_requests: Math.max(
+        slots[scope] === 0 ? 1 : 0,
+        Math.ceil(limit.concurrent_requests / processes) - slots[scope],
+      ),
+    }
+  }
+  return Object.fromEntries(scopes.map((scope) => [scope, share(scope)])) as Limits
+}

@@ -1,0 +1,106 @@
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Metrics } from '#platform/metrics.ts'
+
+import { type Circuit, type CircuitState, createCircuit } from './circuit.ts'
+import type { Counters } from './counters.ts'
+import { createLastSeen } from './last-seen.ts'
+import type { Attempt, Limits, Verdict } from './limits.ts'
+import { createMemoryCounters } from './memory-counters.ts'
+import { createOpenSlots } from './open-slots.ts'
+import type { RedisCounters } from './redis-counters.ts'
+import { returnToRedis } from './return-to-redis.ts'
+import { shareOf } from './share.ts'
+
+type Options = {
+  redis: RedisCounters
+  now: Clock
+  log: Log
+  metrics: Metrics
+  /** How many processes share the limits, this one included. */
+  processes: () => number
+}
+
+/**
+ * Counts in Redis, and while Redis is away in this process's own memory, by its share of the limits. When
+ * Redis is back, what was counted here is handed over, slots are taken there again, and for a moment both
+ * must agree, until every process has come back. Nobody is refused because a counter is away.
+ */
+export function createSharedCounters({ redis, now, log, metrics, processes }: Options) {
+  const seen = createLastSeen({ now })
+  const local = createMemoryCounters({ now: seen.clock })
+  const slots = createOpenSlots()
+  const circuit = createCircuit({ now, onChange })
+  const returning = returnToRedis({ redis, seen, local, slots, circuit, metrics })
+
+  function onChange(state: CircuitState) {
+    metrics.limitsAreLocal.set(state === 'closed' ? 0 : 1)
+    log.event(`limits_${state}`, { processes: processes() })
+    if (state === 'closed') local.forgetAll()
+  }
+
+  async function admitShared(attempt: Attempt, limits: Limits): Promise<Verdict> {
+    const isRepeatable = attempt.leaseMs > 0
+    const verdict = await askTwice(circuit, isRepeatable, () => redis.admit(attempt, limits))
+    seen.note(attempt, verdict)
+    if (!verdict.refusal) slots.open(attempt, 'shared')
+    return verdict
+  }
+
+  async function admitLocal(attempt: Attempt, limits: Limits): Promise<Verdict> {
+    const share = shareOf(limits, {
+      processes: processes(),
+      known: seen.of(attempt),
+      slots: slots.sharedBy(attempt),
+      nowMs: seen.clock().getTime(),
+    })
+    const verdict = await local.admit(attempt, share)
+    if (!verdict.refusal) slots.open(attempt, 'local')
+    return verdict
+  }
+
+  const counters: Counters = {
+    async admit(attempt, limits) {
+      const state = circuit.state()
+      if (state === 'open') return admitLocal(attempt, limits)
+      if (state === 'returning') {
+        const verdict = await admitLocal(attempt, limits)
+        if (verdict.refusal) return verdict
+      }
+      return admitShared(attempt, limits).catch(() => {
+        circuit.failed()
+        return admitLocal(attempt, limits)
+      })
+    },
+    async settle(settlement) {
+      slots.close(settlement)
+      const isLocal = local.windows.has(settlement.organizationId)
+      const wasHeld = isLocal && (await local.settle(settlement))
+      if (circuit.state() === 'open') return wasHeld
+      // If it fails: the slot ends by itself, and what was reserved stays counted. Strict, not wrong.
+      return redis.settle(settlement).catch(() => {
+        circuit.failed()
+        return wasHeld
+      })
+    },
+    read: (organizationId) =>
+      circuit.state() === 'open' ? local.read(organizationId) : redis.read(organizationId),
+  }
+  const isExact = () => circuit.state() === 'closed'
+  return { ...counters, forget: redis.forget, isExact, stop: returning.stop }
+}
+
+/** A lost answer is asked for once more: with the same lease nothing is counted twice. */
+async function askTwice<T>(
+  circuit: Circuit,
+  isRepeatable: boolean,
+  ask: () => Promise<T>,
+): Promise<T> {
+  const answer = await ask().catch((error: unknown) => {
+    circuit.failed()
+    if (!isRepeatable) throw error
+    return ask()
+  })
+  circuit.succeeded()
+  return answer
+}

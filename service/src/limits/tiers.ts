@@ -1,0 +1,82 @@
+import { type Plan, Tier } from '@gatehouse/contract/limits'
+
+import { type Amounts, type Limits, unlimited } from './limits.ts'
+
+const tiers = Tier.options
+
+const tierOfPlan = {
+  free: 'free',
+  developer: 'tier_1',
+  growth: 'tier_2',
+  scale: 'tier_3',
+} as const satisfies Record<Plan, Tier>
+
+/** What must have been paid in all, in USD; reaching it is enough (G8.14). */
+const paidUsd: Record<Tier, number> = {
+  ...{ free: 0, tier_1: 20, tier_2: 50, tier_3: 200, tier_4: 1000, tier_5: 5000 },
+}
+
+/** The higher of the two: what the plan gives at once, and what has been earned by paying. */
+export function tierOf({ plan, paidMicroUsd }: { plan: Plan; paidMicroUsd: number }): Tier {
+  const earned = tiers.findLast((tier) => paidMicroUsd >= paidUsd[tier] * 1_000_000) ?? 'free'
+  const given = tierOfPlan[plan]
+  return tiers.indexOf(given) > tiers.indexOf(earned) ? given : earned
+}
+
+const million = 1_000_000
+const billion = 1_000_000_000
+
+/** Per key: requests per minute, tokens per minute, requests per day (contract 8.3). */
+const perKey: Record<Tier, readonly [requests: number, tokens: number, day: number]> = {
+  free: [60, million, 10_000],
+  tier_1: [120, 2 * million, 15_000],
+  tier_2: [300, 4 * million, 25_000],
+  tier_3: [500, 6 * million, 50_000],
+  tier_4: [700, 8 * million, 75_000],
+  tier_5: [900, 10 * million, 100_000],
+}
+
+/** Slots of a key, a project and the organization. */
+const concurrent: Record<Tier, readonly [key: number, project: number, organization: number]> = {
+  free: [4, 6, 8],
+  tier_1: [8, 10, 12],
+  tier_2: [12, 14, 16],
+  tier_3: [16, 16, 16],
+  tier_4: [32, 32, 32],
+  tier_5: [32, 32, 32],
+}
+
+const tokensPerDay: Record<Tier, number> = {
+  ...{ free: billion, tier_1: 2 * billion, tier_2: 5 * billion },
+  ...{ tier_3: 10 * billion, tier_4: 20 * billion, tier_5: 50 * billion },
+}
+
+/** Projects get one and a half times what a key gets, organizations twice. */
+function limitsOf(tier: Tier): Limits {
+  const [requests, tokens, day] = perKey[tier]
+  const [keySlots, projectSlots, organizationSlots] = concurrent[tier]
+  const times = (factor: number, slots: number): Amounts => ({
+    requests_per_minute: requests * factor,
+    requests_per_day: day * factor,
+    tokens_per_minute: tokens * factor,
+    tokens_per_day: Infinity,
+    concurrent_requests: slots,
+  })
+  return {
+    organization: { ...times(2, organizationSlots), tokens_per_day: tokensPerDay[tier] },
+    project: times(1.5, projectSlots),
+    key: times(1, keySlots),
+  }
+}
+
+/** Every limit of every tier, made once. */
+export const limitsByTier = Object.freeze(
+  Object.fromEntries(tiers.map((tier) => [tier, Object.freeze(limitsOf(tier))])),
+) as Readonly<Record<Tier, Limits>>
+
+/** Reading the balance has limits of its own: 60 a minute for a key, 300 for the organization. */
+export const creditReadLimits: Limits = {
+  organization: { ...unlimited, requests_per_minute: 300 },
+  project: unlimited,
+  key: { ...unlimited, requests_per_minute: 60 },
+}

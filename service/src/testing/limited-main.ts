@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Endpoint } from '@gatehouse/contract/endpoint'
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+
+import { guard } from '#access/guard.ts'
+import { requirePermission } from '#access/unauthorized.ts'
+import { startApi } from '#api.ts'
+import { assemble, type House } from '#assemble.ts'
+import { loadConfig } from '#config.ts'
+import { route, sendJson } from '#http/bind.ts'
+import { speakErrors } from '#http/error-dialect.ts'
+import { validate } from '#http/validate.ts'
+import { stopOnSignals } from '#platform/shutdown.ts'
+
+// The service with one more route: a call that is limited as inference will be, and does nothing but
+// last. Acceptance tests start it instead of main.ts until inference exists; nothing ships it.
+
+const Wish = z.object({
+  /** What it reserves, and what it turns out to use. */
+  tokens: z.int().min(0).default(0),
+  used: z.int().min(0).optional(),
+  holdMs: z.int().min(0).max(600_000).default(0),
+})
+
+const endpoint = {
+  ...{ id: 'limited', summary: 'Lasts.', method: 'POST', path: '/v1/chat/completions/limited' },
+  ...{ dialect: 'openai', credentials: ['project_key', 'jwt'], permission: 'model.invoke' },
+  ...{ bodyLimitBytes: 1024, successStatus: 200, isIdempotent: false, errors: [] },
+  response: z.object({ admitted_at_ms: z.int() }),
+} as const satisfies Endpoint
+
+function serveLimited(app: FastifyInstance, house: House) {
+  void app.register(async (scope) => {
+    speakErrors(scope, 'openai', house)
+    guard(scope, house.authentication, async () => null)
+    route(scope, endpoint, async (request, reply) => {
+      const principal = request.principal!
+      const parsed = Wish.safeParse(request.body)
+      const tokens = parsed.data?.tokens ?? 0
+      const call = { requestId: request.id, principal, tokens }
+      const { headers, slot, refusal } = await house.limitInferenceCall(call)
+      void reply.headers(headers)
+      const hungUp = new AbortController()
+      reply.raw.once('close', () => hungUp.abort())
+      try {
+        if (refusal) throw refusal
+        requirePermission(endpoint, principal)
+        const wish = validate(Wish, 'body', request.body)
+        await sleep(wish.holdMs, undefined, { signal: hungUp.signal }).catch(() => undefined)
+        await slot?.settle(wish.used ?? wish.tokens)
+        return sendJson(reply, 200, JSON.stringify({ admitted_at_ms: slot?.verdict.nowMs }))
+      } finally {
+        await slot?.settle(0)
+      }
+    })
+  })
+}
+
+const house = assemble(loadConfig(process.env))
+const api = await startApi(house, (app) => serveLimited(app, house))
+stopOnSignals(
+  [
+    { name: 'api', stop: api.drain },
+    { name: 'house', stop: house.stop },
+  ],
+  house.log,
+)
+process.send?.({ address: api.address, operationsAddress: api.operationsAddress })
