@@ -13,7 +13,7 @@ import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { followChanges } from '#audit/follow-changes.ts'
 import { createLimits } from '#limits/create-limits.ts'
-import { adminLimits } from '#limits/limit-admin-calls.ts'
+import { callLimits } from '#limits/limit-calls.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
 import { connectDatabase, type Db } from '#platform/database.ts'
 import { createEgress, type Egress } from '#platform/egress.ts'
@@ -93,7 +93,7 @@ const connect = (config: Config, log: Log, poolSize: number) =>
   })
 
 const adminLimitsOf = (config: Config) =>
-  adminLimits({
+  callLimits({
     perCredential: config.ADMIN_REQUESTS_PER_MINUTE,
     perOrganization: config.ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION,
     concurrent: config.ADMIN_CONCURRENT_REQUESTS,
@@ -118,7 +118,9 @@ function createAuthentication(tools: AuthenticationTools): Authentication {
   const onRefused = () => metrics.guessesRefused.inc()
   const guessesByAddress = createFailedAttempts({ now, what: 'address', guessesMax: 10, onRefused })
   const guessesByHint = createFailedAttempts({ now, what: 'key', guessesMax: 20, onRefused })
+  const refused = { now, what: 'address', guessesMax: 100, onRefused }
   return {
+    refusedByAddress: createFailedAttempts({ ...refused, guess: 'refused tokens' }),
     byKey: createKeyAuthentication({ ...tools, guessesByAddress, guessesByHint, cache: keys }),
     byJwt: createJwtAuthentication({
       ...tools,

@@ -16,6 +16,8 @@ type Options = {
   /** What guesses are counted by, for the message. */
   what: string
   guessesMax: number
+  /** What the guesses are, for the message. */
+  guess?: string
   onRefused: () => void
   guessersMax?: number
 }
@@ -31,7 +33,7 @@ const tryEveryMs = 1000
  * and in bounded memory: it needs no store, so it cannot fail open.
  */
 export function createFailedAttempts(options: Options) {
-  const { now, what, guessesMax, onRefused, guessersMax = 10_000 } = options
+  const { now, what, guessesMax, onRefused, guess = 'unknown keys', guessersMax = 10_000 } = options
   const guessers = new Map<string, Guesser>()
 
   function guesserAt(name: string): Guesser {
@@ -67,7 +69,7 @@ export function createFailedAttempts(options: Options) {
       }
       onRefused()
       throw rateLimitExceeded({
-        what: 'unknown keys',
+        what: guess,
         where: what,
         limit: guessesMax,
         waitMs: blockedMs,

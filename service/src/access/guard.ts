@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
@@ -8,6 +10,7 @@ import { addressPrefix } from '#platform/client-address.ts'
 import type { createJwtAuthentication } from './authenticate-jwt.ts'
 import type { createKeyAuthentication } from './authenticate-key.ts'
 import { readCredential } from './credential.ts'
+import type { FailedAttempts } from './failed-attempts.ts'
 import { requirePermission } from './unauthorized.ts'
 
 /** Counts a call whose caller is known; returns why it may not go on, if a limit is reached. */
@@ -20,6 +23,8 @@ export type CountCall = (
 export type Authentication = {
   byKey: ReturnType<typeof createKeyAuthentication>
   byJwt: ReturnType<typeof createJwtAuthentication>
+  /** Credentials that were refused, by address; unknown keys have stricter limits of their own. */
+  refusedByAddress: FailedAttempts
 }
 
 /**
@@ -27,7 +32,21 @@ export type Authentication = {
  * credential (401), then a permission (403), both before the body is read or anything is looked up.
  */
 export function guard(app: FastifyInstance, authentication: Authentication, count?: CountCall) {
+  identify(app, authentication)
   app.addHook('onRequest', async (request, reply) => {
+    const { endpoint } = request.routeOptions.config
+    const { principal } = request
+    if (!endpoint || !principal) return
+    // Every attempt counts, also one that is refused; but why it is refused comes first (G4.1).
+    const refusal = await count?.(request, reply, principal)
+    requirePermission(endpoint, principal)
+    if (refusal) throw refusal
+  })
+}
+
+/** Only finds out who is calling. Whoever uses this checks the permission itself, later. */
+export function identify(app: FastifyInstance, authentication: Authentication) {
+  app.addHook('onRequest', async (request) => {
     const { endpoint } = request.routeOptions.config
     if (!endpoint) throw new Error('a guarded route must serve an endpoint of the contract')
     if (endpoint.permission === null) return
@@ -37,23 +56,30 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     request.line.credential_id = principal.credentialId
     request.line.organization_id = principal.organizationId
     if (principal.projectId) request.line.project_id = principal.projectId
-    // Every attempt counts, also one that is refused; but why it is refused comes first (G4.1).
-    const refusal = await count?.(request, reply, principal)
-    requirePermission(endpoint, principal)
-    if (refusal) throw refusal
   })
 }
 
 async function authenticate(
   endpoint: Endpoint,
   request: FastifyRequest,
-  { byKey, byJwt }: Authentication,
+  authentication: Authentication,
 ): Promise<Principal> {
   const credential = readCredential(endpoint, request)
   const address = request.ip as string | undefined
   // Whoever hung up has no address any more, and waits for no answer.
   if (address === undefined) throw new ApiError('invalid_request', 'The request was cut off.')
-  if (credential.kind !== 'jwt') return byKey(endpoint, credential, addressPrefix(address))
+  const prefix = addressPrefix(address)
+  if (credential.kind !== 'jwt') return authentication.byKey(endpoint, credential, prefix)
+  const { byJwt, refusedByAddress } = authentication
+  refusedByAddress.refuseBlocked(prefix)
   const project = request.headers['x-policy-project']
-  return byJwt(endpoint, credential.text, typeof project === 'string' ? project : undefined)
+  const named = typeof project === 'string' ? project : undefined
+  return byJwt(endpoint, credential.text, named).catch((error: unknown) => {
+    const isRefusal = error instanceof ApiError && error.status === 401
+    if (isRefusal) refusedByAddress.note(prefix, digestOf(credential.text))
+    throw error
+  })
 }
+
+/** A client that repeats one expired token is not guessing; only different ones count. */
+const digestOf = (text: string) => createHash('sha256').update(text).digest('base64')

@@ -4,7 +4,7 @@ import type { Metrics } from '#platform/metrics.ts'
 import type { Redis } from '#platform/redis.ts'
 
 import type { Counters } from './counters.ts'
-import { createAdminCallLimit } from './limit-admin-calls.ts'
+import { createCallLimit, creditReadLimits } from './limit-calls.ts'
 import { createInferenceLimit } from './limit-inference-calls.ts'
 import { createLimiter } from './limiter.ts'
 import type { Limits } from './limits.ts'
@@ -38,14 +38,21 @@ export function createLimits({ redis, namespace, adminCallLimits, ...tools }: Op
   }
   const inference = countersFor('rl')
   const administration = countersFor('rla')
+  const creditReads = countersFor('rlc')
+  const all = [inference, administration, creditReads]
   return {
     adminCallLimits,
     inferenceCounters: inference,
     adminCounters: administration,
-    areLimitsExact: () => inference.isExact() && administration.isExact(),
+    areLimitsExact: () => all.every((counters) => counters.isExact()),
     limitInferenceCall: createInferenceLimit({ ...tools, limiter: createLimiter(inference) }),
-    limitAdminCall: createAdminCallLimit({
-      ...{ ...tools, limiter: createLimiter(administration), limits: adminCallLimits },
+    limitAdminCall: createCallLimit({
+      ...{ ...tools, kind: 'administration', limits: adminCallLimits },
+      limiter: createLimiter(administration),
+    }),
+    limitCreditRead: createCallLimit({
+      ...{ ...tools, kind: 'credit_read', limits: creditReadLimits },
+      limiter: createLimiter(creditReads),
     }),
     /** Keys and projects that are gone need no counters any more. */
     subscriber: {
@@ -60,15 +67,14 @@ export function createLimits({ redis, namespace, adminCallLimits, ...tools }: Op
       }) {
         const field = kind === 'api_key' ? `k${objectId}` : kind === 'project' ? `p${objectId}` : ''
         if (!field) return
-        for (const counters of [inference, administration]) {
+        for (const counters of all) {
           counters.forget(organizationId, field).catch(() => undefined) // it ends by itself in a day
         }
       },
       onGap: () => undefined,
     },
     stop() {
-      inference.stop()
-      administration.stop()
+      for (const counters of all) counters.stop()
     },
   }
 }

@@ -49,7 +49,6 @@ export function createInferenceLimit({ limiter, now, metrics }: Options) {
     return { headers, slot: null, refusal: toError(verdict.refusal, limits, now()) }
   }
 }
-export type InferenceLimit = ReturnType<typeof createInferenceLimit>
 
 function neverFits(tokens: number, limits: Limits): ApiError | null {
   const smallest = Math.min(

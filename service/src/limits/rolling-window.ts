@@ -137,7 +137,7 @@ function usedByKey(state: Windows, keyId: string, nowMs: number): Amounts {
 }
 
 /** What counts at this moment, in each scope of the call. */
-export function usageOf(state: Windows, place: Place, nowMs: number): Usage {
+function usageOf(state: Windows, place: Place, nowMs: number): Usage {
   const live = [...state.leases].filter(([, endsAtMs]) => endsAtMs >= nowMs).map(([name]) => name)
   const ofProject = live.filter((name) => name.includes(`|p${place.projectId}|`))
   const ofKey = ofProject.filter((name) => name.endsWith(`|k${place.keyId}|`))

@@ -1,6 +1,6 @@
 import { type Plan, Tier } from '@gatehouse/contract/limits'
 
-import { type Amounts, type Limits, unlimited } from './limits.ts'
+import type { Amounts, Limits } from './limits.ts'
 
 const tiers = Tier.options
 
@@ -73,10 +73,3 @@ function limitsOf(tier: Tier): Limits {
 export const limitsByTier = Object.freeze(
   Object.fromEntries(tiers.map((tier) => [tier, Object.freeze(limitsOf(tier))])),
 ) as Readonly<Record<Tier, Limits>>
-
-/** Reading the balance has limits of its own: 60 a minute for a key, 300 for the organization. */
-export const creditReadLimits: Limits = {
-  organization: { ...unlimited, requests_per_minute: 300 },
-  project: unlimited,
-  key: { ...unlimited, requests_per_minute: 60 },
-}

@@ -4,12 +4,12 @@ import type { Endpoint } from '@gatehouse/contract/endpoint'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 
-import { guard } from '#access/guard.ts'
+import { guard, identify } from '#access/guard.ts'
 import { requirePermission } from '#access/unauthorized.ts'
 import { startApi } from '#api.ts'
 import { assemble, type House } from '#assemble.ts'
 import { loadConfig } from '#config.ts'
-import { route, sendJson } from '#http/bind.ts'
+import { bind, route, sendJson } from '#http/bind.ts'
 import { speakErrors } from '#http/error-dialect.ts'
 import { validate } from '#http/validate.ts'
 import { stopOnSignals } from '#platform/shutdown.ts'
@@ -31,10 +31,17 @@ const endpoint = {
   response: z.object({ admitted_at_ms: z.int() }),
 } as const satisfies Endpoint
 
+const creditRead = {
+  ...endpoint,
+  ...{ id: 'creditRead', method: 'GET', path: '/v1/credits/limited' },
+  ...{ credentials: ['project_key'], permission: 'credits.read' },
+  response: z.object({}),
+} as const satisfies Endpoint
+
 function serveLimited(app: FastifyInstance, house: House) {
   void app.register(async (scope) => {
     speakErrors(scope, 'openai', house)
-    guard(scope, house.authentication, async () => null)
+    identify(scope, house.authentication)
     route(scope, endpoint, async (request, reply) => {
       const principal = request.principal!
       const parsed = Wish.safeParse(request.body)
@@ -55,6 +62,11 @@ function serveLimited(app: FastifyInstance, house: House) {
         await slot?.settle(0)
       }
     })
+  })
+  void app.register(async (scope) => {
+    speakErrors(scope, 'openai', house)
+    guard(scope, house.authentication, house.limitCreditRead)
+    bind(scope, creditRead, () => ({}))
   })
 }
 
