@@ -28,11 +28,13 @@ const endpoint = {
   ...{ id: 'limited', summary: 'Lasts.', method: 'POST', path: '/v1/chat/completions/limited' },
   ...{ dialect: 'openai', credentials: ['project_key', 'jwt'], permission: 'model.invoke' },
   ...{ bodyLimitBytes: 1024, successStatus: 200, isIdempotent: false, errors: [] },
+  body: Wish,
   response: z.object({ admitted_at_ms: z.int() }),
 } as const satisfies Endpoint
 
+const { body: _, ...bodiless } = endpoint
 const creditRead = {
-  ...endpoint,
+  ...bodiless,
   ...{ id: 'creditRead', method: 'GET', path: '/v1/credits/limited' },
   ...{ credentials: ['project_key'], permission: 'credits.read' },
   response: z.object({}),
