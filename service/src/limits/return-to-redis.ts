@@ -1,6 +1,7 @@
 import type { Metrics } from '#platform/metrics.ts'
 
 import type { Circuit } from './circuit.ts'
+import { createHandOver } from './hand-over.ts'
 import type { LastSeen } from './last-seen.ts'
 import { leaseMs } from './limits.ts'
 import type { MemoryCounters } from './memory-counters.ts'
@@ -16,36 +17,40 @@ type Options = {
   metrics: Metrics
 }
 
-const probeEveryMs = 1000
+const lookEveryMs = 1000
 const renewEveryMs = 20_000
 
 /** Looks whether Redis is back and tells it what it has missed; renews the slots of running calls. */
 export function returnToRedis({ redis, seen, local, slots, circuit, metrics }: Options) {
+  const handOver = createHandOver({ redis, seen, local })
+  let isLooking = false
   const timers = [
-    setInterval(() => void probe(), probeEveryMs).unref(),
+    setInterval(() => void look(), lookEveryMs).unref(),
     setInterval(() => void renewOrFail(), renewEveryMs).unref(),
   ]
 
-  async function probe() {
-    if (circuit.state() !== 'open') return
-    try {
-      await redis.load()
-      await handOver()
-      await renew()
-      circuit.returned()
-    } catch {
-      // It is still away; the next probe tries again.
-    }
+  async function look() {
+    if (isLooking) return
+    isLooking = true
+    // A failure means that it is still away; the next look tries again.
+    await comeBack().catch(() => undefined)
+    isLooking = false
   }
 
-  /** What was let through without it; and what was known before, which it may have lost. */
-  async function handOver() {
-    for (const [organizationId, windows] of local.windows) {
-      const handOvers = [...windows.counters].map(([field, counters]) => ({
-        ...{ field, counters, known: seen.known(organizationId, field) },
-      }))
-      await redis.absorb(organizationId, handOvers)
-    }
+  async function comeBack() {
+    const state = circuit.state()
+    if (state === 'returning' || (state === 'closed' && local.windows.size === 0)) return
+    if (state === 'open') await redis.load()
+    await renew()
+    await handOver.run()
+    // Nothing may come between the last word and this: from now on Redis counts for itself.
+    if (state === 'open') circuit.returned()
+    else forget() // single answers were lost without an outage
+  }
+
+  function forget() {
+    local.forgetAll()
+    handOver.reset()
   }
 
   async function renew() {
@@ -61,6 +66,7 @@ export function returnToRedis({ redis, seen, local, slots, circuit, metrics }: O
   }
 
   return {
+    forget,
     stop: () => {
       for (const timer of timers) clearInterval(timer)
     },

@@ -2,6 +2,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
+import { createShareAdmission } from './admit-by-share.ts'
 import { type Circuit, type CircuitState, createCircuit } from './circuit.ts'
 import type { Counters } from './counters.ts'
 import { createLastSeen } from './last-seen.ts'
@@ -10,7 +11,6 @@ import { createMemoryCounters } from './memory-counters.ts'
 import { createOpenSlots } from './open-slots.ts'
 import type { RedisCounters } from './redis-counters.ts'
 import { returnToRedis } from './return-to-redis.ts'
-import { shareOf } from './share.ts'
 
 type Options = {
   redis: RedisCounters
@@ -31,12 +31,13 @@ export function createSharedCounters({ redis, now, log, metrics, processes }: Op
   const local = createMemoryCounters({ now: seen.clock })
   const slots = createOpenSlots()
   const circuit = createCircuit({ now, onChange })
+  const admitLocal = createShareAdmission({ local, seen, slots, processes })
   const returning = returnToRedis({ redis, seen, local, slots, circuit, metrics })
 
   function onChange(state: CircuitState) {
     metrics.limitsAreLocal.set(state === 'closed' ? 0 : 1)
     log.event(`limits_${state}`, { processes: processes() })
-    if (state === 'closed') local.forgetAll()
+    if (state === 'closed') returning.forget()
   }
 
   async function admitShared(attempt: Attempt, limits: Limits): Promise<Verdict> {
@@ -47,30 +48,25 @@ export function createSharedCounters({ redis, now, log, metrics, processes }: Op
     return verdict
   }
 
-  async function admitLocal(attempt: Attempt, limits: Limits): Promise<Verdict> {
-    const share = shareOf(limits, {
-      processes: processes(),
-      known: seen.of(attempt),
-      slots: slots.sharedBy(attempt),
-      nowMs: seen.clock().getTime(),
-    })
-    const verdict = await local.admit(attempt, share)
-    if (!verdict.refusal) slots.open(attempt, 'local')
-    return verdict
+  async function release(attempt: Attempt, { nowMs }: Verdict) {
+    const nothing = { reserved: attempt.tokens, used: 0, admittedAtMs: nowMs }
+    slots.close(attempt)
+    if (local.windows.has(attempt.organizationId)) await local.settle({ ...attempt, ...nothing })
   }
 
   const counters: Counters = {
     async admit(attempt, limits) {
       const state = circuit.state()
       if (state === 'open') return admitLocal(attempt, limits)
-      if (state === 'returning') {
-        const verdict = await admitLocal(attempt, limits)
-        if (verdict.refusal) return verdict
-      }
-      return admitShared(attempt, limits).catch(() => {
+      const own = state === 'returning' ? await admitLocal(attempt, limits) : null
+      if (own?.refusal) return own
+      const verdict = await admitShared(attempt, limits).catch(() => {
         circuit.failed()
         return admitLocal(attempt, limits)
       })
+      // Let in by one and refused by the other: nothing may stay held.
+      if (verdict.refusal) await release(attempt, verdict)
+      return verdict
     },
     async settle(settlement) {
       slots.close(settlement)

@@ -1,0 +1,67 @@
+import type { LastSeen } from './last-seen.ts'
+import type { MemoryCounters } from './memory-counters.ts'
+import type { RedisCounters } from './redis-counters.ts'
+import type { Bucket, BucketCounters, HandOver, Windows } from './rolling-window.ts'
+
+type Options = { redis: RedisCounters; seen: LastSeen; local: MemoryCounters }
+
+/** Calls go on being let through while we tell of them: so many rounds, then the rest is let be. */
+const roundsMax = 5
+
+/** Tells Redis what was let through without it, each call once, however often this is tried. */
+export function createHandOver({ redis, seen, local }: Options) {
+  const told = new Map<string, Map<string, BucketCounters>>()
+
+  async function tellAll(): Promise<boolean> {
+    let hasTold = false
+    for (const [organizationId, windows] of local.windows) {
+      const news = newsOf(organizationId, windows)
+      if (news.length === 0) continue
+      const now = copyOf(windows)
+      await redis.absorb(organizationId, news)
+      told.set(organizationId, now)
+      hasTold = true
+    }
+    return hasTold
+  }
+
+  function newsOf(organizationId: string, { counters }: Windows): HandOver[] {
+    const before = told.get(organizationId)
+    return [...counters]
+      .map(([field, each]) => ({
+        field,
+        counters: beyond(each, before?.get(field)),
+        known: seen.known(organizationId, field),
+      }))
+      .filter((each) => each.counters.day.length > 0)
+  }
+
+  return {
+    async run() {
+      for (let round = 0; round < roundsMax; round++) if (!(await tellAll())) return
+    },
+    /** What was counted here is forgotten, so what was told of it is too. */
+    reset: () => told.clear(),
+  }
+}
+
+const copyOf = ({ counters }: Windows) => new Map(structuredClone([...counters]))
+
+/** What one count has more than another. */
+const beyond = (now: BucketCounters, before: BucketCounters | undefined): BucketCounters => ({
+  minute: more(now.minute, before?.minute ?? []),
+  day: more(now.day, before?.day ?? []),
+})
+
+function more(now: readonly Bucket[], before: readonly Bucket[]): Bucket[] {
+  return now
+    .map(({ id, requests, tokens }) => {
+      const known = before.find((each) => each.id === id)
+      return {
+        id,
+        requests: Math.max(0, requests - (known?.requests ?? 0)),
+        tokens: Math.max(0, tokens - (known?.tokens ?? 0)),
+      }
+    })
+    .filter(({ requests, tokens }) => requests > 0 || tokens > 0)
+}
