@@ -23,6 +23,7 @@ const renewEveryMs = 20_000
 /** Looks whether Redis is back and tells it what it has missed; renews the slots of running calls. */
 export function returnToRedis({ redis, seen, local, slots, circuit, metrics }: Options) {
   const handOver = createHandOver({ redis, seen, local })
+  let isLoaded = false
   let isLooking = false
   const timers = [
     setInterval(() => void look(), lookEveryMs).unref(),
@@ -39,6 +40,8 @@ export function returnToRedis({ redis, seen, local, slots, circuit, metrics }: O
 
   async function comeBack() {
     const state = circuit.state()
+    if (!isLoaded) await redis.load()
+    isLoaded = true
     if (state === 'returning' || (state === 'closed' && local.windows.size === 0)) return
     if (state === 'open') await redis.load()
     await renew()

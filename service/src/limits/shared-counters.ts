@@ -79,8 +79,10 @@ export function createSharedCounters({ redis, now, log, metrics, processes }: Op
         return wasHeld
       })
     },
-    read: (organizationId) =>
-      circuit.state() === 'open' ? local.read(organizationId) : redis.read(organizationId),
+    async read(organizationId) {
+      if (circuit.state() === 'open') return local.read(organizationId)
+      return redis.read(organizationId).catch(() => local.read(organizationId))
+    },
   }
   const isExact = () => circuit.state() === 'closed'
   return { ...counters, forget: redis.forget, isExact, stop: returning.stop }
