@@ -119,7 +119,9 @@ export const errors = {
   no_unpublished_changes: conflict('The draft equals the published version.'),
   policy_not_active: conflict('Only a policy that is monitoring or enforcing can be paused.'),
   policy_not_paused: conflict('Only a paused policy can be resumed.'),
-  draft_not_publishable: conflict('The draft refers to something that no longer exists.'),
+  draft_not_publishable: conflict(
+    'The draft refers to something that no longer exists, or its rule is not accepted any more. Edit the draft.',
+  ),
   idempotency_in_progress: conflict(
     'A request with this Idempotency-Key is still running. Retry after the given delay.',
   ),

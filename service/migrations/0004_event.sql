@@ -36,3 +36,6 @@ create trigger event_is_kept before delete on event
   for each row execute function refuse_change();
 create trigger event_is_not_emptied before truncate on event
   for each statement execute function refuse_change();
+-- Statement triggers are not inherited: every partition needs its own.
+create trigger event_default_is_not_emptied before truncate on event_default
+  for each statement execute function refuse_change();

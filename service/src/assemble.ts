@@ -54,10 +54,16 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
     onChange: ({ objectId }: { objectId: string }) => cache.forget(objectId),
     onGap: cache.forgetAll,
   }))
+  const copies = {
+    onChange: ({ kind }: { kind: string }) => {
+      if (!kind.startsWith('policy')) keptKeys.onForgotten()
+    },
+    onGap: keptKeys.onForgotten,
+  }
   // Only who answers callers needs policies and limits, and counts as a process that runs them.
   const isApi = config.ROLES.includes('api')
   const serving = isApi ? [policies.subscriber, limits.subscriber] : []
-  const subscribers = [...forgetful, ...serving]
+  const subscribers = [...forgetful, copies, ...serving]
   const follower = followChanges({ db: changesDb, now, log, metrics, subscribers })
   const hint = exchangeHints(redis, config, { log, metrics, wake: follower.wake })
   const hashKey = createKeyHasher(config.MASTER_KEYS)

@@ -61,3 +61,19 @@ test('a copy that is older than keys may be believed is not read', async () => {
   await second.kept.stop()
   expect(second.cache.entries()).toEqual([])
 })
+
+test('what was forgotten does not come back, also when nothing else is known', async () => {
+  const { start } = await setUp()
+  const first = start()
+  await first.cache.get('hash', async () => found)
+  await first.kept.stop()
+  const second = start()
+  await expect.poll(() => second.cache.peek('hash')).toEqual(found)
+  second.cache.forget(found.id)
+  second.kept.onForgotten()
+  await new Promise((resolve) => setTimeout(resolve, 700))
+  // The process is killed here: nothing more is written.
+  const third = start()
+  await third.kept.stop()
+  expect(third.cache.entries()).toEqual([])
+})

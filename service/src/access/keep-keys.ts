@@ -17,15 +17,12 @@ type Options = {
 
 const fileName = 'keys'
 const keepEveryMs = 30_000
+const collectMs = 500
+/** The most recently learned ones; writing more would stop everything else for too long. */
+const keysMax = 10_000
 
-const time = z.codec(z.iso.datetime(), z.date(), {
-  decode: (text) => new Date(text),
-  encode: (date) => date.toISOString(),
-})
-const bytes = z.codec(z.base64(), z.instanceof(Buffer), {
-  decode: (text) => Buffer.from(text, 'base64'),
-  encode: (buffer) => buffer.toString('base64'),
-})
+const time = z.iso.datetime().transform((text) => new Date(text))
+const bytes = z.base64().transform((text) => Buffer.from(text, 'base64'))
 
 const Kept = z.array(
   z.object({
@@ -61,26 +58,36 @@ export function keepKeys({ cache, files, outageMs, log }: Options) {
     cache.recall(kept.map(({ name, ...entry }) => [name, entry] as const))
   }
 
-  let keptText = ''
+  let keptText = '' // what an earlier process has kept is replaced in any case
   async function keep() {
-    const known = cache.entries().map(([name, entry]) => ({ name, ...entry }))
-    const text = JSON.stringify(Kept.encode(known))
-    // While nothing is learned the older file is as good, and its age stays true.
-    if (known.length === 0 || text === keptText) return
-    keptText = text
+    const known = cache.entries().slice(-keysMax)
+    const text = JSON.stringify(
+      known.map(([name, { loadedAtMs, value }]) => ({
+        ...{ name, loadedAtMs, value: { ...value, key_hash: value.key_hash.toString('base64') } },
+      })),
+    )
+    // While nothing is learned or forgotten the older file is as good, and its age stays true.
+    if (text === keptText) return
     await files.keep(fileName, text)
+    keptText = text
   }
 
   const orReport = (what: string) => (error: unknown) => log.problem(what, error)
+  const keepOrReport = () => void keep().catch(orReport('keeping the known keys'))
   const recalled = recall().catch(orReport('reading the known keys'))
-  const timer = setInterval(
-    () => void keep().catch(orReport('keeping the known keys')),
-    keepEveryMs,
-  )
-  timer.unref()
+  const timer = setInterval(keepOrReport, keepEveryMs).unref()
+  let soon: NodeJS.Timeout | undefined
   return {
+    /** Something was forgotten, perhaps because it was revoked: the file must not bring it back. */
+    onForgotten() {
+      soon ??= setTimeout(() => {
+        soon = undefined
+        keepOrReport()
+      }, collectMs).unref()
+    },
     async stop() {
       clearInterval(timer)
+      clearTimeout(soon)
       await recalled
       await keep().catch(orReport('keeping the known keys'))
     },

@@ -78,7 +78,10 @@ export function bindMutation<E extends GuardedEndpoint>(
       return sendJson(reply, answer.status, answer.text)
     }
     const made = JSON.parse(answer.text) as ResponseOf<E>
-    const whole = await complete(made, input, call, signal)
+    const gone = new AbortController()
+    reply.raw.once('close', () => gone.abort())
+    const isOver = AbortSignal.any([signal, gone.signal])
+    const whole = await complete(made, input, call, isOver)
     return sendJson(reply, answer.status, answerText(endpoint, whole))
   })
 }

@@ -7,8 +7,9 @@ import { createId } from '#platform/id.ts'
 import { isStoreAway } from '#platform/to-api-error.ts'
 
 import { findCurrent, holdPolicy } from './find-policy.ts'
+import { findPolicy } from './policy-store.ts'
 import { hasUnpublishedChanges, publish } from './policy.ts'
-import { noUnpublishedChanges } from './refusals.ts'
+import { noUnpublishedChanges, ruleNotPublishable } from './refusals.ts'
 import { requirePublishable } from './require-projects.ts'
 import { saveChange } from './save-change.ts'
 import type { PolicyTools } from './tools.ts'
@@ -17,6 +18,14 @@ import { waitUntilApplied } from './wait-until-applied.ts'
 
 export function servePublishPolicy(app: FastifyInstance, tools: PolicyTools) {
   bindMutation(app, publishPolicy, tools, {
+    // The rule was good when it was drafted; what judges rules may have become stricter since. At this
+    // revision the draft cannot become another one before it is published.
+    async prepare({ params, body }, { principal }) {
+      const policy = await findPolicy(tools.db, principal.organizationId, params.policy_id)
+      if (policy?.revision !== body.revision) return
+      const problem = await tools.checkRule(policy.rule)
+      if (problem) throw ruleNotPublishable(problem)
+    },
     async change(tx, { params, body }, call) {
       const { organizationId } = call.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }

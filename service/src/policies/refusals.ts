@@ -40,6 +40,11 @@ export const draftNotPublishable = (projectId: string) =>
     { param: 'draft.project_ids' },
   )
 
+export const ruleNotPublishable = (problem: string) =>
+  new ApiError('draft_not_publishable', `The rule of the draft ${problem}.`, {
+    param: 'draft.rule',
+  })
+
 export const invalidScope = () =>
   new ApiError(
     'invalid_scope',

@@ -1,4 +1,4 @@
-import { findActiveProjects } from '#access/projects/project-store.ts'
+import { holdActiveProjects } from '#access/projects/project-store.ts'
 import type { Tx } from '#platform/database.ts'
 
 import { draftNotPublishable, unknownProject } from './refusals.ts'
@@ -17,6 +17,6 @@ export async function requirePublishable(tx: Tx, organizationId: string, ids: re
 
 async function firstMissing(tx: Tx, organizationId: string, ids: readonly string[]) {
   if (ids.length === 0) return -1
-  const active = new Set(await findActiveProjects(tx, organizationId, ids))
+  const active = new Set(await holdActiveProjects(tx, organizationId, ids))
   return ids.findIndex((id) => !active.has(id))
 }

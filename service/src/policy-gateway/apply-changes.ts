@@ -1,5 +1,6 @@
 import type { Poll, Subscriber } from '#audit/follow-changes.ts'
 import type { Db } from '#platform/database.ts'
+import { within } from '#platform/deadline.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { RuleCheck } from '#policies/rule.ts'
@@ -7,6 +8,7 @@ import type { RuleCheck } from '#policies/rule.ts'
 import { buildSnapshot } from './build-snapshot.ts'
 import type { InForce } from './in-force.ts'
 import { type Published, readOrganizationIds, readPublished } from './snapshot-store.ts'
+import type { Snapshot } from './snapshot.ts'
 
 type Options = {
   db: Db
@@ -52,19 +54,20 @@ export function applyChanges(options: Options): Subscriber {
     const [wasAllChanged, ids] = [isAllChanged, [...changed]]
     isAllChanged = false
     changed.clear()
-    let news = 0
+    let outcome: Outcome
     try {
-      news = await (wasAllChanged ? applyEverywhere(options) : applyTo(options, ids))
+      outcome = await (wasAllChanged ? applyEverywhere(options) : applyTo(options, ids))
     } catch (error) {
       // Nothing is lost: the next poll tries it again.
       isAllChanged ||= wasAllChanged
       for (const id of ids) changed.add(id)
       throw error
     }
+    for (const id of outcome.again) changed.add(id)
     inForce.confirm(startedAtMs)
     metrics.policySnapshots.set(inForce.all().length)
     metrics.policyFailures.set(inForce.failures.size)
-    onApplied({ poll, hasNews: news > 0 })
+    onApplied({ poll, hasNews: outcome.news > 0 })
   }
 
   return {
@@ -81,30 +84,62 @@ export function applyChanges(options: Options): Subscriber {
   }
 }
 
-async function applyEverywhere(options: Options): Promise<number> {
-  let news = 0
-  for await (const page of readOrganizationIds(options.db)) news += await applyTo(options, page)
-  return news
+async function applyEverywhere(options: Options): Promise<Outcome> {
+  const total: Outcome = { news: 0, again: [] }
+  const there = new Set<string>()
+  for await (const page of readOrganizationIds(options.db)) {
+    for (const id of page) there.add(id)
+    const { news, again } = await applyTo(options, page)
+    total.news += news
+    total.again.push(...again)
+  }
+  options.inForce.keepOnly(there)
+  return total
 }
 
-/** Returns in how many organizations something else is in force now, or should be. */
-async function applyTo(options: Options, organizationIds: readonly string[]): Promise<number> {
-  if (organizationIds.length === 0) return 0
-  let news = 0
+/** `news`: in how many organizations something else is in force now, or should be. */
+type Outcome = { news: number; again: string[] }
+
+/** Trouble with one organization is its own: the others go on, and it is tried again. */
+async function applyTo(options: Options, organizationIds: readonly string[]): Promise<Outcome> {
+  const outcome: Outcome = { news: 0, again: [] }
+  if (organizationIds.length === 0) return outcome
   for (const published of await readPublished(options.db, organizationIds)) {
-    if (await applyOne(options, published)) news++
+    try {
+      if (await applyOne(options, published)) outcome.news++
+    } catch (error) {
+      options.log.problem('reading the policies of an organization', error)
+      options.inForce.fail(published.organizationId)
+      outcome.again.push(published.organizationId)
+      outcome.news++
+    }
   }
-  return news
+  return outcome
 }
+
+const buildMaxMs = 10_000
 
 async function applyOne({ inForce, log, ...tools }: Options, published: Published) {
-  const { organizationId, epoch } = published
+  const { organizationId } = published
   const known = inForce.get(organizationId)
-  if (known && known.epoch >= epoch) return false // epochs never go back
-  const snapshot = await buildSnapshot(tools, published, known)
+  if (known && isWhat(known, published)) return inForce.isPutRight(organizationId)
+  const tooSlow = () => new Error('compiling all policies of an organization took too long')
+  const snapshot = await within(buildMaxMs, tooSlow, () => buildSnapshot(tools, published, known))
   if (snapshot instanceof Error) {
     log.problem('policies cannot be put in force; the older ones serve on', snapshot)
     inForce.fail(organizationId)
   } else inForce.put(snapshot)
   return true
+}
+
+/** The same epoch is not enough: a database that was restored from a dump counts it anew. */
+function isWhat({ epoch, policies }: Snapshot, published: Published): boolean {
+  return (
+    epoch === published.epoch &&
+    policies.length === published.policies.length &&
+    policies.every((policy, index) => {
+      const other = published.policies[index]
+      return policy.policyId === other?.policyId && policy.sha256 === other.sha256
+    })
+  )
 }

@@ -44,7 +44,7 @@ export function followPolicies({ files, ...tools }: Options) {
     const kept = await readLastKnownGood(files, checkRule)
     if (!kept) return
     othersBefore = kept.others
-    inForce.recall(kept.snapshots, kept.keptAtMs)
+    inForce.recall(kept)
   }
   const recalled = recall().catch((error: unknown) =>
     log.problem('reading the last known policies', error),

@@ -65,7 +65,7 @@ test('it is fresh for 3 seconds after the poll, then stale', () => {
 test('unconfirmed for a day: enforcing policies are refused, monitoring ones serve on', () => {
   for (const mode of ['enforcing', 'monitoring'] as const) {
     const { inForce, clock } = setUp()
-    inForce.recall([snapshot(1, mode)], clock.now().getTime())
+    inForce.recall({ snapshots: [snapshot(1, mode)], failing: [], keptAtMs: clock.now().getTime() })
     clock.pass(day)
     expect(inForce.pin('org_1').snapshot.epoch).toBe(1)
     clock.pass(1)
@@ -77,10 +77,10 @@ test('unconfirmed for a day: enforcing policies are refused, monitoring ones ser
 test('what was kept on disk never replaces what the database said', () => {
   const { inForce, clock } = setUp()
   inForce.put(snapshot(5))
-  inForce.recall([snapshot(4)], clock.now().getTime())
+  inForce.recall({ snapshots: [snapshot(4)], failing: [], keptAtMs: clock.now().getTime() })
   expect(inForce.pin('org_1').snapshot.epoch).toBe(5)
   inForce.confirm(clock.now().getTime())
-  inForce.recall([makeSnapshot('org_2', 1, [])], 0)
+  inForce.recall({ snapshots: [makeSnapshot('org_2', 1, [])], failing: [], keptAtMs: 0 })
   expect(inForce.get('org_2')).toBeUndefined()
 })
 
@@ -90,7 +90,7 @@ test('a failure leaves the older snapshot in force; without one nothing is let t
   inForce.put(snapshot(3))
   inForce.fail('org_1')
   inForce.fail('org_2')
-  expect(inForce.pin('org_1').snapshot.epoch).toBe(3)
+  expect(inForce.pin('org_1')).toMatchObject({ snapshot: { epoch: 3 }, isStale: true })
   expect(() => inForce.pin('org_2')).toThrow('not known here')
   expect([...inForce.failures]).toEqual([
     ['org_1', 3],
@@ -98,4 +98,13 @@ test('a failure leaves the older snapshot in force; without one nothing is let t
   ])
   inForce.put(snapshot(4))
   expect([...inForce.failures.keys()]).toEqual(['org_2'])
+})
+
+test('who was failing before a restart is failing after it; who is not known is refused after a day', () => {
+  const { inForce, clock } = setUp()
+  inForce.recall({ snapshots: [], failing: ['org_1'], keptAtMs: clock.now().getTime() })
+  expect(() => inForce.pin('org_1')).toThrow('not known here')
+  expect(inForce.pin('org_2').snapshot.epoch).toBe(0)
+  clock.pass(day + 1)
+  expect(() => inForce.pin('org_2')).toThrow('not known here')
 })

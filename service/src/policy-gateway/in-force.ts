@@ -6,6 +6,8 @@ import { hasEnforcing, makeSnapshot, type Snapshot } from './snapshot.ts'
 /** What a request is judged by, and whether something newer may exist that did not arrive. */
 export type Pinned = { readonly snapshot: Snapshot; readonly isStale: boolean }
 
+type Recalled = { snapshots: readonly Snapshot[]; failing: readonly string[]; keptAtMs: number }
+
 /** A process that applied what a poll of the last 3 seconds saw is fresh. */
 const freshMs = 3000
 /** What has not been confirmed for a day may not stand in for an enforcing policy any more. */
@@ -33,6 +35,14 @@ export function createInForce({ now }: { now: Clock }) {
     fail(organizationId: string) {
       failures.set(organizationId, snapshots.get(organizationId)?.epoch ?? 0)
     },
+    /** What is in force turns out to be right: true if it was thought to fail. */
+    isPutRight: (organizationId: string) => failures.delete(organizationId),
+    /** Of other organizations the database knows nothing (any more). */
+    keepOnly(organizationIds: ReadonlySet<string>) {
+      for (const map of [snapshots, failures]) {
+        for (const id of map.keys()) if (!organizationIds.has(id)) map.delete(id)
+      }
+    },
     /** All of it was what the database had at this time. */
     confirm(atMs: number) {
       confirmedAtMs = atMs
@@ -40,22 +50,25 @@ export function createInForce({ now }: { now: Clock }) {
     /** When that was last known to be so; -Infinity: nothing is known at all. */
     confirmedAtMs: () => confirmedAtMs,
     /** Starts from what was last known to be good, unless the database was quicker. */
-    recall(kept: readonly Snapshot[], keptAtMs: number) {
+    recall({ snapshots: kept, failing, keptAtMs }: Recalled) {
       if (Number.isFinite(confirmedAtMs)) return
-      for (const snapshot of kept) {
-        if (!snapshots.has(snapshot.organizationId))
-          snapshots.set(snapshot.organizationId, snapshot)
+      for (const each of kept.filter(({ organizationId }) => !snapshots.has(organizationId))) {
+        snapshots.set(each.organizationId, each)
       }
+      for (const id of failing) failures.set(id, snapshots.get(id)?.epoch ?? 0)
       confirmedAtMs = keptAtMs
     },
     /** What a request of this organization is judged by. Refused (503) where that cannot be known. */
     pin(organizationId: string): Pinned {
       const known = snapshots.get(organizationId)
       const ageMs = now().getTime() - confirmedAtMs
-      if (ageMs === Infinity || (!known && failures.has(organizationId))) throw notKnown()
+      const isFailing = failures.has(organizationId)
+      const isOld = ageMs > trustedMs
+      // Of an organization that is not known, nobody can say that it has no enforcing policy.
+      if (ageMs === Infinity || (!known && (isFailing || isOld))) throw notKnown()
       const snapshot = known ?? makeSnapshot(organizationId, 0, [])
-      if (ageMs > trustedMs && hasEnforcing(snapshot)) throw notKnown()
-      return { snapshot, isStale: ageMs > freshMs }
+      if (isOld && hasEnforcing(snapshot)) throw notKnown()
+      return { snapshot, isStale: isFailing || ageMs > freshMs }
     },
   }
 }

@@ -10,7 +10,7 @@ import { keepLastKnownGood } from './last-known-good.ts'
 type Options = {
   files: TrustedFiles
   log: Log
-  inForce: Pick<InForce, 'all'>
+  inForce: Pick<InForce, 'all' | 'failures'>
   /** How many other processes live. */
   others: () => number
 }
@@ -28,15 +28,23 @@ export function keepOnDisk({ files, log, inForce, others }: Options) {
 
   /** Writes until nothing newer has arrived meanwhile. */
   async function keepAll() {
+    let pauseMs = collectMs
     while (isWanted) {
-      await sleep(collectMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       isWanted = false
       keptAtMs = performance.now()
-      await keepLastKnownGood(files, { snapshots: inForce.all(), others: others() }).catch(
-        (error: unknown) => log.problem('keeping the last known policies', error),
+      await keepNow().catch((error: unknown) =>
+        log.problem('keeping the last known policies', error),
       )
+      // A large file stops everything else for a moment: the larger, the rarer.
+      pauseMs = Math.max(collectMs, (performance.now() - keptAtMs) * 20)
     }
   }
+
+  const keepNow = () =>
+    keepLastKnownGood(files, {
+      ...{ snapshots: inForce.all(), failing: [...inForce.failures.keys()], others: others() },
+    })
 
   return {
     onApplied({ hasNews }: Applied) {

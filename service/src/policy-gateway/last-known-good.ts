@@ -9,6 +9,8 @@ import { makeSnapshot, type Snapshot } from './snapshot.ts'
 /** What a process needs to start while the database is away. */
 export type LastKnownGood = {
   snapshots: readonly Snapshot[]
+  /** Organizations whose newest policies could not be put in force. */
+  failing: readonly string[]
   /** How many other processes lived when it was written. */
   others: number
   keptAtMs: number
@@ -19,6 +21,7 @@ const fileName = 'policies'
 const Kept = z.object({
   schema: z.literal(1),
   others: z.int(),
+  failing: z.array(z.string()),
   organizations: z.array(
     z.object({
       organizationId: z.string(),
@@ -42,11 +45,12 @@ const Kept = z.object({
 
 export async function keepLastKnownGood(
   files: TrustedFiles,
-  { snapshots, others }: Omit<LastKnownGood, 'keptAtMs'>,
+  { snapshots, failing, others }: Omit<LastKnownGood, 'keptAtMs'>,
 ) {
   const kept: z.infer<typeof Kept> = {
     schema: 1,
     others,
+    failing: [...failing],
     organizations: snapshots.map(({ organizationId, epoch, policies }) => ({
       organizationId,
       epoch,
@@ -65,9 +69,14 @@ export async function readLastKnownGood(
   if (!file) return undefined
   const kept = Kept.parse(JSON.parse(file.text))
   const snapshots: Snapshot[] = []
+  const failing = [...kept.failing]
   for (const { organizationId, epoch, policies } of kept.organizations) {
-    const compiled = await Promise.all(policies.map((each) => compilePolicy(each, checkRule)))
-    snapshots.push(makeSnapshot(organizationId, epoch, compiled))
+    try {
+      const compiled = await Promise.all(policies.map((each) => compilePolicy(each, checkRule)))
+      snapshots.push(makeSnapshot(organizationId, epoch, compiled))
+    } catch {
+      failing.push(organizationId) // one organization's trouble is its own
+    }
   }
-  return { snapshots, others: kept.others, keptAtMs: file.keptAtMs }
+  return { snapshots, failing, others: kept.others, keptAtMs: file.keptAtMs }
 }

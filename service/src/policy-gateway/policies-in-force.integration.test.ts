@@ -17,6 +17,7 @@ import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 
 import { guard } from '#access/guard.ts'
+import { createOrganization } from '#access/organizations/organizations.ts'
 import { assemble, type House } from '#assemble.ts'
 import { loadConfig } from '#config.ts'
 import { bind } from '#http/bind.ts'
@@ -200,6 +201,31 @@ test('without the database a process starts with the policies it last knew, and 
   await vi.waitUntil(() => Number.isFinite(house.policies.inForce.confirmedAtMs()))
   await vi.waitUntil(() => inForce(house).is_stale, { timeout: 5000 })
   expect(inForce(house)).toMatchObject({ epoch: 1, policies: [{ policy_id: id, version: 1 }] })
+})
+
+test('what the database says replaces a copy that counts further, as after a restore from a dump', async () => {
+  const { away, id } = await leaveCopy('enforcing')
+  // Somebody else's history: the copy is at epoch 1, the database is set back before it.
+  await sql`alter table policy_epoch disable trigger all`.execute(api.db)
+  await sql`delete from policy_epoch`.execute(api.db)
+  await sql`update organization set policy_epoch = 0`.execute(api.db)
+  await sql`update policy set deleted_at = now() where id = ${id}`.execute(api.db)
+  const { DATABASE_URL: _, ...settings } = away
+  const house = startHouse(settings)
+  await vi.waitUntil(() => Number.isFinite(house.policies.inForce.confirmedAtMs()))
+  await expect.poll(() => inForce(house)).toEqual({ epoch: 0, is_stale: false, policies: [] })
+})
+
+test('trouble with one organization leaves the others alone', async () => {
+  const id = await makePolicy()
+  await change(publishPolicy, id, 1)
+  await untilEpoch(1)
+  await tamper(sql`update policy_version set rule = 'Anything goes.'`)
+  const other = await createOrganization('Neighbour', api.house)
+  const late = startHouse({})
+  await vi.waitUntil(() => late.policies.inForce.failures.size > 0)
+  const pinned = late.policies.inForce.pin(other.organizationId)
+  expect(pinned.snapshot.policies).toEqual([])
 })
 
 test.each(['enforcing', 'monitoring'])('a copy older than a day, %s', async (mode) => {

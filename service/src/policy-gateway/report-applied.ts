@@ -28,9 +28,11 @@ export function reportApplied({ db, now, log, inForce }: Options) {
 
   async function reportAll() {
     while (waiting) {
-      const applied = waiting.poll.snapshot
+      const isTooMuch = inForce.failures.size > failuresMax
+      // Where not all failures can be told, nothing is said to be applied.
+      const applied = isTooMuch ? null : waiting.poll.snapshot
+      const failures = isTooMuch ? new Map<string, number>() : inForce.failures
       waiting = undefined
-      const failures = new Map([...inForce.failures].slice(0, failuresMax))
       try {
         others = await reportProcess(db, { id, startedAt, applied, failures })
         reportedAtMs = performance.now()

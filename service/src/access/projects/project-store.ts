@@ -70,8 +70,8 @@ export async function listProjects(
     .execute()
 }
 
-/** Those of the given ids that are active projects of the organization. */
-export async function findActiveProjects(
+/** Those of the given ids that are active projects of the organization; they stay so until the end. */
+export async function holdActiveProjects(
   tx: Tx,
   organizationId: string,
   ids: readonly string[],
@@ -82,6 +82,8 @@ export async function findActiveProjects(
     .where('organization_id', '=', organizationId)
     .where('id', '=', sql<string>`any(${ids}::text[])`)
     .where('status', '=', 'active')
+    .orderBy('id')
+    .forShare()
     .execute()
   return rows.map(({ id }) => id)
 }
