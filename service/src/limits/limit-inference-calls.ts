@@ -1,6 +1,5 @@
 import type { Principal } from '#http/principal.ts'
-import { ApiError, rateLimitExceeded } from '#platform/api-error.ts'
-import type { Clock } from '#platform/clock.ts'
+import { ApiError } from '#platform/api-error.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { inferenceHeaders } from './inference-headers.ts'
@@ -9,7 +8,7 @@ import { leaseMs, type Limits, type Metric, type Refusal, scopes } from './limit
 import { keyScopeOf } from './subject.ts'
 import { limitsByTier, tierOf } from './tiers.ts'
 
-type Options = { limiter: Limiter; now: Clock; metrics: Metrics }
+type Options = { limiter: Limiter; metrics: Metrics }
 
 type Call = {
   requestId: string
@@ -29,7 +28,7 @@ export type InferenceAdmission = {
  * The way in for every inference call: counted in three scopes at once before its body is acted on. The
  * caller of this settles the slot after the last byte, or when the other side hangs up.
  */
-export function createInferenceLimit({ limiter, now, metrics }: Options) {
+export function createInferenceLimit({ limiter, metrics }: Options) {
   return async ({ requestId, principal, tokens }: Call): Promise<InferenceAdmission> => {
     const limits = limitsByTier[tierOf(principal)]
     const tooLarge = neverFits(tokens, limits)
@@ -46,7 +45,7 @@ export function createInferenceLimit({ limiter, now, metrics }: Options) {
     if (!verdict.refusal) return { headers, slot, refusal: tooLarge }
     const { scope, metric } = verdict.refusal
     metrics.limitsRefused.inc({ kind: 'inference', scope, metric })
-    return { headers, slot: null, refusal: toError(verdict.refusal, limits, now()) }
+    return { headers, slot: null, refusal: toError(verdict.refusal, limits) }
   }
 }
 
@@ -70,9 +69,13 @@ const wording: Record<Metric, string> = {
   concurrent_requests: 'concurrent requests',
 }
 
-function toError({ scope, metric, waitMs }: Refusal, limits: Limits, now: Date): ApiError {
+function toError({ scope, metric, waitMs }: Refusal, limits: Limits): ApiError {
   const where = scope === 'key' ? 'API key' : scope
-  return rateLimitExceeded({
-    ...{ what: wording[metric], where, limit: limits[scope][metric], waitMs, now },
-  })
+  const limit = limits[scope][metric]
+  const waitSeconds = Math.max(1, Math.ceil(waitMs / 1000))
+  return new ApiError(
+    'rate_limit_exceeded',
+    `Rate limit reached for ${wording[metric]} on ${where}: limit ${limit}. Retry after ${waitSeconds}s.`,
+    { headers: { 'retry-after': String(waitSeconds) } },
+  )
 }

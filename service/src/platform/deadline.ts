@@ -9,14 +9,19 @@ export async function within<T>(
 ): Promise<T> {
   const givingUp = new AbortController()
   const deadline = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
+  let isOver = false
+  const giveUp = () => {
+    if (isOver) return
     const error = late()
     givingUp.abort(error)
     deadline.reject(error)
-  }, deadlineMs)
+  }
+  // When it was we who stood still, the answer may lie here unread: what has arrived is read first.
+  const timer = setTimeout(() => setImmediate(giveUp), deadlineMs)
   try {
     return await Promise.race([work(givingUp.signal), deadline.promise])
   } finally {
+    isOver = true
     clearTimeout(timer)
   }
 }

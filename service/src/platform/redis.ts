@@ -80,7 +80,7 @@ const protocol = { RESP: 2 } as const
 const asBytes = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
 
 const socket = {
-  connectTimeout: 200,
+  connectTimeout: 1000, // nobody waits for it: until then commands fail at once
   reconnectStrategy: (retries: number) =>
     Math.min(50 * 2 ** Math.min(retries, 6), 1000) * (0.8 + Math.random() * 0.4),
 }
