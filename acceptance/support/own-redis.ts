@@ -1,10 +1,11 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
 
-/** A Redis of the test's own, on another port: one that may be stopped. */
-export async function startOwnRedis() {
-  const port = await freePort()
+/** A Redis of the test's own, on another port: one that may be stopped, and started again, empty, on its port. */
+export async function startOwnRedis(where: { port?: number } = {}) {
+  const port = where.port ?? (await freePort())
   const child = spawn(
     'redis-server',
     [
@@ -18,12 +19,17 @@ export async function startOwnRedis() {
   )
   await new Promise<void>((resolve, reject) => {
     child.once('error', reject)
+    child.once('exit', (code) => reject(new Error(`Redis ended with ${code}.`)))
     child.stdout.on('data', (chunk: Buffer) => {
       if (chunk.toString().includes('Ready to accept connections')) resolve()
     })
   })
   return {
+    port,
     url: `redis://127.0.0.1:${port}`,
+    /** One command, past the service, as an operator would ask. */
+    ask: async (...args: string[]) =>
+      (await promisify(execFile)('redis-cli', ['-p', String(port), ...args])).stdout.trim(),
     stop: async () => {
       const ended = new Promise((resolve) => child.once('exit', resolve))
       if (child.exitCode !== null || child.signalCode !== null) return
@@ -32,6 +38,7 @@ export async function startOwnRedis() {
     },
   }
 }
+export type OwnRedis = Awaited<ReturnType<typeof startOwnRedis>>
 
 async function freePort(): Promise<number> {
   const server = createServer()

@@ -41,7 +41,7 @@ test('it comes back by way of a time in which others come back too', () => {
   fail(circuit, 5)
   circuit.returned()
   expect(circuit.state()).toBe('returning')
-  clock.pass(2999)
+  clock.pass(1999)
   expect(circuit.state()).toBe('returning')
   clock.pass(1)
   expect(circuit.state()).toBe('closed')

@@ -8,7 +8,7 @@ export type CircuitState = 'closed' | 'open' | 'returning'
 const errorsMax = 5
 const withinMs = 1000
 /** Longer than the pause between two probes: by then everybody has come back. */
-const returningMs = 3000
+const returningMs = 2000
 
 /** Whether a store that may fail should be asked. Opens after a few errors without a success between. */
 export function createCircuit({ now, onChange }: Options) {

@@ -31,14 +31,14 @@ type Kind = Counters & {
 
 /** The counters of each kind of call, and the ways in that use them. */
 export function createLimits({ redis, namespace, adminCallLimits, ...tools }: Options) {
-  const countersFor = (kind: string): Kind => {
+  const countersFor = (kind: string, prefix: string): Kind => {
     if (!redis) return alone(tools.now)
-    const shared = createRedisCounters({ redis, prefix: `${namespace}:${kind}` })
-    return createSharedCounters({ ...tools, redis: shared })
+    const shared = createRedisCounters({ redis, prefix: `${namespace}:${prefix}` })
+    return createSharedCounters({ ...tools, redis: shared, kind })
   }
-  const inference = countersFor('rl')
-  const administration = countersFor('rla')
-  const creditReads = countersFor('rlc')
+  const inference = countersFor('inference', 'rl')
+  const administration = countersFor('administration', 'rla')
+  const creditReads = countersFor('credit_read', 'rlc')
   const all = [inference, administration, creditReads]
   return {
     adminCallLimits,

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
+import { within } from '#platform/deadline.ts'
 import type { Redis, RedisArgument } from '#platform/redis.ts'
 
 export type LimiterFunction = 'admit' | 'settle' | 'renew' | 'absorb'
 
 /** An incompatible change becomes the next number; both stay loaded while a new release is rolled out. */
 const library = 'gatehouse_limits_1'
+const loadWaitMs = 40
 const functions: readonly LimiterFunction[] = ['admit', 'settle', 'renew', 'absorb']
 
 const body = readFileSync(new URL('limiter.lua', import.meta.url), 'utf8')
@@ -70,7 +72,8 @@ export function createFunctionLibrary(redis: Pick<Redis, 'send' | 'sendToPrimari
         return await run(name, keys, args)
       } catch (error) {
         if (!isMissing(error) && !isUnsupported(error)) throw error
-        await loadOnce()
+        // A call waits for this only for a moment; loading goes on for those that come after it.
+        await within(loadWaitMs, () => new Error('the functions are still being loaded'), loadOnce)
         return run(name, keys, args)
       }
     },

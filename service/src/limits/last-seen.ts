@@ -31,8 +31,16 @@ export function createLastSeen({ now }: { now: Clock }) {
         if (seen.size > placesMax && oldest !== undefined) seen.delete(oldest)
       }
     },
-    known: (organizationId: string, field: string): Seen | null =>
-      seen.get(nameOf(organizationId, field)) ?? null,
+    /** Everything that was seen, by organization and field. */
+    all(): Map<string, Map<string, Seen>> {
+      const byOrganization = new Map<string, Map<string, Seen>>()
+      for (const [name, each] of seen) {
+        const [organizationId = '', field = ''] = name.split(' ')
+        const fields = byOrganization.get(organizationId) ?? new Map<string, Seen>()
+        byOrganization.set(organizationId, fields.set(field, each))
+      }
+      return byOrganization
+    },
     of: (place: Place): Known =>
       Object.fromEntries(
         scopes.map((scope) => [

@@ -45,27 +45,26 @@ local function open(raw, now)
   return {minutes, hours, mr, mt, dr, dt, mp, me, dp, de, raw}
 end
 
--- The live buckets of one window with an amount added; the second value says whether one was added.
+-- An amount added to the live buckets of one window: the bytes that stay, the newest bucket, and how many
+-- buckets that makes more. The two are not joined here: every copy of a long text costs.
 local function add_to(raw, from, to, id, requests, tokens)
   if to > from then
     local newest, r, t = struct.unpack(BUCKET, raw, to - BUCKET_BYTES)
     -- A clock that steps back counts into the newest bucket.
     if newest >= id then
-      local kept = string.sub(raw, from, to - BUCKET_BYTES - 1)
-      return kept .. struct.pack(BUCKET, newest, r + requests, t + tokens), 0
+      return string.sub(raw, from, to - BUCKET_BYTES - 1), struct.pack(BUCKET, newest, r + requests, t + tokens), 0
     end
   end
-  return string.sub(raw, from, to - 1) .. struct.pack(BUCKET, id, requests, tokens), 1
+  return string.sub(raw, from, to - 1), struct.pack(BUCKET, id, requests, tokens), 1
 end
 
 local function add(c, now, requests, tokens)
-  local minutes, more = add_to(c[11], c[7], c[8], math.floor(now / SECOND_MS), requests, tokens)
-  c[1] = c[1] + more
-  local hours
-  hours, more = add_to(c[11], c[9], c[10], math.floor(now / HOUR_MS), requests, tokens)
-  c[2] = c[2] + more
+  local raw = c[11]
+  local minutes, minute, more = add_to(raw, c[7], c[8], math.floor(now / SECOND_MS), requests, tokens)
+  local hours, hour, more_hours = add_to(raw, c[9], c[10], math.floor(now / HOUR_MS), requests, tokens)
+  c[1] = c[1] + more; c[2] = c[2] + more_hours
   c[3] = c[3] + requests; c[4] = c[4] + tokens; c[5] = c[5] + requests; c[6] = c[6] + tokens
-  return struct.pack(HEAD, c[1], c[2], c[3], c[4], c[5], c[6]) .. minutes .. hours
+  return struct.pack(HEAD, c[1], c[2], c[3], c[4], c[5], c[6]) .. minutes .. minute .. hours .. hour
 end
 
 -- Until enough buckets have left the window; a whole window for what is larger than its limit.
@@ -151,28 +150,32 @@ local function admit(keys, args)
     c[3][3], c[3][5], c[3][4], c[3][6], slots[3])
 end
 
--- Takes tokens out of the bucket with this id, if it is still there, and never more than it holds.
+-- Takes tokens out of the bucket with this id, if it is still there, and never more than it holds: where
+-- the bucket is, its new bytes, and how much was taken. The newest come first: most calls are short.
 local function take_from(raw, from, to, id, tokens)
-  while from < to do
-    local found, requests, held = struct.unpack(BUCKET, raw, from)
+  local place = to - BUCKET_BYTES
+  while place >= from do
+    local found, requests, held = struct.unpack(BUCKET, raw, place)
     if found == id then
       local taken = math.min(held, tokens)
-      local bucket = struct.pack(BUCKET, id, requests, held - taken)
-      return string.sub(raw, 1, from - 1) .. bucket .. string.sub(raw, from + BUCKET_BYTES), taken
+      return place, struct.pack(BUCKET, id, requests, held - taken), taken
     end
-    from = from + BUCKET_BYTES
+    if found < id then break end
+    place = place - BUCKET_BYTES
   end
-  return raw, 0
+  return to, '', 0
 end
 
 local function give_back(raw, at, tokens)
   local minutes, hours, mr, mt, dr, dt = struct.unpack(HEAD, raw)
   local first = HEAD_BYTES + 1
   local middle = first + minutes * BUCKET_BYTES
-  local of_minute, of_day
-  raw, of_minute = take_from(raw, first, middle, math.floor(at / SECOND_MS), tokens)
-  raw, of_day = take_from(raw, middle, middle + hours * BUCKET_BYTES, math.floor(at / HOUR_MS), tokens)
-  return struct.pack(HEAD, minutes, hours, mr, mt - of_minute, dr, dt - of_day) .. string.sub(raw, first)
+  local last = middle + hours * BUCKET_BYTES
+  local place_m, minute, of_minute = take_from(raw, first, middle, math.floor(at / SECOND_MS), tokens)
+  local place_h, hour, of_day = take_from(raw, middle, last, math.floor(at / HOUR_MS), tokens)
+  return struct.pack(HEAD, minutes, hours, mr, mt - of_minute, dr, dt - of_day)
+    .. string.sub(raw, first, place_m - 1) .. minute
+    .. string.sub(raw, place_m + #minute, place_h - 1) .. hour .. string.sub(raw, place_h + #hour)
 end
 
 -- ARGV: now or 0, lease, reserved, used, time of admission, project field, key field.
@@ -232,17 +235,10 @@ local function merge(a, from_a, to_a, b, from_b, to_b)
   return table.concat(parts)
 end
 
--- One bucket that brings what was counted until a moment up to what is known of it, or nothing.
-local function missing(raw, from, to, id, dead, requests, tokens)
-  if id <= dead then return '' end
-  while from < to do
-    local found, r, t = struct.unpack(BUCKET, raw, from)
-    if found > id then break end
-    requests = requests - r; tokens = tokens - t
-    from = from + BUCKET_BYTES
-  end
-  if requests <= 0 and tokens <= 0 then return '' end
-  return struct.pack(BUCKET, id, math.max(requests, 0), math.max(tokens, 0))
+-- What is known of a scope that is not there any more, in one bucket; nothing if it has left the window.
+local function missing(id, dead, requests, tokens)
+  if id <= dead or (requests == 0 and tokens == 0) then return '' end
+  return struct.pack(BUCKET, id, requests, tokens)
 end
 
 local function sums(buckets)
@@ -258,17 +254,15 @@ end
 local function absorb(keys, args)
   local now = clock(args[1])
   for i = 2, #args, 3 do
-    local mine = open(redis.call('HGET', keys[1], args[i]), now)
+    local raw = redis.call('HGET', keys[1], args[i])
+    local mine = open(raw, now)
     local more = open(args[i + 1], now)
     local minutes = string.sub(mine[11], mine[7], mine[8] - 1)
     local hours = string.sub(mine[11], mine[9], mine[10] - 1)
-    if args[i + 2] ~= '' then
+    if not raw and args[i + 2] ~= '' then
       local at, mr, mt, dr, dt = struct.unpack(KNOWN, args[i + 2])
-      local second, hour = math.floor(at / SECOND_MS), math.floor(at / HOUR_MS)
-      local gap = missing(minutes, 1, #minutes + 1, second, (now - MINUTE_MS) / SECOND_MS - 1, mr, mt)
-      minutes = merge(minutes, 1, #minutes + 1, gap, 1, #gap + 1)
-      gap = missing(hours, 1, #hours + 1, hour, (now - DAY_MS) / HOUR_MS - 1, dr, dt)
-      hours = merge(hours, 1, #hours + 1, gap, 1, #gap + 1)
+      minutes = missing(math.floor(at / SECOND_MS), (now - MINUTE_MS) / SECOND_MS - 1, mr, mt)
+      hours = missing(math.floor(at / HOUR_MS), (now - DAY_MS) / HOUR_MS - 1, dr, dt)
     end
     minutes = merge(minutes, 1, #minutes + 1, more[11], more[7], more[8])
     hours = merge(hours, 1, #hours + 1, more[11], more[9], more[10])

@@ -17,7 +17,7 @@ type Options = {
   metrics: Metrics
 }
 
-const lookEveryMs = 1000
+const lookEveryMs = 500
 const renewEveryMs = 20_000
 
 /** Looks whether Redis is back and tells it what it has missed; renews the slots of running calls. */
@@ -70,6 +70,7 @@ export function returnToRedis({ redis, seen, local, slots, circuit, metrics }: O
 
   return {
     forget,
+    noteTold: handOver.noteTold,
     stop: () => {
       for (const timer of timers) clearInterval(timer)
     },

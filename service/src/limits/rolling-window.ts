@@ -62,14 +62,19 @@ export function admit(state: Windows, attempt: Attempt, limits: Limits, nowMs: n
   const refusal = refusalOf(state, attempt, { limits, usage, nowMs })
   if (refusal) return { nowMs, usage, refusal }
   const seconds = secondsOf(state, nowMs)
-  for (const scope of scopes) {
-    add(state, fieldOf(scope, attempt), { requests: 1, tokens: attempt.tokens }, nowMs)
-  }
+  count(state, attempt, nowMs)
   if (attempt.leaseMs > 0) {
     state.leases.set(leaseName(attempt), nowMs + attempt.leaseMs)
     if (secondsOf(state, nowMs) > seconds) dropEnded(state, nowMs) // at most once a second
   }
   return { nowMs, usage: usageOf(state, attempt, nowMs), refusal: null }
+}
+
+/** Counts a call in its three scopes, whatever the limits. */
+export function count(state: Windows, attempt: Attempt, nowMs: number) {
+  for (const scope of scopes) {
+    add(state, fieldOf(scope, attempt), { requests: 1, tokens: attempt.tokens }, nowMs)
+  }
 }
 
 /** Returns whether the slot was still held. What is given back is given back once, what is over counts now. */
@@ -257,7 +262,7 @@ export function forgetOld(state: Windows, nowMs: number): boolean {
 export type HandOver = {
   field: string
   counters: BucketCounters
-  /** What everybody's count was when it was last seen: it may have been lost since. */
+  /** What everybody's count was when it was last seen: used if nothing is left of it. */
   known: { atMs: number; amounts: Amounts } | null
 }
 
@@ -268,7 +273,7 @@ export function absorb(state: Windows, handOvers: readonly HandOver[], nowMs: nu
     const merged = { minute: [], day: [] } as BucketCounters
     for (const window of ['minute', 'day'] as const) {
       const own = liveBuckets(mine, window, nowMs)
-      const lost = known ? missing(own, window, known, nowMs) : []
+      const lost = known && !mine ? missing(window, known, nowMs) : []
       merged[window] = merge(merge(own, lost), liveBuckets(counters, window, nowMs))
     }
     if (merged.day.length > 0) state.counters.set(field, merged)
@@ -277,16 +282,14 @@ export function absorb(state: Windows, handOvers: readonly HandOver[], nowMs: nu
 
 type Known = NonNullable<HandOver['known']>
 
-/** One bucket that brings what was counted until a moment up to what is known of it, or none. */
-function missing(own: readonly Bucket[], window: Window, known: Known, nowMs: number): Bucket[] {
+/** What is known of a scope that is not there any more, in one bucket; nothing if it has left the window. */
+function missing(window: Window, { atMs, amounts }: Known, nowMs: number): Bucket[] {
   const { bucketMs, lengthMs } = windows[window]
-  const id = Math.floor(known.atMs / bucketMs)
+  const id = Math.floor(atMs / bucketMs)
   if ((id + 1) * bucketMs <= nowMs - lengthMs) return []
-  const until = own.filter((bucket) => bucket.id <= id)
-  const wanted = (unit: 'requests' | 'tokens') =>
-    Math.max(0, known.amounts[`${unit}_per_${window}`] - sum(until, unit))
-  const bucket = { id, requests: wanted('requests'), tokens: wanted('tokens') }
-  return bucket.requests > 0 || bucket.tokens > 0 ? [bucket] : []
+  const requests = amounts[`requests_per_${window}`]
+  const tokens = amounts[`tokens_per_${window}`]
+  return requests > 0 || tokens > 0 ? [{ id, requests, tokens }] : []
 }
 
 function merge(one: readonly Bucket[], other: readonly Bucket[]): Bucket[] {

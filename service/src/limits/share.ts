@@ -16,9 +16,9 @@ const minuteMs = 61_000 // a bucket counts until its end is older than the windo
 const dayMs = 25 * 60 * 60 * 1000
 
 /**
- * What one process may let through while it cannot ask the others: its share of what was left when they
- * last agreed, rounded up. Together they let at most one more per process through. Once what was used
- * then has left its window, the share is one of the whole limit.
+ * What one process may let through while it cannot ask the others: its share of what was left when it last
+ * heard, rounded up. If all have heard of a scope, they let at most one more per process through; who has
+ * not takes a share of the whole. Once what was used then has left its window, so do the others.
  */
 export function shareOf(limits: Limits, circumstances: Circumstances): Limits {
   const { processes, known, slots, nowMs } = circumstances

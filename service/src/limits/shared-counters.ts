@@ -17,6 +17,8 @@ type Options = {
   now: Clock
   log: Log
   metrics: Metrics
+  /** Which calls are counted. */
+  kind: string
   /** How many processes share the limits, this one included. */
   processes: () => number
 }
@@ -26,7 +28,8 @@ type Options = {
  * Redis is back, what was counted here is handed over, slots are taken there again, and for a moment both
  * must agree, until every process has come back. Nobody is refused because a counter is away.
  */
-export function createSharedCounters({ redis, now, log, metrics, processes }: Options) {
+export function createSharedCounters(options: Options) {
+  const { redis, now, log, metrics, kind, processes } = options
   const seen = createLastSeen({ now })
   const local = createMemoryCounters({ now: seen.clock })
   const slots = createOpenSlots()
@@ -35,16 +38,17 @@ export function createSharedCounters({ redis, now, log, metrics, processes }: Op
   const returning = returnToRedis({ redis, seen, local, slots, circuit, metrics })
 
   function onChange(state: CircuitState) {
-    metrics.limitsAreLocal.set(state === 'closed' ? 0 : 1)
-    log.event(`limits_${state}`, { processes: processes() })
+    metrics.limitsAreLocal.set({ kind }, state === 'closed' ? 0 : 1)
+    log.event(`limits_${state}`, { kind, processes: processes() })
     if (state === 'closed') returning.forget()
   }
 
-  async function admitShared(attempt: Attempt, limits: Limits): Promise<Verdict> {
+  async function admitShared(attempt: Attempt, limits: Limits, own: Verdict | null) {
     const isRepeatable = attempt.leaseMs > 0
     const verdict = await askTwice(circuit, isRepeatable, () => redis.admit(attempt, limits))
     seen.note(attempt, verdict)
     if (!verdict.refusal) slots.open(attempt, 'shared')
+    if (own && !verdict.refusal) returning.noteTold(attempt, own)
     return verdict
   }
 
@@ -60,7 +64,7 @@ export function createSharedCounters({ redis, now, log, metrics, processes }: Op
       if (state === 'open') return admitLocal(attempt, limits)
       const own = state === 'returning' ? await admitLocal(attempt, limits) : null
       if (own?.refusal) return own
-      const verdict = await admitShared(attempt, limits).catch(() => {
+      const verdict = await admitShared(attempt, limits, own).catch(() => {
         circuit.failed()
         return admitLocal(attempt, limits)
       })

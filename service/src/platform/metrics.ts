@@ -63,6 +63,7 @@ function limitMetrics(registers: Registry[]) {
     limitsAreLocal: new Gauge({
       name: 'gatehouse_limits_local',
       help: '1 while this process enforces its own share of the limits, because Redis is away.',
+      labelNames: ['kind'],
       registers,
     }),
     limitSlotsLost: new Counter({

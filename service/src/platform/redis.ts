@@ -24,7 +24,7 @@ export type RedisOptions = {
   deadlineMs?: number
 }
 
-const loadDeadlineMs = 2000
+const loadDeadlineMs = 1000
 /** An answer that never comes keeps its place in the line: after so many a new connection is better. */
 const missesMax = 5
 
@@ -43,9 +43,9 @@ export function connectRedis(options: RedisOptions): Redis {
   const subscriber = openSingle(options, { isPatient: true })
   let misses = 0
 
-  async function ask<T>(work: () => Promise<T>): Promise<T> {
+  async function ask<T>(work: () => Promise<T>, ms = deadlineMs): Promise<T> {
     try {
-      const answer = await within(deadlineMs, noAnswer, work)
+      const answer = await within(ms, noAnswer, work)
       misses = 0
       return answer
     } catch (error) {
@@ -61,8 +61,7 @@ export function connectRedis(options: RedisOptions): Redis {
 
   return {
     send: (key, args) => ask(() => commands.send(key, args)),
-    sendToPrimaries: (args) =>
-      within(loadDeadlineMs, noAnswer, () => commands.sendToPrimaries(args)),
+    sendToPrimaries: (args) => ask(() => commands.sendToPrimaries(args), loadDeadlineMs),
     publish: async (channel, message) => {
       await ask(() => commands.send(channel, ['PUBLISH', channel, message]))
     },
@@ -117,6 +116,7 @@ function openCluster({ url, onProblem, onReady }: RedisOptions) {
     send: (key: string, args: readonly RedisArgument[]) =>
       cluster.sendCommand(key, false, [...args], asBytes),
     sendToPrimaries: async (args: readonly RedisArgument[]) => {
+      if (cluster.masters.length === 0) throw new Error('The cluster is not connected yet')
       for (const node of cluster.masters) {
         const client = await cluster.nodeClient(node)
         await client.sendCommand([...args], asBytes)
