@@ -21,7 +21,8 @@ async function sendUntilAnswered(endpoint: Endpoint, key: string, body: object, 
     const baseUrl = base_urls[(first + attempt) % base_urls.length] ?? ''
     const headers = { 'idempotency-key': key }
     const answer = await call(baseUrl, endpoint, { credential, body, headers }).catch(ifGone)
-    const isFinal = answer && answer.status < 500 && codeOf(answer) !== 'idempotency_in_progress'
+    // A killed process holds its slots for a minute: others may have to wait for a free one.
+    const isFinal = answer && answer.status < 429 && codeOf(answer) !== 'idempotency_in_progress'
     if (isFinal) return answer
     await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 80))
   }

@@ -58,7 +58,7 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
     onChange: ({ kind }: { kind: string }) => {
       if (!kind.startsWith('policy')) keptKeys.onForgotten()
     },
-    onGap: keptKeys.onForgotten,
+    onGap: keptKeys.onGap,
   }
   // Only who answers callers needs policies and limits, and counts as a process that runs them.
   const isApi = config.ROLES.includes('api')

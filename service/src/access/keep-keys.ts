@@ -51,14 +51,17 @@ const Kept = z.array(
  * while the database is away recognises its callers for as long as one that went on running.
  */
 export function keepKeys({ cache, files, outageMs, log }: Options) {
+  let keptText = ''
+
   async function recall() {
     const file = await files.read(fileName, outageMs)
     if (!file) return
     const kept = Kept.parse(JSON.parse(file.text))
     cache.recall(kept.map(({ name, ...entry }) => [name, entry] as const))
+    // It is not taken once the database has been heard.
+    if (cache.entries().length > 0) keptText = file.text
   }
 
-  let keptText = '' // what an earlier process has kept is replaced in any case
   async function keep() {
     const known = cache.entries().slice(-keysMax)
     const text = JSON.stringify(
@@ -66,8 +69,9 @@ export function keepKeys({ cache, files, outageMs, log }: Options) {
         ...{ name, loadedAtMs, value: { ...value, key_hash: value.key_hash.toString('base64') } },
       })),
     )
-    // While nothing is learned or forgotten the older file is as good, and its age stays true.
-    if (text === keptText) return
+    // While nothing is learned or forgotten the older file is as good, and its age stays true. Processes may
+    // share the folder: who knows nothing and has kept nothing leaves the others' copy alone.
+    if (text === keptText || (known.length === 0 && keptText === '')) return
     await files.keep(fileName, text)
     keptText = text
   }
@@ -84,6 +88,10 @@ export function keepKeys({ cache, files, outageMs, log }: Options) {
         soon = undefined
         keepOrReport()
       }, collectMs).unref()
+    },
+    /** The database was heard: whatever was taken from the file is void, and the file may be another's. */
+    onGap() {
+      keptText = ''
     },
     async stop() {
       clearInterval(timer)
