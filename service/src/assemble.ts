@@ -136,12 +136,14 @@ function createAuthentication(tools: AuthenticationTools): Authentication {
   }
 }
 
-function openRedis({ REDIS_URL, REDIS_CLUSTER }: Config, log: Log): Redis | undefined {
+function openRedis(config: Config, log: Log): Redis | undefined {
+  const { REDIS_URL, REDIS_CLUSTER, REDIS_DEADLINE_MS } = config
   if (!REDIS_URL) return undefined
   let isAway = false
   return connectRedis({
     url: REDIS_URL,
     isCluster: REDIS_CLUSTER,
+    deadlineMs: REDIS_DEADLINE_MS,
     // Reconnection attempts repeat the same problem many times a minute: say it once per outage.
     onProblem: (error) => {
       if (!isAway) log.problem('Redis is away; changes arrive by polling', error)

@@ -50,6 +50,7 @@ test('two values are enough, and the rest is safe', () => {
     ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: 600,
     ADMIN_CONCURRENT_REQUESTS: 20,
     REDIS_CLUSTER: false,
+    REDIS_DEADLINE_MS: 40,
     CONNECTIONS_MAX: 10_000,
     UNREADY_SECONDS: 5,
     DRAIN_SECONDS: 120,

@@ -72,6 +72,7 @@ const Config = z.object({
     .enum(['true', 'false'])
     .default('false')
     .transform((text) => text === 'true'), // REDIS_URL names a node of a cluster
+  REDIS_DEADLINE_MS: whole(5, 5000).prefault('40'), // how long a command may take before a process decides alone
   REDIS_NAMESPACE: z
     .string()
     .regex(/^[\w-]{1,64}$/)

@@ -12,6 +12,7 @@ export function createOpenSlots() {
       if (lease.leaseMs > 0) slots.set(lease.leaseId, { lease, where })
     },
     close: ({ leaseId }: { leaseId: string }) => void slots.delete(leaseId),
+    isOpen: ({ leaseId }: { leaseId: string }) => slots.has(leaseId),
     byOrganization(): Lease[][] {
       const groups = Map.groupBy(slots.values(), ({ lease }) => lease.organizationId)
       return [...groups.values()].map((group) => group.map(({ lease }) => lease))

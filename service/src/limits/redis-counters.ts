@@ -18,6 +18,8 @@ export type RedisCounters = Counters & {
   load(): Promise<void>
   /** Holds slots of one organization longer; returns how many were still held. */
   renew(leases: readonly Lease[], leaseMs: number): Promise<number>
+  /** Frees slots of one organization, whatever they have used. */
+  release(leases: readonly Lease[]): Promise<void>
   /** Adds what this process counted by itself while Redis was away. */
   absorb(organizationId: string, handOvers: readonly HandOver[]): Promise<void>
   /** Removes what was counted for a project or key that is gone. */
@@ -60,6 +62,12 @@ export function createRedisCounters({ redis, prefix, nowMs }: Options): RedisCou
       if (!first) return 0
       const args = [time(), String(leaseMs), ...leases.map(nameOf)]
       return Number(await library.call('renew', keysOf(first.organizationId), args))
+    },
+    async release(leases) {
+      const [first] = leases
+      if (!first) return
+      const [, key] = keysOf(first.organizationId)
+      await redis.send(key, ['ZREM', key, ...leases.map(nameOf)])
     },
     async absorb(organizationId, handOvers) {
       const args: RedisArgument[] = handOvers.flatMap(({ field, counters, known }) => [

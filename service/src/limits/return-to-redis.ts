@@ -1,6 +1,7 @@
 import type { Metrics } from '#platform/metrics.ts'
 
 import type { Circuit } from './circuit.ts'
+import { createEndedSlots } from './ended-slots.ts'
 import { createHandOver } from './hand-over.ts'
 import type { LastSeen } from './last-seen.ts'
 import { leaseMs } from './limits.ts'
@@ -23,6 +24,7 @@ const renewEveryMs = 20_000
 /** Looks whether Redis is back and tells it what it has missed; renews the slots of running calls. */
 export function returnToRedis({ redis, seen, local, slots, circuit, metrics }: Options) {
   const handOver = createHandOver({ redis, seen, local })
+  const ended = createEndedSlots(redis)
   let isLoaded = false
   let isLooking = false
   const timers = [
@@ -42,10 +44,13 @@ export function returnToRedis({ redis, seen, local, slots, circuit, metrics }: O
     const state = circuit.state()
     if (!isLoaded) await redis.load()
     isLoaded = true
-    if (state === 'returning' || (state === 'closed' && local.windows.size === 0)) return
+    const isIdle = local.windows.size === 0 && ended.isEmpty()
+    if (state === 'returning' || (state === 'closed' && isIdle)) return
     if (state === 'open') await redis.load()
+    await ended.release()
     await renew()
     await handOver.run()
+    await ended.release()
     // Nothing may come between the last word and this: from now on Redis counts for itself.
     if (state === 'open') circuit.returned()
     else forget() // single answers were lost without an outage
@@ -60,6 +65,8 @@ export function returnToRedis({ redis, seen, local, slots, circuit, metrics }: O
     for (const leases of slots.byOrganization()) {
       const held = await redis.renew(leases, leaseMs)
       metrics.limitSlotsLost.inc(leases.length - held)
+      // A call that ended while it was renewed must not be held for another minute.
+      await redis.release(leases.filter((lease) => !slots.isOpen(lease)))
     }
   }
 
@@ -71,6 +78,8 @@ export function returnToRedis({ redis, seen, local, slots, circuit, metrics }: O
   return {
     forget,
     noteTold: handOver.noteTold,
+    /** Frees the slot when Redis is back. */
+    releaseLater: ended.add,
     stop: () => {
       for (const timer of timers) clearInterval(timer)
     },

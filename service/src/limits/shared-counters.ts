@@ -52,35 +52,34 @@ export function createSharedCounters(options: Options) {
     return verdict
   }
 
-  async function release(attempt: Attempt, { nowMs }: Verdict) {
-    const nothing = { reserved: attempt.tokens, used: 0, admittedAtMs: nowMs }
-    slots.close(attempt)
-    if (local.windows.has(attempt.organizationId)) await local.settle({ ...attempt, ...nothing })
-  }
-
   const counters: Counters = {
     async admit(attempt, limits) {
       const state = circuit.state()
       if (state === 'open') return admitLocal(attempt, limits)
       const own = state === 'returning' ? await admitLocal(attempt, limits) : null
       if (own?.refusal) return own
+      let isLost = false
       const verdict = await admitShared(attempt, limits, own).catch(() => {
+        isLost = true
         circuit.failed()
         return admitLocal(attempt, limits)
       })
       // Let in by one and refused by the other: nothing may stay held.
-      if (verdict.refusal) await release(attempt, verdict)
+      if (verdict.refusal && (own || isLost)) await settleNothing(attempt, verdict)
       return verdict
     },
     async settle(settlement) {
       slots.close(settlement)
       const isLocal = local.windows.has(settlement.organizationId)
       const wasHeld = isLocal && (await local.settle(settlement))
-      if (circuit.state() === 'open') return wasHeld
-      // If it fails: the slot ends by itself, and what was reserved stays counted. Strict, not wrong.
+      const later = () => {
+        returning.releaseLater(settlement)
+        return wasHeld // and what was reserved stays counted: strict, not wrong
+      }
+      if (circuit.state() === 'open') return later()
       return redis.settle(settlement).catch(() => {
         circuit.failed()
-        return wasHeld
+        return later()
       })
     },
     async read(organizationId) {
@@ -88,6 +87,8 @@ export function createSharedCounters(options: Options) {
       return redis.read(organizationId).catch(() => local.read(organizationId))
     },
   }
+  const settleNothing = async (attempt: Attempt, { nowMs }: Verdict) =>
+    counters.settle({ ...attempt, reserved: attempt.tokens, used: 0, admittedAtMs: nowMs })
   const isExact = () => circuit.state() === 'closed'
   return { ...counters, forget: redis.forget, isExact, stop: returning.stop }
 }
