@@ -1,14 +1,9 @@
+import { beyond, type BucketCounters } from './buckets.ts'
 import type { LastSeen } from './last-seen.ts'
 import type { Attempt, Verdict } from './limits.ts'
 import type { MemoryCounters } from './memory-counters.ts'
 import type { RedisCounters } from './redis-counters.ts'
-import {
-  type Bucket,
-  type BucketCounters,
-  count,
-  type HandOver,
-  type Windows,
-} from './rolling-window.ts'
+import { count, type HandOver, type Windows } from './rolling-window.ts'
 
 type Options = { redis: RedisCounters; seen: LastSeen; local: MemoryCounters }
 
@@ -44,8 +39,8 @@ export function createHandOver({ redis, seen, local }: Options) {
   }
 
   return {
+    tellKnown,
     async run() {
-      await tellKnown()
       for (let round = 0; round < roundsMax; round++) if (!(await tellAll())) return
     },
     /** A call that was counted here was counted there as well: nothing is left to be told of it. */
@@ -68,22 +63,3 @@ function newsOf({ counters }: Windows, told: Map<string, BucketCounters> | undef
 }
 
 const copyOf = ({ counters }: Windows) => new Map(structuredClone([...counters]))
-
-/** What one count has more than another. */
-const beyond = (now: BucketCounters, before: BucketCounters | undefined): BucketCounters => ({
-  minute: more(now.minute, before?.minute ?? []),
-  day: more(now.day, before?.day ?? []),
-})
-
-function more(now: readonly Bucket[], before: readonly Bucket[]): Bucket[] {
-  return now
-    .map(({ id, requests, tokens }) => {
-      const known = before.find((each) => each.id === id)
-      return {
-        id,
-        requests: Math.max(0, requests - (known?.requests ?? 0)),
-        tokens: Math.max(0, tokens - (known?.tokens ?? 0)),
-      }
-    })
-    .filter(({ requests, tokens }) => requests > 0 || tokens > 0)
-}

@@ -1,15 +1,13 @@
 import type { Clock } from '#platform/clock.ts'
 
-import { type Amounts, type Attempt, type Scope, scopes, type Verdict } from './limits.ts'
+import { type Amounts, type Attempt, scopes, type Verdict } from './limits.ts'
+import { fieldOf } from './names.ts'
 import type { Known } from './share.ts'
 
 type Seen = { atMs: number; amounts: Amounts }
 type Place = Pick<Attempt, 'organizationId' | 'projectId' | 'keyId'>
 
 const placesMax = 50_000
-
-const fieldOf = (scope: Scope, { projectId, keyId }: Place) =>
-  ({ organization: 'o', project: `p${projectId}`, key: `k${keyId}` })[scope]
 
 /** What Redis last said about each scope, and how its clock differs from ours. */
 export function createLastSeen({ now }: { now: Clock }) {

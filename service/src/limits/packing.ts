@@ -1,5 +1,6 @@
+import type { Bucket, BucketCounters } from './buckets.ts'
 import { type Amounts, type Limits, metrics, scopes, type Usage, type Verdict } from './limits.ts'
-import type { Bucket, BucketCounters, HandOver } from './rolling-window.ts'
+import type { HandOver } from './rolling-window.ts'
 
 // The packed forms that limiter.lua reads and writes.
 

@@ -3,6 +3,7 @@ import type { Redis, RedisArgument } from '#platform/redis.ts'
 import type { Counters } from './counters.ts'
 import { createFunctionLibrary } from './function-library.ts'
 import type { Lease, Limits } from './limits.ts'
+import { leaseName } from './names.ts'
 import { packCounters, packKnown, packLimits, unpackCounters, unpackVerdict } from './packing.ts'
 import { createWindows, type HandOver, overview } from './rolling-window.ts'
 
@@ -60,14 +61,14 @@ export function createRedisCounters({ redis, prefix, nowMs }: Options): RedisCou
     async renew(leases, leaseMs) {
       const [first] = leases
       if (!first) return 0
-      const args = [time(), String(leaseMs), ...leases.map(nameOf)]
+      const args = [time(), String(leaseMs), ...leases.map(leaseName)]
       return Number(await library.call('renew', keysOf(first.organizationId), args))
     },
     async release(leases) {
       const [first] = leases
       if (!first) return
       const [, key] = keysOf(first.organizationId)
-      await redis.send(key, ['ZREM', key, ...leases.map(nameOf)])
+      await redis.send(key, ['ZREM', key, ...leases.map(leaseName)])
     },
     async absorb(organizationId, handOvers) {
       const args: RedisArgument[] = handOvers.flatMap(({ field, counters, known }) => [
@@ -82,8 +83,6 @@ export function createRedisCounters({ redis, prefix, nowMs }: Options): RedisCou
     read: (organizationId) => readAll(redis, keysOf(organizationId), nowMs),
   }
 }
-
-const nameOf = ({ leaseId, projectId, keyId }: Lease) => `${leaseId}|p${projectId}|k${keyId}|`
 
 /** Reads everything of an organization; its counters are looked at here, with the eyes of the model. */
 async function readAll(

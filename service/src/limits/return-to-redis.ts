@@ -42,13 +42,14 @@ export function returnToRedis({ redis, seen, local, slots, circuit, metrics }: O
 
   async function comeBack() {
     const state = circuit.state()
-    if (!isLoaded) await redis.load()
+    if (!isLoaded || state === 'open') await redis.load()
     isLoaded = true
     const isIdle = local.windows.size === 0 && ended.isEmpty()
     if (state === 'returning' || (state === 'closed' && isIdle)) return
-    if (state === 'open') await redis.load()
     await ended.release()
     await renew()
+    // Only an outage can have made Redis forget.
+    if (state === 'open') await handOver.tellKnown()
     await handOver.run()
     await ended.release()
     // Nothing may come between the last word and this: from now on Redis counts for itself.

@@ -1,3 +1,16 @@
+import {
+  addTo,
+  type Bucket,
+  type BucketCounters,
+  bucketAt,
+  leavesAtMs,
+  liveBuckets,
+  merge,
+  sum,
+  type Unit,
+  type Window,
+  windows,
+} from './buckets.ts'
 import type { UsageOfAll } from './counters.ts'
 import {
   type Amounts,
@@ -11,6 +24,7 @@ import {
   type Usage,
   type Verdict,
 } from './limits.ts'
+import { fieldOf, leaseName } from './names.ts'
 
 /**
  * The algorithm of the limiter, on plain objects: the model its Redis twin is tested against, the limiter
@@ -22,8 +36,6 @@ import {
  * covers every limit of the three scopes: either all of them count the call, or none does. A slot is a
  * lease that ends by itself, so that who dies frees it. Time is a parameter.
  */
-export type Bucket = { id: number; requests: number; tokens: number }
-export type BucketCounters = { minute: Bucket[]; day: Bucket[] }
 
 /** What is remembered of one organization. */
 export type Windows = {
@@ -34,16 +46,10 @@ export type Windows = {
 
 export const createWindows = (): Windows => ({ counters: new Map(), leases: new Map() })
 
-const windows = {
-  minute: { bucketMs: 1000, lengthMs: 60_000 },
-  day: { bucketMs: 3_600_000, lengthMs: 86_400_000 },
-} as const
-type Window = keyof typeof windows
-
 /** How long a call that found all slots taken should wait: nobody knows when one gets free. */
 const slotWaitMs = 1000
 
-const counted: readonly { metric: Metric; window: Window; unit: 'requests' | 'tokens' }[] = [
+const counted: readonly { metric: Metric; window: Window; unit: Unit }[] = [
   { metric: 'requests_per_minute', window: 'minute', unit: 'requests' },
   { metric: 'requests_per_day', window: 'day', unit: 'requests' },
   { metric: 'tokens_per_minute', window: 'minute', unit: 'tokens' },
@@ -51,9 +57,6 @@ const counted: readonly { metric: Metric; window: Window; unit: 'requests' | 'to
 ]
 
 type Place = Pick<Attempt, 'projectId' | 'keyId'>
-
-const fieldOf = (scope: Scope, { projectId, keyId }: Place) =>
-  scope === 'organization' ? 'o' : scope === 'project' ? `p${projectId}` : `k${keyId}`
 
 export function admit(state: Windows, attempt: Attempt, limits: Limits, nowMs: number): Verdict {
   const usage = usageOf(state, attempt, nowMs)
@@ -111,9 +114,6 @@ export function renew(
 
 type LeasePlace = Place & { leaseId: string }
 
-const leaseName = ({ leaseId, projectId, keyId }: LeasePlace) =>
-  `${leaseId}|p${projectId}|k${keyId}|`
-
 const isHeld = (state: Windows, lease: LeasePlace, nowMs: number) =>
   (state.leases.get(leaseName(lease)) ?? -Infinity) >= nowMs
 
@@ -162,18 +162,6 @@ function usageOf(state: Windows, place: Place, nowMs: number): Usage {
   }
 }
 
-function liveBuckets(
-  counters: BucketCounters | undefined,
-  window: Window,
-  nowMs: number,
-): Bucket[] {
-  const { bucketMs, lengthMs } = windows[window]
-  return (counters?.[window] ?? []).filter(({ id }) => (id + 1) * bucketMs > nowMs - lengthMs)
-}
-
-const sum = (buckets: readonly Bucket[], unit: 'requests' | 'tokens') =>
-  buckets.reduce((total, bucket) => total + bucket[unit], 0)
-
 type Question = { limits: Limits; usage: Usage; nowMs: number }
 
 /** Of the limits in the way the one with the longest wait; a slot only when nothing else is. */
@@ -196,44 +184,30 @@ function refusalOf(state: Windows, attempt: Attempt, question: Question): Refusa
   return full ? { scope: full, metric, waitMs: slotWaitMs } : null
 }
 
-type Wanted = { excess: number; unit: 'requests' | 'tokens'; window: Window; nowMs: number }
+type Wanted = { excess: number; unit: Unit; window: Window; nowMs: number }
 
 /** Until enough buckets have left the window; a whole window for what is larger than its limit. */
 function waitFor(buckets: readonly Bucket[], { excess, unit, window, nowMs }: Wanted): number {
-  const { bucketMs, lengthMs } = windows[window]
   let freed = 0
   for (const bucket of buckets) {
     freed += bucket[unit]
-    if (freed >= excess) return (bucket.id + 1) * bucketMs + lengthMs - nowMs
+    if (freed >= excess) return leavesAtMs(window, bucket.id) - nowMs
   }
-  return lengthMs
+  return windows[window].lengthMs
 }
 
-function add(
-  state: Windows,
-  field: string,
-  { requests, tokens }: { requests: number; tokens: number },
-  nowMs: number,
-) {
+type Amount = { requests: number; tokens: number }
+
+function add(state: Windows, field: string, amount: Amount, nowMs: number) {
   const counters = state.counters.get(field) ?? { minute: [], day: [] }
   state.counters.set(field, counters)
-  for (const window of ['minute', 'day'] as const) {
-    const buckets = liveBuckets(counters, window, nowMs)
-    counters[window] = buckets
-    const id = Math.floor(nowMs / windows[window].bucketMs)
-    const newest = buckets.at(-1)
-    // A clock that steps back counts into the newest bucket: order is kept, and erring is on the safe side.
-    if (newest && newest.id >= id) {
-      newest.requests += requests
-      newest.tokens += tokens
-    } else buckets.push({ id, requests, tokens })
-  }
+  addTo(counters, amount, nowMs)
 }
 
 /** Into the buckets of the reservation; what they do not hold any more is not given back. */
 function giveBack(counters: BucketCounters | undefined, tokens: number, admittedAtMs: number) {
   for (const window of ['minute', 'day'] as const) {
-    const id = Math.floor(admittedAtMs / windows[window].bucketMs)
+    const id = bucketAt(window, admittedAtMs)
     const bucket = counters?.[window].find((each) => each.id === id)
     if (bucket) bucket.tokens = Math.max(0, bucket.tokens - tokens)
   }
@@ -284,19 +258,9 @@ type Known = NonNullable<HandOver['known']>
 
 /** What is known of a scope that is not there any more, in one bucket; nothing if it has left the window. */
 function missing(window: Window, { atMs, amounts }: Known, nowMs: number): Bucket[] {
-  const { bucketMs, lengthMs } = windows[window]
-  const id = Math.floor(atMs / bucketMs)
-  if ((id + 1) * bucketMs <= nowMs - lengthMs) return []
+  const id = bucketAt(window, atMs)
+  if (leavesAtMs(window, id) <= nowMs) return []
   const requests = amounts[`requests_per_${window}`]
   const tokens = amounts[`tokens_per_${window}`]
   return requests > 0 || tokens > 0 ? [{ id, requests, tokens }] : []
-}
-
-function merge(one: readonly Bucket[], other: readonly Bucket[]): Bucket[] {
-  const byId = new Map(one.map((bucket) => [bucket.id, { ...bucket }]))
-  for (const { id, requests, tokens } of other) {
-    const found = byId.get(id) ?? { id, requests: 0, tokens: 0 }
-    byId.set(id, { id, requests: found.requests + requests, tokens: found.tokens + tokens })
-  }
-  return [...byId.values()].toSorted((left, right) => left.id - right.id)
 }

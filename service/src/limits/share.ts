@@ -1,3 +1,4 @@
+import { windows } from './buckets.ts'
 import { type Amounts, type Limits, type Scope, scopes } from './limits.ts'
 
 /** What everybody together had used in each scope of a call when it was last seen. */
@@ -12,8 +13,10 @@ type Circumstances = {
   nowMs: number
 }
 
-const minuteMs = 61_000 // a bucket counts until its end is older than the window
-const dayMs = 25 * 60 * 60 * 1000
+/** A bucket counts until its end is older than the window. */
+const [minuteMs, dayMs] = [windows.minute, windows.day].map(
+  ({ bucketMs, lengthMs }) => bucketMs + lengthMs,
+) as [number, number]
 
 /**
  * What one process may let through while it cannot ask the others: its share of what was left when it last

@@ -1,3 +1,4 @@
+import { bucketAt, leavesAtMs } from './buckets.ts'
 import {
   type Amounts,
   type Limits,
@@ -22,9 +23,6 @@ const windowsOf = {
   tokens: ['tokens_per_minute', 'tokens_per_day'],
 } as const satisfies Record<string, readonly Metric[]>
 
-const bucketMs = { minute: 1000, day: 3_600_000 }
-const lengthMs = { minute: 60_000, day: 86_400_000 }
-
 /**
  * The limit that would block first: the smallest remainder among all windows and scopes, and of equal ones
  * the one that takes longer to recover (G8.7, G8.8).
@@ -48,12 +46,11 @@ function standingOf(scope: Scope, metric: Metric, { limits, usage, nowMs }: Fact
   const limit = limits[scope][metric]
   const used = usage[metric]
   const window = metric.endsWith('minute') ? 'minute' : 'day'
-  const bucketEndsAtMs = (Math.floor(nowMs / bucketMs[window]) + 1) * bucketMs[window]
   return {
     scope,
     metric,
     limit,
     remaining: Math.max(0, limit - used),
-    resetMs: used === 0 ? 0 : bucketEndsAtMs + lengthMs[window] - nowMs,
+    resetMs: used === 0 ? 0 : leavesAtMs(window, bucketAt(window, nowMs)) - nowMs,
   }
 }
