@@ -32,7 +32,7 @@ function send(endpoint: Endpoint, changes: Sent = {}): Promise<Answer> {
   const body = endpoint.body && sample(endpoint.body)
   const needsQuery = endpoint.query?.safeParse({}).success === false
   return call(stack().description.base_url, endpoint, {
-    credential: tenants.owner.admin_key,
+    credential: tenants.keysFor(endpoint).working,
     params: tenants.paramsOf(endpoint),
     ...(body !== undefined && { body }),
     ...(needsQuery && { query: sample(endpoint.query!, 'output') as Record<string, unknown> }),
@@ -71,7 +71,8 @@ describe.each(named(guarded))('%s', (_, endpoint) => {
   })
 
   test('401: a credential of the wrong kind', async () => {
-    const others = { ...unknownKeys, project_key: tenants.projectKey, jwt: token }
+    const { admin_key } = tenants.owner
+    const others = { admin_key, project_key: tenants.projectKey, jwt: token }
     for (const [kind, credential] of Object.entries(others)) {
       if (endpoint.credentials.some((each) => each === kind)) continue
       const answer = await send(endpoint, { credential })
@@ -80,22 +81,22 @@ describe.each(named(guarded))('%s', (_, endpoint) => {
   })
 
   test('401: an expired key', async () => {
-    const answer = await send(endpoint, { credential: tenants.expiredKey })
+    const answer = await send(endpoint, { credential: tenants.keysFor(endpoint).expired })
     expect([answer.status, codeOf(answer)]).toEqual([401, 'expired_api_key'])
   })
 
   test('401: a revoked key', async () => {
-    const answer = await send(endpoint, { credential: tenants.revokedKey })
+    const answer = await send(endpoint, { credential: tenants.keysFor(endpoint).revoked })
     expect([answer.status, codeOf(answer)]).toEqual([401, 'revoked_api_key'])
   })
 
   test('403: a suspended organization', async () => {
-    const answer = await send(endpoint, { credential: tenants.suspendedKey })
+    const answer = await send(endpoint, { credential: tenants.keysFor(endpoint).suspended })
     expect([answer.status, codeOf(answer)]).toEqual([403, 'organization_suspended'])
   })
 
   test('403: all permissions but the one it needs', async () => {
-    const credential = await tenants.keyWithout(endpoint.permission)
+    const credential = await tenants.keyWithout(endpoint)
     const answer = await send(endpoint, { credential })
     expect([answer.status, codeOf(answer)]).toEqual([403, 'permission_denied'])
     expect(answer.headers.get('www-authenticate')).toBe(
@@ -104,13 +105,14 @@ describe.each(named(guarded))('%s', (_, endpoint) => {
   })
 
   test('403: a key without permissions, even for an id of another organization', async () => {
-    const answer = await send(endpoint, { credential: tenants.emptyKey })
+    const answer = await send(endpoint, { credential: tenants.keysFor(endpoint).empty })
     expect([answer.status, codeOf(answer)]).toEqual([403, 'permission_denied'])
   })
 
   test('another organization sees nothing of it', async () => {
-    const answer = await send(endpoint, { credential: tenants.foreign.admin_key })
-    if (endpoint.params) expect([answer.status, answer.text]).toEqual([404, answer.text])
+    const answer = await send(endpoint, { credential: tenants.keysFor(endpoint).foreign })
+    const isTenantData = endpoint.params && endpoint.dialect === 'admin'
+    if (isTenantData) expect([answer.status, answer.text]).toEqual([404, answer.text])
     for (const id of Object.values(tenants.owner)) expect(answer.text).not.toContain(id)
   })
 
@@ -120,6 +122,10 @@ describe.each(named(guarded))('%s', (_, endpoint) => {
     expect([odd.status, codeOf(odd)]).toEqual([plain.status, codeOf(plain)])
   })
 })
+
+/** Model callers get 400 for what others get 422 for, but for count_tokens (G7.12). */
+const statusOfWrongBody = ({ dialect }: Endpoint) =>
+  dialect === 'admin' || dialect === 'count_tokens' ? 422 : 400
 
 describe.each(named(changing))('%s', (_, endpoint) => {
   const tooLarge = `{"name":"${'x'.repeat(endpoint.bodyLimitBytes - 10)}"}`
@@ -137,24 +143,29 @@ describe.each(named(changing))('%s', (_, endpoint) => {
     if (!endpoint.body) return
     const body = `${fits}}`
     expect(body.length).toBe(endpoint.bodyLimitBytes)
-    expect((await send(endpoint, { raw: body })).status).toBe(422)
+    expect((await send(endpoint, { raw: body })).status).toBe(statusOfWrongBody(endpoint))
   })
 
-  test('the order of checks: 401 before 403 before 413 before 400 before 422', async () => {
+  test('the order of checks: 401, 403 (model callers: after the body), 413, 400, 422', async () => {
     const unknown = await send(endpoint, { credential: undefined, raw: tooLarge })
     expect(unknown.status).toBe(401)
-    expect((await send(endpoint, { credential: tenants.emptyKey, raw: tooLarge })).status).toBe(403)
+    const { empty: credential } = tenants.keysFor(endpoint)
+    // An attempt to call a model counts before its permission is judged, so its body is received first.
+    const isCall = endpoint.dialect !== 'admin'
+    expect((await send(endpoint, { credential, raw: tooLarge })).status).toBe(isCall ? 413 : 403)
+    expect((await send(endpoint, { credential, raw: '{' })).status).toBe(403)
     expect((await send(endpoint, { raw: tooLarge.replace('{', '[') })).status).toBe(413)
     if (!endpoint.body) return
     expect(codeOf(await send(endpoint, { raw: '{' }))).toBe('invalid_json')
     const text = await send(endpoint, { raw: '{}', headers: { 'content-type': 'text/plain' } })
     expect(codeOf(text)).toBe('invalid_content_type')
-    expect((await send(endpoint, { raw: '[]' })).status).toBe(422)
+    expect((await send(endpoint, { raw: '[]' })).status).toBe(statusOfWrongBody(endpoint))
     const unknownField = await send(endpoint, { body: { [canary]: 1 } })
-    expect(unknownField.status).toBe(422)
+    expect(unknownField.status).toBe(statusOfWrongBody(endpoint))
   })
 
   test('422: a malformed Idempotency-Key', async () => {
+    if (!endpoint.isIdempotent) return
     const answer = await send(endpoint, { headers: { 'idempotency-key': 'a b' } })
     expect([answer.status, codeOf(answer)]).toEqual([422, 'invalid_parameter'])
     const { error } = answer.json as { error: { param: string } }
@@ -170,18 +181,20 @@ describe.each(named(all))('%s', (_, endpoint) => {
     expect([missing.status, codeOf(missing)]).toEqual([404, 'route_not_found'])
     const path = endpoint.path.replaceAll(/:\w+/g, 'x')
     const response = await fetch(`${base_url}${path}`, { method: 'PUT' })
-    expect([response.status, await response.json()]).toMatchObject([
+    const { status, headers } = response
+    const json: unknown = await response.json()
+    expect([status, codeOf({ status, headers, json, text: '' })]).toEqual([
       405,
-      { error: { code: 'method_not_allowed', request_id: response.headers.get('x-request-id') } },
+      'method_not_allowed',
     ])
-    expect(response.headers.get('allow')?.split(', ')).toContain(endpoint.method)
+    expect(headers.get('allow')?.split(', ')).toContain(endpoint.method)
   })
 })
 
 test('these endpoints need no credential, and no others', async () => {
   const open = all.filter(({ permission }) => permission === null)
   expect(open.map(({ path }) => path)).toEqual([
-    ...['/openapi.json', '/.well-known/openapi.json', '/health/live', '/health/ready'],
+    ...['/', '/openapi.json', '/.well-known/openapi.json', '/health/live', '/health/ready'],
   ])
   for (const endpoint of open) {
     const { status } = await call(stack().description.base_url, endpoint)

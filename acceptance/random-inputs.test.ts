@@ -3,11 +3,13 @@ import { createClient } from '@gatehouse/contract/client'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
 import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
+import { createTenants, type Tenant } from '@gatehouse/tools/start-stack'
 import fc, { type Arbitrary } from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 
 import { call, type Sent } from './support/call.ts'
 import { hostile, valid } from './support/schema-arbitrary.ts'
+import { takesProjectKeys } from './support/tenants.ts'
 import { canary, useStack } from './support/use-stack.ts'
 
 // Random requests made from the contract's schemas: never a 5xx, never a hang, and every answer one
@@ -18,8 +20,11 @@ const atOnce = 8
 
 const stack = useStack()
 let existing: Existing
+let callers: Tenant[] = []
 beforeAll(async () => {
   existing = await makeThings()
+  // Nobody may call models as often as this: many take turns.
+  callers = await createTenants(stack().service, 60)
 })
 
 const ids = fc.oneof(
@@ -45,10 +50,14 @@ const bodies = (endpoint: Endpoint): Arbitrary<Sent> => {
     fc.constantFrom('['.repeat(100), '{"a":'.repeat(65), '\ufeff{}'),
     fc.uint8Array({ maxLength: 200 }).map((bytes) => new Uint8Array(bytes)),
   )
+  const named = (body: Arbitrary<unknown>) =>
+    fc
+      .tuple(body, fc.nat(9))
+      .map(([each, index]): Sent => ({ body: withModel(endpoint, each, index) }))
   const sent = endpoint.body
     ? fc.oneof(
-        { weight: 2, arbitrary: valid(endpoint.body).map((body): Sent => ({ body })) },
-        { weight: 5, arbitrary: hostile(endpoint.body).map((body): Sent => ({ body })) },
+        { weight: 2, arbitrary: named(valid(endpoint.body)) },
+        { weight: 5, arbitrary: named(hostile(endpoint.body)) },
         { weight: 1, arbitrary: raw.map((each): Sent => ({ raw: each })) },
       )
     : fc.oneof(
@@ -70,6 +79,14 @@ const headers = fc.record(
   },
   { requiredKeys: [], noNullPrototype: true },
 )
+
+const models = ['claude-scripted', 'chat-scripted', 'responses-scripted']
+
+/** Most bodies for models name one that exists: the others end there. */
+const withModel = (endpoint: Endpoint, body: unknown, index: number): unknown => {
+  const isCall = endpoint.dialect !== 'admin' && typeof body === 'object' && body !== null
+  return isCall && index > 0 ? { ...body, model: models[index % models.length] } : body
+}
 
 /** Ids that name something, by path parameter. */
 type Existing = Record<string, string[]>
@@ -93,7 +110,7 @@ async function makeThings(): Promise<Existing> {
     const params = { policy_id: id }
     if (index % 2) await client.call(publishPolicy, { params, query: {}, body: { revision: 1 } })
   }
-  return { project_id: [project_id], key_id: ids, policy_id, version: ['1'] }
+  return { project_id: [project_id], key_id: ids, policy_id, version: ['1'], model_id: models }
 }
 
 /** Requests with the right key: everything behind the guard is reached. */
@@ -134,6 +151,7 @@ describe.each(endpoints.map((endpoint) => [endpoint.id, endpoint as Endpoint] as
       `answers ${inputs} random requests as described`,
       async () => {
         const { base_url, admin_key } = stack().description
+        let sentCount = 0
         const statuses = new Map<number, number>()
         const seed = Number(process.env['RANDOM_SEED'] ?? Date.now() % 2 ** 31)
         const batch = fc.array(requests(endpoint, existing), {
@@ -144,8 +162,9 @@ describe.each(endpoints.map((endpoint) => [endpoint.id, endpoint as Endpoint] as
           fc.asyncProperty(batch, async (sent) => {
             await Promise.all(
               sent.map(async (each) => {
+                const caller = callers[sentCount++ % callers.length]?.project_key
                 const { status, text } = await call(base_url, endpoint, {
-                  credential: admin_key,
+                  credential: takesProjectKeys(endpoint) ? caller : admin_key,
                   ...each,
                 })
                 statuses.set(status, (statuses.get(status) ?? 0) + 1)

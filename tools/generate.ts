@@ -6,6 +6,7 @@ import { endpoints } from '@gatehouse/contract/endpoints'
 import { toErrorPage } from '@gatehouse/contract/error-page'
 import { toOpenApi } from '@gatehouse/contract/openapi'
 
+import { toCompatibilityPage } from './compatibility-page.ts'
 import { createMigratedDatabase } from './throwaway-database.ts'
 
 const root = new URL('../', import.meta.url)
@@ -13,6 +14,7 @@ const root = new URL('../', import.meta.url)
 /** Every file that is printed from another: path and how its text is made. */
 const generated: Record<string, () => Promise<string> | string> = {
   'docs/openapi.json': () => `${JSON.stringify(toOpenApi(endpoints), null, 2)}\n`,
+  'docs/compatibility.md': toCompatibilityPage,
   'docs/errors.md': () => toErrorPage(endpoints),
   'service/src/platform/database-types.ts': printDatabaseTypes,
 }

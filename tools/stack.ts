@@ -2,11 +2,13 @@ import { parseArgs } from 'node:util'
 
 import { type Stack, startStack } from './start-stack.ts'
 
-const usage = `Usage: ./dev stack [--json] [--processes N]
+const usage = `Usage: ./dev stack [--json] [--processes N] [--upstream scripted|llama]
 
 Starts a complete throwaway Gatehouse with fresh data; Ctrl-C stops it and drops the data.
   --json         print one line of JSON when ready, for scripts
   --processes N  API processes, 1 to 16 (default 1)
+  --upstream U   scripted (default): models that say what a request tells them to;
+                 llama: also 'stories', a tiny real model that runs on this machine
 `
 
 function readOptions() {
@@ -14,6 +16,7 @@ function readOptions() {
     options: {
       json: { type: 'boolean' },
       processes: { type: 'string', default: '1' },
+      upstream: { type: 'string', default: 'scripted' },
       help: { type: 'boolean' },
     },
   })
@@ -21,18 +24,24 @@ function readOptions() {
   if (!Number.isInteger(processes) || processes < 1 || processes > 16) {
     throw new Error('--processes takes a whole number from 1 to 16.')
   }
-  return { ...values, processes }
+  if (!['scripted', 'llama'].includes(values.upstream)) {
+    throw new Error('--upstream takes scripted or llama.')
+  }
+  return { ...values, processes, hasLlama: values.upstream === 'llama' }
 }
 
 /** What a person needs to go on: addresses, keys, and calls to copy. */
-function panel({ description: stack, folder }: Stack): string {
+function panel({ description: stack, folder, modelsFile }: Stack, hasLlama: boolean): string {
+  const model = hasLlama ? 'stories' : 'claude-scripted'
+  const ask = `curl -sN -H "Authorization: Bearer ${stack.project_key}" -H 'Content-Type: application/json'`
   const call = `curl -s -H "Authorization: Bearer ${stack.admin_key}"`
   return `
   Gatehouse is running.
 
   API            ${stack.base_urls.join('\n                 ')}
   Metrics        ${stack.metrics_urls.join('\n                 ')}
-  Upstream       ${stack.upstream_url}  (a double)
+  Upstream       ${stack.upstream_url}  (scripted)
+  Models         ${modelsFile}
   Logs           ${folder}
 
   Organization   ${stack.organization_id}
@@ -40,7 +49,16 @@ function panel({ description: stack, folder }: Stack): string {
   Admin key      ${stack.admin_key}
   Project key    ${stack.project_key}
 
-  Try it:
+  Call a model, in any of the three formats:
+
+    ${ask} \\
+      -d '{"model":"${model}","max_tokens":60,"stream":true,"messages":[{"role":"user","content":"Once upon a time"}]}' \\
+      ${stack.base_url}/v1/messages
+
+    export OPENAI_BASE_URL=${stack.base_url}/v1 OPENAI_API_KEY=${stack.project_key}
+    export ANTHROPIC_BASE_URL=${stack.base_url} ANTHROPIC_API_KEY=${stack.project_key}
+
+  Administer it:
 
     ${call} ${stack.base_url}/v1/organization/admin_api_keys
 
@@ -64,8 +82,12 @@ async function run() {
   const stopped = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve())
   })
-  const stack = await startStack({ processes: options.processes, hasLimits: true })
-  console.log(options.json ? JSON.stringify(stack.description) : panel(stack))
+  const stack = await startStack({
+    processes: options.processes,
+    hasLlama: options.hasLlama,
+    hasLimits: true,
+  })
+  console.log(options.json ? JSON.stringify(stack.description) : panel(stack, options.hasLlama))
   await stopped
   if (!options.json) console.log('Stopping …')
   await stack.stop()

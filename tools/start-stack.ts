@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -9,8 +9,10 @@ import { promisify } from 'node:util'
 import { createProjectApiKey } from '@gatehouse/contract/api-key'
 import { createClient } from '@gatehouse/contract/client'
 
+import { startLlamaUpstream } from './llama-upstream/start.ts'
+import { startScriptedUpstream } from './scripted-upstream/server.ts'
+import { stackModels, type UpstreamUrls } from './stack-models.ts'
 import { createMigratedDatabase, redisUrl } from './throwaway-database.ts'
-import { startUpstreamDouble } from './upstream-double.ts'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 
@@ -22,6 +24,10 @@ export type StackOptions = {
   hasLimits?: boolean
   /** What an API process runs; a test may have an entry of its own. */
   entry?: string
+  /** Also serves the tiny real model. */
+  hasLlama?: boolean
+  /** The model catalogue, instead of the usual one. */
+  models?: (urls: UpstreamUrls) => object
   /** Further variables for every process of the service. */
   environment?: Record<string, string>
 }
@@ -36,6 +42,8 @@ export async function startStack({
   redis = redisUrl,
   entry = 'main.ts',
   hasLimits = false,
+  hasLlama = false,
+  models = stackModels,
   environment = {},
 }: StackOptions = {}) {
   const cleanup: (() => Promise<unknown>)[] = []
@@ -47,11 +55,12 @@ export async function startStack({
     cleanup.push(() => database[Symbol.asyncDispose]())
     const folder = await makeFolder()
     cleanup.push(() => rm(folder, { recursive: true, force: true }))
+    const upstreams = await startUpstreams(hasLlama)
+    cleanup.push(upstreams.stop)
+    const modelsFile = join(folder, 'models.json')
+    await writeFile(modelsFile, JSON.stringify(models(upstreams.urls), null, 2))
     const settings = serviceSettings({
-      databaseUrl: database.url,
-      redis,
-      folder,
-      name: database.name,
+      ...{ databaseUrl: database.url, redis, folder, name: database.name, modelsFile },
     })
     const service = { ...settings, ...(hasLimits ? {} : generous), ...environment }
     /** `further` are variables for this process alone. */
@@ -66,8 +75,6 @@ export async function startStack({
       cleanup.push(() => stopProcess(started.child))
       return started
     }
-    const upstream = await startUpstreamDouble()
-    cleanup.push(upstream.stop)
     const [organization, , ...apis] = await allOrNone([
       createOrganization(service, 'Example Ltd'),
       start('worker', 'worker'),
@@ -75,24 +82,37 @@ export async function startStack({
     ])
 
     await Promise.all(apis.map(untilReady))
-    const [first] = apis
-    if (!first) throw new Error('A stack needs at least one API process.')
-    const description = {
-      base_url: first.baseUrl,
-      base_urls: apis.map(({ baseUrl }) => baseUrl),
-      metrics_urls: apis.map(({ metricsUrl }) => metricsUrl),
-      admin_key: organization.admin_key,
-      project_key: await createProjectKey(first.baseUrl, organization),
-      organization_id: organization.organization_id,
-      project_id: organization.project_id,
-      upstream_url: upstream.url,
+    const description = await describe(apis, organization, upstreams.urls.scripted)
+    return {
+      ...{ description, apis, database, folder, service, stop, modelsFile },
+      startApi: start.bind(null, 'api'),
     }
-    return { description, apis, database, folder, service, stop, startApi: start.bind(null, 'api') }
   } catch (error) {
     await stop()
     throw error
   }
 }
+
+/** What a script needs to use the stack; `--json` prints it. */
+async function describe(
+  apis: readonly ApiProcess[],
+  organization: NewOrganization,
+  upstreamUrl: string,
+) {
+  const [first] = apis
+  if (!first) throw new Error('A stack needs at least one API process.')
+  return {
+    base_url: first.baseUrl,
+    base_urls: apis.map(({ baseUrl }) => baseUrl),
+    metrics_urls: apis.map(({ metricsUrl }) => metricsUrl),
+    admin_key: organization.admin_key,
+    project_key: await createProjectKey(first.baseUrl, organization),
+    organization_id: organization.organization_id,
+    project_id: organization.project_id,
+    upstream_url: upstreamUrl,
+  }
+}
+
 /** Waits for all even if one fails, so that nothing is still starting when the rest is cleaned up. */
 async function allOrNone<const T extends readonly Promise<unknown>[]>(started: T) {
   await Promise.allSettled(started)
@@ -115,10 +135,28 @@ async function makeFolder(): Promise<string> {
   return mkdtemp(join(scratch, 'stack-'))
 }
 
-type Place = { databaseUrl: string; redis: string | null; folder: string; name: string }
-
-function serviceSettings({ databaseUrl, redis, folder, name }: Place): Record<string, string> {
+async function startUpstreams(hasLlama: boolean) {
+  const scripted = await startScriptedUpstream()
+  const llama = hasLlama ? await startLlamaUpstream() : undefined
   return {
+    urls: { scripted: scripted.url, ...(llama && { llama: llama.url }) },
+    stop: () => Promise.all([scripted.stop(), llama?.stop()]),
+  }
+}
+
+type Place = {
+  databaseUrl: string
+  redis: string | null
+  folder: string
+  name: string
+  modelsFile: string
+}
+
+function serviceSettings(place: Place): Record<string, string> {
+  const { databaseUrl, redis, folder, name, modelsFile } = place
+  return {
+    MODELS_FILE: modelsFile,
+    UPSTREAM_KEY: 'the-key-of-the-scripted-upstream',
     PATH: process.env['PATH'] ?? '',
     DATABASE_URL: databaseUrl,
     ...(redis && { REDIS_URL: redis, REDIS_NAMESPACE: name }),
@@ -141,6 +179,21 @@ export async function runOperator(service: Record<string, string>, args: readonl
 
 export async function createOrganization(service: Record<string, string>, name: string) {
   return (await runOperator(service, ['create', '--name', name])) as NewOrganization
+}
+
+export type Tenant = { organization_id: string; project_key: string }
+
+/** Organizations of the highest tier, each with a project key: together they may ask for any load. */
+export async function createTenants(
+  service: Record<string, string>,
+  count: number,
+): Promise<Tenant[]> {
+  const command = [join(root, 'service/src/testing/many-tenants.ts'), String(count)]
+  const { stdout } = await promisify(execFile)(process.execPath, command, {
+    env: service,
+    maxBuffer: 16 * 1024 * 1024,
+  })
+  return JSON.parse(stdout) as Tenant[]
 }
 
 async function createProjectKey(baseUrl: string, organization: NewOrganization): Promise<string> {

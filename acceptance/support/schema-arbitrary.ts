@@ -6,6 +6,7 @@ type JsonSchema = {
   const?: unknown
   enum?: unknown[]
   anyOf?: JsonSchema[]
+  oneOf?: JsonSchema[]
   properties?: Record<string, JsonSchema>
   required?: string[]
   items?: JsonSchema
@@ -31,7 +32,8 @@ function arbitraryOf(schema: JsonSchema, defs: Record<string, JsonSchema>): Arbi
   if (schema.$ref) return arbitraryOf(defs[schema.$ref.replace('#/$defs/', '')] ?? {}, defs)
   if (schema.const !== undefined) return fc.constant(schema.const)
   if (schema.enum) return fc.constantFrom(...schema.enum)
-  if (schema.anyOf) return fc.oneof(...schema.anyOf.map((each) => arbitraryOf(each, defs)))
+  const branches = schema.anyOf ?? schema.oneOf
+  if (branches) return fc.oneof(...branches.map((each) => arbitraryOf(each, defs)))
   switch (schema.type) {
     case 'string':
       return fc.string({
@@ -41,6 +43,12 @@ function arbitraryOf(schema: JsonSchema, defs: Record<string, JsonSchema>): Arbi
       })
     case 'integer':
       return fc.integer({ min: bounded(schema.minimum, -1e9), max: bounded(schema.maximum, 1e9) })
+    case 'number':
+      return fc.double({
+        min: bounded(schema.minimum, -1e9),
+        max: bounded(schema.maximum, 1e9),
+        noNaN: true,
+      })
     case 'boolean':
       return fc.boolean()
     case 'null':

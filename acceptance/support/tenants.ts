@@ -2,19 +2,26 @@ import {
   createAdminApiKey,
   createProjectApiKey,
   deleteAdminApiKey,
+  deleteProjectApiKey,
 } from '@gatehouse/contract/api-key'
 import { createClient } from '@gatehouse/contract/client'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
-import { AdminKeyPermission, type Permission } from '@gatehouse/contract/permission'
+import {
+  AdminKeyPermission,
+  type Permission,
+  ProjectKeyPermission,
+} from '@gatehouse/contract/permission'
 import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
 import {
   createOrganization,
+  createTenants,
   type NewOrganization,
   runOperator,
   type Stack,
 } from '@gatehouse/tools/start-stack'
 
 const allPermissions = AdminKeyPermission.options
+const allOfProjects = ProjectKeyPermission.options
 
 /** Everything the walk over all endpoints needs: credentials in every state, and things to name. */
 export async function prepareTenants(stack: Stack) {
@@ -34,13 +41,27 @@ export async function prepareTenants(stack: Stack) {
         ...(seconds && { expires_in_seconds: seconds }),
       },
     })
-  const keysWithout = new Map<Permission, ReturnType<typeof makeAdminKey>>()
+  const makeProjectKey = (name: string, permissions: readonly Permission[], seconds?: number) =>
+    home.call(createProjectApiKey, {
+      params: { project_id },
+      body: {
+        name,
+        permissions: permissions as never,
+        ...(seconds && { expires_in_seconds: seconds }),
+      },
+    })
+  const keysWithout = new Map<Permission, Promise<{ value: string }>>()
   const foreign = await createOrganization(stack.service, 'Foreign Ltd')
   const suspended = await createOrganization(stack.service, 'Suspended Ltd')
+  const suspendedCaller = await createClient({ baseUrl, credential: suspended.admin_key }).call(
+    createProjectApiKey,
+    { params: { project_id: suspended.project_id }, body: { name: 'suspended' } },
+  )
   await runOperator(stack.service, ['suspend', suspended.organization_id])
   const expired = await makeAdminKey('expired', allPermissions, 1)
   const revoked = await makeAdminKey('revoked', allPermissions)
   await home.call(deleteAdminApiKey, { params: { key_id: revoked.id } })
+  const callers = await prepareCallers()
   const victim = await makeAdminKey('somebody else', allPermissions)
   const projectKey = await home.call(createProjectApiKey, {
     params: { project_id },
@@ -50,18 +71,41 @@ export async function prepareTenants(stack: Stack) {
   const params = { policy_id: policy.id }
   await home.call(publishPolicy, { params, query: {}, body: { revision: policy.revision } })
   await new Promise((resolve) => setTimeout(resolve, 1100))
+  const administrators = {
+    working: admin_key,
+    expired: expired.value,
+    revoked: revoked.value,
+    empty: (await makeAdminKey('empty', [])).value,
+    suspended: suspended.admin_key,
+    foreign: foreign.admin_key,
+  }
+  /** The same states for those who call models. */
+  async function prepareCallers() {
+    const gone = await makeProjectKey('revoked', allOfProjects)
+    await home.call(deleteProjectApiKey, { params: { project_id, key_id: gone.id } })
+    const [stranger] = await createTenants(stack.service, 1)
+    return {
+      working: (await makeProjectKey('working', allOfProjects)).value,
+      expired: (await makeProjectKey('expired', allOfProjects, 1)).value,
+      revoked: gone.value,
+      empty: (await makeProjectKey('empty', [])).value,
+      suspended: suspendedCaller.value,
+      foreign: stranger?.project_key ?? '',
+    }
+  }
+
   return {
     owner: { admin_key, organization_id, project_id } satisfies NewOrganization,
-    foreign,
     projectKey: project_key,
-    suspendedKey: suspended.admin_key,
-    expiredKey: expired.value,
-    revokedKey: revoked.value,
-    emptyKey: (await makeAdminKey('empty', [])).value,
+    /** Keys of the kind that the endpoint takes, in every state a key can be in. */
+    keysFor: (endpoint: Endpoint) => (takesProjectKeys(endpoint) ? callers : administrators),
     /** A key that may do everything but this; made once, because their number is limited. */
-    keyWithout: async (permission: Permission) => {
-      const others = allPermissions.filter((each) => each !== permission)
-      const key = keysWithout.get(permission) ?? makeAdminKey(`all but ${permission}`, others)
+    keyWithout: async ({ permission }: Endpoint & { permission: Permission }) => {
+      const isCaller = permission === 'model.invoke'
+      const all: readonly Permission[] = isCaller ? allOfProjects : allPermissions
+      const others = all.filter((each) => each !== permission)
+      const make = isCaller ? makeProjectKey : makeAdminKey
+      const key = keysWithout.get(permission) ?? make(`all but ${permission}`, others)
       keysWithout.set(permission, key)
       return (await key).value
     },
@@ -71,10 +115,14 @@ export async function prepareTenants(stack: Stack) {
         project_id,
         policy_id: policy.id,
         version: '1',
+        model_id: 'chat-scripted',
         key_id: endpoint.path.includes('/projects/') ? projectKey.id : victim.id,
       }),
   }
 }
+export const takesProjectKeys = ({ credentials }: Endpoint) =>
+  credentials.some((kind) => kind === 'project_key')
+
 export type Tenants = Awaited<ReturnType<typeof prepareTenants>>
 
 function paramsOf(endpoint: Endpoint, known: Record<string, string>): Record<string, string> {

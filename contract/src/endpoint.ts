@@ -60,6 +60,37 @@ export function adminEndpoint<const Operation extends Given>(operation: Operatio
   } as Operation & AdminDefaults<Operation>
 }
 
+/** The largest body of the inference families: 32 MiB (G7.11). */
+export const inferenceBodyLimitBytes = 32 * 1024 * 1024
+
+type GivenInference = Omit<
+  Base,
+  'method' | 'bodyLimitBytes' | 'isIdempotent' | 'successStatus' | 'errors'
+> & { readonly body: z.ZodType; readonly errors?: readonly ErrorCode[] }
+
+/** An operation that calls a model, or asks about one: what it shares with its siblings is filled in. */
+export function inferenceEndpoint<const Operation extends GivenInference>(operation: Operation) {
+  return {
+    method: 'POST',
+    credentials: ['project_key', 'jwt'],
+    permission: 'model.invoke',
+    bodyLimitBytes: inferenceBodyLimitBytes,
+    isIdempotent: false,
+    successStatus: 200,
+    ...operation,
+    errors: [...modelErrors, ...(operation.errors ?? [])],
+  } as const
+}
+
+const modelErrors = ['model_not_found', 'overloaded'] as const satisfies readonly ErrorCode[]
+
+/** What can go wrong on the way to a model. */
+export const upstreamErrors = [
+  'upstream_rejected',
+  'upstream_error',
+  'upstream_timeout',
+] as const satisfies readonly ErrorCode[]
+
 type Parsed<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined
 type Sent<Schema> = Schema extends z.ZodType ? z.input<Schema> : undefined
 
@@ -81,20 +112,29 @@ export type InputOf<E extends Endpoint> = {
 /** Errors that any endpoint of this shape can answer (contract 7.2, G7.14). */
 export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   const takesBody = endpoint.method !== 'GET'
-  const needsQuery = endpoint.query?.safeParse({}).success === false
   return [
     ...(endpoint.body ? (['invalid_json', 'invalid_content_type'] as const) : []),
     ...guardErrorsOf(endpoint),
     ...(takesBody ? (['request_too_large'] as const) : []),
-    ...(endpoint.params || endpoint.query || endpoint.body ? (['invalid_parameter'] as const) : []),
-    ...(endpoint.body ? (['unknown_field'] as const) : []),
-    ...(endpoint.body || needsQuery ? (['missing_field'] as const) : []),
+    ...schemaErrorsOf(endpoint),
     ...(endpoint.isIdempotent
       ? (['idempotency_in_progress', 'idempotency_key_reused', 'overloaded'] as const)
       : []),
     ...endpoint.errors,
     'internal_error',
     ...(endpoint.permission ? (['dependency_unavailable'] as const) : []),
+  ]
+}
+
+/** Administration names the member with 422; model callers get 400, but for count_tokens (G7.12). */
+function schemaErrorsOf({ params, query, body, dialect }: Endpoint): ErrorCode[] {
+  if (body && dialect === 'count_tokens') return ['invalid_request', 'invalid_parameter']
+  if (body && dialect !== 'admin') return ['invalid_request']
+  const needsQuery = query?.safeParse({}).success === false
+  return [
+    ...(params || query || body ? (['invalid_parameter'] as const) : []),
+    ...(body ? (['unknown_field'] as const) : []),
+    ...(body || needsQuery ? (['missing_field'] as const) : []),
   ]
 }
 

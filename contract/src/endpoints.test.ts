@@ -20,9 +20,10 @@ test.each(all)('$id: its path names exactly the parameters its schema checks', (
   expect(Object.keys(endpoint.params?.shape ?? {})).toEqual(named)
 })
 
-test('only four endpoints are open to everybody', () => {
+test('only five endpoints are open to everybody', () => {
   const open = all.filter(({ permission }) => permission === null).map(({ path }) => path)
   expect(open.toSorted()).toEqual([
+    '/',
     '/.well-known/openapi.json',
     '/health/live',
     '/health/ready',
@@ -38,7 +39,16 @@ test.each(all)('$id: its errors are told in the family of its path', ({ path, di
   expect(dialect).toBe(dialectOfPath(path))
 })
 
-test.each(all.filter(({ method }) => method !== 'GET'))(
+test.each(all.filter(({ dialect }) => dialect !== 'admin'))(
+  '$id: who calls models needs the permission to, and a credential for it',
+  ({ permission, credentials, isIdempotent }) => {
+    expect([permission, credentials, isIdempotent]).toEqual([
+      ...['model.invoke', ['project_key', 'jwt'], false],
+    ])
+  },
+)
+
+test.each(all.filter(({ method, dialect }) => method !== 'GET' && dialect === 'admin'))(
   '$id: it changes something, so it takes an Idempotency-Key',
   ({ isIdempotent, bodyLimitBytes }) => {
     expect(isIdempotent).toBe(true)

@@ -1,9 +1,14 @@
 import * as apiKey from './api-key.ts'
+import * as chatCompletion from './chat-completion.ts'
+import * as countTokens from './count-tokens.ts'
 import type { Endpoint, Method } from './endpoint.ts'
 import type { Dialect } from './error-body.ts'
 import * as limits from './limits.ts'
+import * as message from './message.ts'
+import * as model from './model.ts'
 import * as policy from './policy.ts'
 import * as project from './project.ts'
+import * as response from './response.ts'
 import * as serviceInfo from './service-info.ts'
 
 /** The API at a glance: every endpoint there is. */
@@ -32,6 +37,13 @@ export const endpoints = [
   apiKey.createAdminApiKey,
   apiKey.deleteAdminApiKey,
   limits.readLimits,
+  message.createMessage,
+  countTokens.countTokens,
+  response.createResponse,
+  chatCompletion.createChatCompletion,
+  model.listModels,
+  model.retrieveModel,
+  serviceInfo.readRoot,
   serviceInfo.readOpenApi,
   serviceInfo.readWellKnownOpenApi,
   serviceInfo.readLiveness,

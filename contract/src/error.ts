@@ -56,6 +56,10 @@ export const errors = {
     400,
     'No model has this id. GET /v1/models lists the models you can call.',
   ),
+  upstream_rejected: invalid(
+    400,
+    "The model provider refused the request as it was sent; the message has the provider's own words.",
+  ),
   missing_input: invalid(400, 'Neither input nor instructions were sent.'),
   unsupported_parameter: invalid(
     400,
@@ -105,6 +109,7 @@ export const errors = {
     'The policy has no such version, or it was pruned: the last 200 are kept.',
   ),
   export_not_found: notFound('No export sink with this id exists in your organization.'),
+  unknown_model: notFound('No model has this id or alias. GET /v1/models lists them.'),
   project_not_found: notFound('No project with this id exists in your organization.'),
   api_key_not_found: notFound('No active key with this id exists at this place.'),
   route_not_found: notFound('No endpoint has this path. /openapi.json lists them all.'),

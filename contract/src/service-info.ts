@@ -33,6 +33,15 @@ export const readWellKnownOpenApi = {
   response: OpenApiDocument,
 } as const satisfies Endpoint
 
+/** Clients ask here whether anybody is at home. */
+export const readRoot = {
+  ...publicRead,
+  id: 'readRoot',
+  summary: 'What answers at this address',
+  path: '/',
+  response: z.object({ name: z.literal('gatehouse'), openapi: z.string() }),
+} as const satisfies Endpoint
+
 export const readLiveness = {
   ...publicRead,
   id: 'readLiveness',

@@ -45,6 +45,7 @@ export async function startApi(house: House, serveMore: (app: FastifyInstance) =
     readiness,
     describePolicies: (id) => describePinned(house.policies.inForce.pin(id)),
   })
+  await house.inference.warm()
   const address = await app.listen({ host: config.HOST, port: config.PORT })
   const operationsAddress = await operations.listen({
     host: config.OPERATIONS_HOST,

@@ -12,6 +12,7 @@ import { createLookupCache, type LookupCache } from '#access/lookup-cache.ts'
 import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { followChanges } from '#audit/follow-changes.ts'
+import { createInference } from '#inference/create-inference.ts'
 import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
@@ -28,9 +29,16 @@ import { followPolicies } from '#policy-gateway/follow-policies.ts'
 
 import type { Config } from './config.ts'
 
+type Edges = {
+  now?: Clock
+  log?: Log
+  /** Where the keys of upstreams stand, if not in files. */
+  environment?: Readonly<Record<string, string | undefined>>
+}
+
 /** Builds everything a process is made of, from its configuration. The only place that does. */
-export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {}) {
-  const { now = systemClock, log = createLog(config.LOG_LEVEL) } = edges
+export function assemble(config: Config, edges: Edges = {}) {
+  const { now = systemClock, log = createLog(config.LOG_LEVEL), environment = {} } = edges
   const metrics = createMetrics()
   const db = connect(config, log, config.DATABASE_POOL_SIZE)
   // Requests that fill the pool must not keep a revocation from arriving; one polls, one applies.
@@ -50,16 +58,15 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
     ...{ redis, namespace: config.REDIS_NAMESPACE, now, log, metrics },
     ...{ processes: () => policies.others() + 1, adminCallLimits: adminLimitsOf(config) },
   })
+  const inference = createInference({
+    ...{ redis, namespace: config.REDIS_NAMESPACE, now, log, metrics, environment, files },
+    ...{ modelsFile: config.MODELS_FILE, limitInferenceCall: limits.limitInferenceCall },
+  })
   const forgetful = [keys, standings].map((cache) => ({
     onChange: ({ objectId }: { objectId: string }) => cache.forget(objectId),
     onGap: cache.forgetAll,
   }))
-  const copies = {
-    onChange: ({ kind }: { kind: string }) => {
-      if (!kind.startsWith('policy')) keptKeys.onForgotten()
-    },
-    onGap: keptKeys.onGap,
-  }
+  const copies = subscriberOf(keptKeys)
   // Only who answers callers needs policies and limits, and counts as a process that runs them.
   const isApi = config.ROLES.includes('api')
   const serving = isApi ? [policies.subscriber, limits.subscriber] : []
@@ -69,6 +76,7 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   const hashKey = createKeyHasher(config.MASTER_KEYS)
   const stop = async () => {
     limits.stop()
+    await inference.stop()
     for (const part of [uses, follower, policies, keptKeys]) await part.stop()
     redis?.close()
     await egress.close()
@@ -76,6 +84,7 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   }
   return {
     ...limits,
+    inference,
     ...{ config, now, log, metrics, db, follower, hashKey, policies, checkRule, stop },
     authentication: createAuthentication({
       ...{ config, db, now, log, metrics, hashKey, uses, keys, standings, egress, files },
@@ -90,6 +99,14 @@ export function assemble(config: Config, edges: { now?: Clock; log?: Log } = {})
   }
 }
 export type House = ReturnType<typeof assemble>
+
+/** Whatever is forgotten must not come back from the copy of the keys. */
+const subscriberOf = (kept: { onForgotten: () => void; onGap: () => void }) => ({
+  onChange: ({ kind }: { kind: string }) => {
+    if (!kind.startsWith('policy')) kept.onForgotten()
+  },
+  onGap: kept.onGap,
+})
 
 const connect = (config: Config, log: Log, poolSize: number) =>
   connectDatabase({

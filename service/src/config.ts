@@ -79,6 +79,7 @@ const Config = z.object({
     .default('gatehouse'), // keeps deployments that share a Redis apart
   MASTER_KEYS: MasterKeys,
   JWT_ISSUERS: jsonText.pipe(IssuerTable).prefault('[]'), // the issuer table (docs/operations.md); empty: no token is accepted
+  MODELS_FILE: z.string().min(1).optional(), // the model catalogue (docs/models.md); absent: there are no models
   STATE_DIRECTORY: z.string().min(1).optional(), // survives restarts: last good copies of what others serve us
   EGRESS_PRIVATE_TARGETS: list.pipe(z.array(PrivateTarget)).prefault(''), // host:port the service itself may reach although private
   TRUSTED_PROXIES: list

@@ -11,8 +11,8 @@ import { startWorker } from './worker.ts'
 // A belt for our own patterns: one that backtracks too much is finished by the linear engine.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks')
 
-async function start(config: Config) {
-  const house = assemble(config)
+async function start(config: Config, environment: NodeJS.ProcessEnv) {
+  const house = assemble(config, { environment })
   const api = config.ROLES.includes('api') ? await startApi(house) : undefined
   const worker = config.ROLES.includes('worker') ? startWorker(house) : undefined
   stopOnSignals(
@@ -29,7 +29,8 @@ async function start(config: Config) {
 
 try {
   // eslint-disable-next-line node/no-process-env
-  await start(loadConfig(process.env))
+  const environment = process.env
+  await start(loadConfig(environment), environment)
 } catch (error) {
   createLog('error').problem('starting', error)
   process.stderr.write(`${error instanceof Error ? error.message : 'The process cannot start.'}\n`)

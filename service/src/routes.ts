@@ -5,6 +5,7 @@ import { serveAccess } from '#access/routes.ts'
 import type { AccessTools } from '#access/tools.ts'
 import { type ErrorVoice, speakErrors } from '#http/error-dialect.ts'
 import { type Readiness, servePublicInfo } from '#http/health.ts'
+import { type InferenceRouteTools, serveInferenceRoutes } from '#inference/routes.ts'
 import { type ReadLimitsTools, serveReadLimits } from '#limits/read-limits.ts'
 import { servePolicies } from '#policies/routes.ts'
 import type { PolicyTools } from '#policies/tools.ts'
@@ -12,6 +13,7 @@ import type { PolicyTools } from '#policies/tools.ts'
 export type RouteTools = AccessTools &
   PolicyTools &
   ReadLimitsTools &
+  InferenceRouteTools &
   ErrorVoice & {
     authentication: Authentication
     readiness: Readiness
@@ -31,4 +33,5 @@ export function serveRoutes(app: FastifyInstance, tools: RouteTools) {
     servePolicies(scope, tools)
     serveReadLimits(scope, tools)
   })
+  serveInferenceRoutes(app, tools)
 }

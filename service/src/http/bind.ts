@@ -26,7 +26,8 @@ type Answer = (
 ) => Promise<unknown>
 
 /** A call that takes longer than this, once its body has arrived, will not succeed any more. */
-const answerMaxMs = 20_000
+const defaultAnswerMaxMs = 20_000
+const neverGivenUp = new AbortController().signal
 const tooLate = () => dependencyUnavailable('service behind this call')
 
 /** Serves one endpoint of the contract: parse the request, run the handler, check the answer. */
@@ -37,9 +38,21 @@ export function bind<E extends Endpoint>(app: FastifyInstance, endpoint: E, hand
   })
 }
 
+type RouteOptions = {
+  /** null: the answer takes as long as it takes, and its handler sees to its own deadlines. */
+  answerMaxMs?: number | null
+  /** The body is only received; reading it is left to the handler. */
+  readsOwnBody?: boolean
+}
+
 /** The one place where a contract endpoint becomes a route; guards find the endpoint in its config. */
-export function route(app: FastifyInstance, endpoint: Endpoint, answer: Answer) {
-  const config: FastifyContextConfig = { endpoint }
+export function route(
+  app: FastifyInstance,
+  endpoint: Endpoint,
+  answer: Answer,
+  { answerMaxMs = defaultAnswerMaxMs, readsOwnBody = false }: RouteOptions = {},
+) {
+  const config: FastifyContextConfig = { endpoint, readsOwnBody }
   app.route({
     method: endpoint.method,
     url: endpoint.path,
@@ -48,7 +61,9 @@ export function route(app: FastifyInstance, endpoint: Endpoint, answer: Answer) 
     // Fastify's own limit and its `request.signal` count from the first byte and end with the body, so
     // they cannot tell a slow upload from a slow answer. This one starts when the body is there.
     handler: (request, reply) =>
-      within(answerMaxMs, tooLate, (signal) => answer(request, reply, signal)),
+      answerMaxMs === null
+        ? answer(request, reply, neverGivenUp)
+        : within(answerMaxMs, tooLate, (signal) => answer(request, reply, signal)),
   })
 }
 
@@ -82,6 +97,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The contract entry a route serves. Every route has one. */
     endpoint?: Endpoint
+    readsOwnBody?: boolean
   }
   interface FastifyRequest {
     principal: Principal | null

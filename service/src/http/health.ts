@@ -4,6 +4,7 @@ import {
   readLiveness,
   readOpenApi,
   readReadiness,
+  readRoot,
   readWellKnownOpenApi,
 } from '@gatehouse/contract/service-info'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -23,6 +24,7 @@ export function servePublicInfo(app: FastifyInstance, { readiness }: { readiness
   for (const endpoint of [readOpenApi, readWellKnownOpenApi]) {
     route(app, endpoint, async (_, reply) => sendJson(reply, 200, document))
   }
+  bind(app, readRoot, () => ({ name: 'gatehouse' as const, openapi: '/openapi.json' }))
   bind(app, readLiveness, () => ({ status: 'ok' as const }))
   bind(app, readReadiness, async () => {
     // The reasons are told on the operations port only.

@@ -15,8 +15,10 @@ export function readBody(app: FastifyInstance) {
     { parseAs: 'buffer' },
     async (request: FastifyRequest, body: Buffer) => {
       request.bodyBytes = body
-      if (!request.routeOptions.config.endpoint?.body) return undefined
+      const { endpoint, readsOwnBody } = request.routeOptions.config
+      if (!endpoint?.body) return undefined
       refuseOtherTypes(request)
+      if (readsOwnBody) return undefined
       return readJson(body)
     },
   )

@@ -187,3 +187,10 @@ test('any bytes are read or refused, and nothing else happens', () => {
     { numRuns: 500 },
   )
 })
+
+test('a body of hundreds of thousands of values is refused before it is parsed', () => {
+  const many = (count: number) => Buffer.from(`[${Array(count).fill('0').join()}]`)
+  expect(readJson(many(400_000))).toHaveLength(400_000)
+  expect(() => readJson(many(400_001))).toThrow('more than 400000 values')
+  expect(readJson(Buffer.from(JSON.stringify(',[{'.repeat(500_000))))).toHaveLength(1_500_000)
+})

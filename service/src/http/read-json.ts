@@ -1,6 +1,8 @@
 import { ApiError } from '#platform/api-error.ts'
 
 const depthMax = 64
+/** More than any conversation has. Parsing and checking millions of tiny values would stop everything else. */
+const valuesMax = 400_000
 const quote = 0x22
 const backslash = 0x5c
 
@@ -9,12 +11,12 @@ const invalidJson = (message: string) => new ApiError('invalid_json', message)
 /**
  * Reads a body as strictly as an administrator would want: valid UTF-8, bounded depth (checked before
  * parsing, because what is built too deep cannot be printed again), no member twice, and none whose
- * name could reach a prototype.
+ * name could reach a prototype. An open body belongs to somebody else's format: its names are not judged.
  */
-export function readJson(bytes: Buffer): unknown {
-  refuseDeep(bytes)
+export function readJson(bytes: Buffer, { isOpen = false } = {}): unknown {
+  refuseDeepOrMany(bytes)
   const value = parse(decode(bytes))
-  const name = findBadName(bytes)
+  const name = isOpen ? undefined : findBadName(bytes)
   if (name) throw invalidJson(`The body has the member '${name.text.slice(0, 80)}' ${name.fault}.`)
   return value
 }
@@ -35,22 +37,31 @@ function parse(text: string): unknown {
   }
 }
 
-function refuseDeep(bytes: Buffer) {
+function refuseDeepOrMany(bytes: Buffer) {
   let depth = 0
+  let values = 0
   for (let index = 0; index < bytes.length; index++) {
     const byte = bytes[index]
     if (byte === quote) index = endOfString(bytes, index)
-    else if (byte === 0x7b || byte === 0x5b) depth++
-    else if (byte === 0x7d || byte === 0x5d) depth--
+    else if (byte === 0x2c) values++
+    else if (byte === 0x7b || byte === 0x5b) {
+      depth++
+      values++
+    } else if (byte === 0x7d || byte === 0x5d) depth--
     if (depth > depthMax) throw invalidJson(`The body is nested deeper than ${depthMax} levels.`)
+    if (values > valuesMax) throw invalidJson(`The body has more than ${valuesMax} values.`)
   }
 }
 
-/** The index of the closing quote of the string that starts at `start`. */
+/** The index of the closing quote of the string that starts at `start`; the end where there is none. */
 function endOfString(bytes: Buffer, start: number): number {
-  let index = start + 1
-  while (index < bytes.length && bytes[index] !== quote) index += bytes[index] === backslash ? 2 : 1
-  return index
+  for (let index = bytes.indexOf(quote, start + 1); index !== -1;) {
+    let escapes = 0
+    while (bytes[index - 1 - escapes] === backslash) escapes++
+    if (escapes % 2 === 0) return index
+    index = bytes.indexOf(quote, index + 1)
+  }
+  return bytes.length
 }
 
 const forbiddenNames = new Set(['__proto__', 'constructor'])

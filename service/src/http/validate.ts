@@ -29,10 +29,29 @@ function toError(issue: z.core.$ZodIssue, place: Place, value: unknown): ApiErro
   return new ApiError('invalid_parameter', `'${param}' ${explain(issue)}.`, { param })
 }
 
+/** Which member is wrong, and the rule it breaks as the end of a sentence that starts with its name. */
+export function explainIssue(
+  issue: z.core.$ZodIssue,
+  value: unknown,
+): { path: PropertyKey[]; rule: string } {
+  const { path, issue: innermost } = innermostOf(issue)
+  const isAbsent = path.length > 0 && isMissing(value, path)
+  return { path, rule: isAbsent ? 'is required' : explain(innermost) }
+}
+
+/** Of the alternatives of a union, the one that fits furthest is what the caller meant. */
+function innermostOf(issue: z.core.$ZodIssue): { path: PropertyKey[]; issue: z.core.$ZodIssue } {
+  if (issue.code !== 'invalid_union') return { path: [...issue.path], issue }
+  const branches = issue.errors.flatMap(([first]) => (first ? [innermostOf(first)] : []))
+  const [deepest] = branches.toSorted((left, right) => right.path.length - left.path.length)
+  if (!deepest) return { path: [...issue.path], issue }
+  return { path: [...issue.path, ...deepest.path], issue: deepest.issue }
+}
+
 const paramMaxLength = 120
 
 /** `body.project_ids[3]`, bounded: names come from the caller. */
-function toParam(place: Place, path: readonly PropertyKey[]): string {
+export function toParam(place: Place, path: readonly PropertyKey[]): string {
   const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
   return `${place}${steps.join('')}`.slice(0, paramMaxLength)
 }

@@ -1,12 +1,16 @@
 import { type ErrorCode, errors, type ErrorType } from '@gatehouse/contract/error'
-import type { SchemaViolation } from '@gatehouse/contract/error-body'
+import type { Dialect, SchemaViolation } from '@gatehouse/contract/error-body'
 
 type Details = {
   param?: string
   headers?: Record<string, string>
   cause?: unknown
   violations?: readonly SchemaViolation[]
+  verbatim?: Verbatim
 }
+
+/** A refusal in somebody else's words, for callers who speak that dialect and know the words. */
+export type Verbatim = { dialect: Dialect; status: number; body: string }
 
 const messageMaxLength = 300
 
@@ -18,6 +22,7 @@ export class ApiError extends Error {
   readonly param: string | null
   readonly headers: Record<string, string>
   readonly violations: readonly SchemaViolation[] | undefined
+  readonly verbatim: Verbatim | undefined
 
   constructor(code: ErrorCode, message: string, details: Details = {}) {
     const { status, type } = errors[code]
@@ -29,6 +34,7 @@ export class ApiError extends Error {
     this.param = details.param?.toWellFormed() ?? null
     this.headers = { ...retryAdvice(code, status), ...details.headers }
     this.violations = details.violations
+    this.verbatim = details.verbatim
   }
 }
 

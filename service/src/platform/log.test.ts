@@ -145,6 +145,10 @@ const line: Required<RequestLine> = {
   organization_id: 'org_1',
   project_id: 'proj_1',
   replayed: true,
+  model: 'small',
+  upstream: 'first',
+  input_tokens: 12,
+  output_tokens: 34,
 }
 
 test('a request is one line with its fields, a level, a time and nothing else', () => {

@@ -15,12 +15,17 @@ export type RequestLine = {
   organization_id?: string
   project_id?: string
   replayed?: boolean
+  model?: string
+  upstream?: string
+  input_tokens?: number
+  output_tokens?: number
 }
 
 /** The allow list: nothing else about a request is ever logged, whatever an object may carry. */
 const requestFields = [
   ...['request_id', 'client_request_id', 'method', 'route', 'status', 'duration_ms', 'outcome'],
   ...['code', 'credential_kind', 'credential_id', 'organization_id', 'project_id', 'replayed'],
+  ...['model', 'upstream', 'input_tokens', 'output_tokens'],
 ] as (keyof RequestLine)[]
 
 function allowed(line: RequestLine): Record<string, unknown> {

@@ -8,6 +8,7 @@ export function createMetrics() {
   return {
     registry,
     ...limitMetrics(registers),
+    ...inferenceMetrics(registers),
     requestSeconds: new Histogram({
       name: 'gatehouse_request_seconds',
       help: 'Time from the first byte of a request to the last byte of its answer.',
@@ -75,6 +76,34 @@ function limitMetrics(registers: Registry[]) {
       name: 'gatehouse_limits_refused_total',
       help: 'Calls refused because a limit was reached.',
       labelNames: ['kind', 'scope', 'metric'],
+      registers,
+    }),
+  }
+}
+
+function inferenceMetrics(registers: Registry[]) {
+  return {
+    catalogueIsStale: new Gauge({
+      name: 'gatehouse_catalogue_stale',
+      help: '1 while the model catalogue file cannot be used and the last good one is in force.',
+      registers,
+    }),
+    upstreamAttempts: new Counter({
+      name: 'gatehouse_upstream_attempts_total',
+      help: 'Calls to upstreams, retries too, by how they went.',
+      labelNames: ['upstream', 'outcome'],
+      registers,
+    }),
+    firstTokenSeconds: new Histogram({
+      name: 'gatehouse_first_token_seconds',
+      help: 'Time from the request to the first piece of its answer.',
+      labelNames: ['upstream'],
+      buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+      registers,
+    }),
+    streamsOpen: new Gauge({
+      name: 'gatehouse_streams_open',
+      help: 'Streamed answers that are being written.',
       registers,
     }),
   }

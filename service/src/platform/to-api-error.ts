@@ -1,4 +1,5 @@
 import { ApiError, dependencyUnavailable } from './api-error.ts'
+import { ClientGone } from './client-gone.ts'
 
 /** Anything thrown becomes an ApiError; what we did not expect becomes a 500 that says nothing. */
 export function toApiError(thrown: unknown): ApiError {
@@ -41,6 +42,7 @@ function fromHttp(cause: unknown): ApiError | undefined {
 
 /** The client went away while sending. Its code alone, ECONNRESET, could be the database's as well. */
 function isHangUp(thrown: unknown): boolean {
+  if (thrown instanceof ClientGone) return true
   const isAbort = thrown instanceof Error && thrown.message === 'aborted'
   return isAbort || codeOf(thrown) === 'ERR_STREAM_PREMATURE_CLOSE'
 }

@@ -1,0 +1,10 @@
+import type { Target } from './target.ts'
+
+/** The headers of a request, once for every key of the target. */
+export function headerSets({ headers, keys }: Target): Record<string, string>[] {
+  return (keys.length > 0 ? keys : ['no-key']).map((key) => ({
+    'content-type': 'application/json',
+    authorization: `Bearer ${key}`,
+    ...headers,
+  }))
+}

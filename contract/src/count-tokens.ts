@@ -1,0 +1,43 @@
+import { z } from 'zod'
+
+import { inferenceEndpoint } from './endpoint.ts'
+import {
+  ContextManagement,
+  Conversation,
+  MessageToolChoice,
+  MessageTools,
+  OutputConfig,
+  SystemPrompt,
+  Thinking,
+} from './message.ts'
+
+/** A message that is only to be measured. What else a message may have is accepted and ignored (G4.64). */
+export const CountTokens = z
+  .looseObject({
+    model: z.string().min(1).max(1000),
+    messages: Conversation,
+    system: SystemPrompt.optional(),
+    tools: MessageTools.optional(),
+    tool_choice: MessageToolChoice.nullish(),
+    thinking: Thinking.nullish(),
+    output_config: OutputConfig.nullish(),
+    context_management: ContextManagement.nullish().describe(
+      'The only edit is `clear_thinking_20251015`, which keeps `all`.',
+    ),
+  })
+  .meta({ id: 'CountTokens' })
+export type CountTokens = z.infer<typeof CountTokens>
+
+const CountedTokens = z
+  .object({ input_tokens: z.int().min(0).describe('What the model would read.') })
+  .meta({ id: 'CountedTokens' })
+
+export const countTokens = inferenceEndpoint({
+  id: 'countTokens',
+  summary: 'Count the tokens of a message',
+  path: '/v1/messages/count_tokens',
+  dialect: 'count_tokens',
+  body: CountTokens,
+  response: CountedTokens,
+  errors: ['unsupported_context_edit'],
+})

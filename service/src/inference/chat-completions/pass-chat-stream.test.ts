@@ -1,0 +1,157 @@
+import { expect, test } from 'vitest'
+
+import type { Json, OutFrame, SourceFrame } from '#inference/answer.ts'
+
+import { chatCompletions } from './chat-completion-protocol.ts'
+import { answering, credits, endOfStream, readAll, receipt, source } from './golden-streams.ts'
+
+const asked = { stream: true, stream_options: { include_usage: true } }
+const unasked = { stream: true }
+
+const chunk = (delta: Json, finish_reason: string | null = null, more: Json = {}) =>
+  source({ id: 'c1', model: 'm', choices: [{ index: 0, delta, finish_reason }], ...more })
+const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, odd: { kept: true } }
+const usageChunk = source({ id: 'c1', model: 'm', choices: [], usage, fingerprint: 'f' })
+const hi = chunk({ content: 'Hi' })
+const stop = chunk({}, 'stop')
+
+function pass(sources: SourceFrame[], request: Json) {
+  const writer = chatCompletions.createPassThrough(answering(request))
+  const frames = readAll(sources).frames.flatMap((frame) => writer.write(frame))
+  return { frames, closing: writer.close(receipt), writer }
+}
+const asIs = ({ json, bytes }: SourceFrame): OutFrame => ({ event: null, data: json, bytes })
+const edited = (data: Json | '[DONE]'): OutFrame => ({ event: null, data, bytes: null })
+
+test('a caller who asked for usage gets the upstream’s own chunk with the credits in it', () => {
+  const { frames, closing } = pass([hi, stop, usageChunk], asked)
+  expect(frames).toEqual([asIs(hi)])
+  expect(closing).toEqual([
+    asIs(stop),
+    edited({ ...usageChunk.json, ...credits }),
+    edited('[DONE]'),
+  ])
+})
+
+test('a caller who did not ask gets no usage, and the credits beside the finish reason', () => {
+  const { frames, closing } = pass([hi, stop, usageChunk], unasked)
+  expect(frames).toEqual([asIs(hi)])
+  expect(closing).toEqual([edited({ ...stop.json, ...credits }), edited('[DONE]')])
+})
+
+test('usage that came with the finish reason is moved to a chunk of its own', () => {
+  const { closing } = pass([hi, chunk({}, 'stop', { usage })], asked)
+  expect(closing).toEqual([
+    edited({ ...stop.json, usage: null }),
+    edited({ id: 'c1', model: 'm', choices: [], usage, ...credits }),
+    edited('[DONE]'),
+  ])
+})
+
+test('an upstream that never tells usage is told for', () => {
+  const { closing } = pass([hi, stop], asked)
+  expect(closing[1]?.data).toMatchObject({ choices: [], usage: { total_tokens: 0 }, ...credits })
+})
+
+test('usage as the pipeline knows it stands in for usage that the upstream did not tell', () => {
+  const writer = chatCompletions.createPassThrough(answering(asked))
+  const figures = { inputTokens: 8, outputTokens: 1, cachedInputTokens: 0, cacheWriteTokens: 0 }
+  const known = { ...figures, reasoningTokens: 0 }
+  writer.write({
+    events: [{ type: 'finished', reason: 'end', stopSequence: null, usage: known }],
+    source: stop,
+  })
+  expect(writer.close(receipt)[1]?.data).toMatchObject({ usage: { prompt_tokens: 8 } })
+})
+
+test('chunks and members that we do not know survive', () => {
+  const unknown = source({ object: 'a.new.thing', choices: [], note: 1 })
+  const named = { ...chunk({ content: '!', odd: [1] }), event: 'message' }
+  const { frames } = pass([unknown, named, stop], unasked)
+  expect(frames).toEqual([asIs(unknown), { ...asIs(named), event: 'message' }])
+})
+
+test('what stands between the finish reason and the end keeps its place', () => {
+  const late = source({ id: 'c1', choices: [{ index: 0, delta: {}, offsets: { at: 1 } }] })
+  const { frames, closing } = pass([hi, stop, late, usageChunk], unasked)
+  expect(frames).toEqual([asIs(hi)])
+  expect(closing).toEqual([edited({ ...stop.json, ...credits }), asIs(late), edited('[DONE]')])
+})
+
+test('nothing is handed on after the end', () => {
+  const writer = chatCompletions.createPassThrough(answering(unasked))
+  const write = (one: SourceFrame) => writer.write({ events: [], source: one })
+  expect([stop, endOfStream, hi].flatMap(write)).toEqual([])
+  expect(writer.close(receipt)).toEqual([edited({ ...stop.json, ...credits }), edited('[DONE]')])
+  expect(write(hi)).toEqual([])
+})
+
+test('a plain answer has usage whatever the caller said about it', () => {
+  const { frames, closing } = pass([hi, stop, usageChunk], { stream_options: null })
+  expect(chatCompletions.fold([...frames, ...closing])).toMatchObject({ usage, ...credits })
+})
+
+test('a member called __proto__ cannot change what objects are', () => {
+  const delta = '{"__proto__":{"a":1},"audio":{"__proto__":{"a":1},"constructor":{"a":1}}}'
+  const evil = `{"__proto__":{"a":1},"choices":[{"__proto__":{"a":1},"delta":${delta}}]}`
+  const { frames, closing } = pass([source(JSON.parse(evil) as Json), hi, stop], {})
+  const body = chatCompletions.fold([...frames, ...closing]) as { choices: [{ message: Json }] }
+  const [choice] = body.choices
+  for (const one of [{}, body, choice, choice.message, choice.message['audio']]) {
+    expect(Object.getPrototypeOf(one)).toBe(Object.prototype)
+    expect(one).not.toHaveProperty('a')
+  }
+})
+
+test('a member that a later chunk leaves empty keeps its value', () => {
+  const last = source({ id: '', created: 0, model: null, choices: [], usage })
+  const { frames, closing } = pass([chunk({}, null, { created: 9 }), stop, last], {})
+  expect(chatCompletions.fold([...frames, ...closing])).toMatchObject({
+    ...{ id: 'c1', created: 9, model: 'm' },
+  })
+})
+
+test('what upstreams say again in every chunk of a call is folded once', () => {
+  const piece = (text: string) =>
+    chunk({
+      tool_calls: [
+        { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: text } },
+      ],
+    })
+  const { frames, closing } = pass([piece('{"a"'), piece(':1}'), stop], {})
+  expect(chatCompletions.fold([...frames, ...closing])).toMatchObject({
+    choices: [
+      {
+        message: {
+          tool_calls: [
+            { id: 'a', type: 'function', function: { name: 'f', arguments: '{"a":1}' } },
+          ],
+        },
+      },
+    ],
+  })
+})
+
+test('a whole message counts where there are no deltas, and an empty finish reason does not', () => {
+  const whole = source({ choices: [{ message: { content: 'Hi' }, finish_reason: 'length' }] })
+  const folded = (...sources: SourceFrame[]) => {
+    const { frames, closing } = pass(sources, {})
+    return chatCompletions.fold([...frames, ...closing])
+  }
+  const expected = { choices: [{ message: { content: 'Hi' }, finish_reason: 'length' }] }
+  expect(folded(whole)).toMatchObject(expected)
+  expect(folded(chunk({ content: 'Hi' }, ''), whole)).toMatchObject(expected)
+})
+
+test('folding leaves the frames as they were', () => {
+  const call = { index: 0, id: 'a', function: { name: 'f', arguments: '{' } }
+  const more = { index: 0, function: { arguments: '}' } }
+  const { frames, closing } = pass(
+    [chunk({ tool_calls: [call] }), chunk({ tool_calls: [more] }), stop],
+    {},
+  )
+  const before = JSON.stringify(frames)
+  const once = chatCompletions.fold([...frames, ...closing])
+  expect(JSON.stringify(frames)).toBe(before)
+  expect(chatCompletions.fold([...frames, ...closing])).toEqual(once)
+})

@@ -1,0 +1,117 @@
+import {
+  type AnswerEvent,
+  type Json,
+  noUsage,
+  type Reader,
+  type SourceFrame,
+} from '#inference/answer.ts'
+import { BrokenAnswer } from '#inference/broken-answer.ts'
+
+import { createBlocks } from './chat-blocks.ts'
+import { toStreamFailure } from './chat-error.ts'
+import { finishReasonOf, readFinishReason } from './chat-finish-reason.ts'
+import { readUsage } from './chat-usage.ts'
+import { isObject, listOf, objectOf, textOf } from './json-member.ts'
+import { readSignature } from './reasoning-signature.ts'
+import { toolCallIndex } from './tool-call-index.ts'
+
+/**
+ * Reads the chunks of a chat completion. The order is: the first chunk with a choice starts the answer;
+ * deltas fill its blocks; the finish reason ends them; the answer is finished by the usage that follows,
+ * or by `[DONE]`, because usage may come in the same chunk, in one of its own, or never.
+ */
+export function createChatReader(): Reader {
+  let events: AnswerEvent[] = []
+  const blocks = createBlocks((event) => events.push(event))
+  let answerId: string | undefined
+  let hasDeltas = false
+  let finishReason: string | undefined
+  let usage = noUsage
+  let isFinished = false
+
+  function finish() {
+    if (finishReason === undefined) throw new BrokenAnswer('The answer ended in the middle.')
+    blocks.end(answerId ?? '')
+    const reason = readFinishReason(finishReason, blocks.said)
+    events.push({ type: 'finished', reason, stopSequence: null, usage })
+    isFinished = true
+  }
+
+  function readChoice(choice: Json, chunk: Json) {
+    if (answerId === undefined) {
+      answerId = textOf(chunk['id']) ?? ''
+      events.push({ type: 'started', id: answerId, model: textOf(chunk['model']) ?? '', usage })
+    }
+    const delta = objectOf(choice['delta'])
+    hasDeltas ||= delta !== undefined
+    // Who sends the whole message beside the deltas says everything twice.
+    readDelta(delta ?? (hasDeltas ? undefined : objectOf(choice['message'])) ?? {}, blocks)
+    const reason = finishReasonOf(choice)
+    if (reason === undefined || finishReason !== undefined) return
+    finishReason = reason
+    blocks.end(answerId)
+  }
+
+  function readChunk(chunk: Json) {
+    const hadFinishReason = finishReason !== undefined
+    const usageSaid = objectOf(chunk['usage'])
+    if (usageSaid) usage = readUsage(usageSaid)
+    const choice = choicesOf(chunk).find((one) => (one['index'] ?? 0) === 0)
+    if (choice) readChoice(choice, chunk)
+    if (hadFinishReason && usageSaid) finish()
+  }
+
+  return {
+    read(frame: SourceFrame) {
+      events = []
+      if (isFinished || frame.data === '') return events
+      if (frame.data === '[DONE]') finish()
+      else if (frame.event === 'error' || frame.json['error']) throw toStreamFailure(frame.json)
+      else readChunk(frame.json)
+      return events
+    },
+    isFinished: () => isFinished,
+  }
+}
+
+function readDelta(delta: Json, blocks: ReturnType<typeof createBlocks>) {
+  const reasoning = proseOf(delta, 'reasoning_content') || (textOf(delta['reasoning']) ?? '')
+  blocks.say('reasoning', reasoning)
+  const signature = textOf(delta['reasoning_signature']) ?? ''
+  if (signature !== '') blocks.seal(readSignature(signature))
+  blocks.say('text', proseOf(delta, 'content'))
+  blocks.say('refusal', proseOf(delta, 'refusal'))
+  for (const [position, call] of listOf(delta['tool_calls']).entries()) {
+    if (!isObject(call)) throw new BrokenAnswer('A tool call is not an object.')
+    blocks.call(toolCallIndex(call, position, blocks.callIds), readCall(call))
+  }
+  const legacyCall = objectOf(delta['function_call'])
+  if (legacyCall) blocks.call(0, readCall({ id: 'call_function', function: legacyCall }))
+}
+
+function choicesOf(chunk: Json): Json[] {
+  const choices = chunk['choices'] ?? []
+  if (!Array.isArray(choices)) throw new BrokenAnswer('The choices of a chunk are not a list.')
+  return choices.map((choice: unknown) => {
+    if (!isObject(choice)) throw new BrokenAnswer('A choice is not an object.')
+    return choice
+  })
+}
+
+function proseOf(delta: Json, member: string): string {
+  const text = delta[member] ?? ''
+  if (typeof text !== 'string') throw new BrokenAnswer(`The ${member} of a chunk is not text.`)
+  return text
+}
+
+/** What a custom tool takes is not JSON, but it is what the model says to the tool. */
+function readCall(call: Json) {
+  const called = objectOf(call['function']) ?? objectOf(call['custom']) ?? {}
+  const said = called['arguments'] ?? called['input'] ?? ''
+  if (typeof said !== 'string') throw new BrokenAnswer('The arguments of a tool call are not text.')
+  return {
+    id: textOf(call['id']) ?? '',
+    name: textOf(called['name']) ?? '',
+    arguments: said,
+  }
+}

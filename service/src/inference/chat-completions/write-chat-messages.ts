@@ -1,0 +1,83 @@
+import type { Json } from '#inference/answer.ts'
+import type { DocumentPart, ImagePart, Part, TextPart, TurnMessage } from '#inference/turn.ts'
+
+import { writeContent } from './write-chat-content.ts'
+
+/**
+ * The messages of a turn. This format wants the calls of one turn in one message and their results
+ * right behind it, so messages of the same side are taken together.
+ */
+export const writeMessages = (messages: readonly TurnMessage[]): Json[] =>
+  sidesOf(messages).flatMap((side) =>
+    side[0]?.role === 'assistant' ? writeAssistant(side) : writeUser(side),
+  )
+
+function sidesOf(messages: readonly TurnMessage[]): TurnMessage[][] {
+  const sides: TurnMessage[][] = []
+  for (const message of messages) {
+    const last = sides.at(-1)
+    if (last?.[0]?.role === message.role) last.push(message)
+    else sides.push([message])
+  }
+  return sides
+}
+
+type Of<Type extends Part['type']> = Extract<Part, { type: Type }>
+type UserPart = TextPart | ImagePart | DocumentPart
+
+const isText = (part: Part): part is TextPart => part.type === 'text'
+const isResult = (part: Part): part is Of<'tool_result'> => part.type === 'tool_result'
+const isUserPart = (part: Part): part is UserPart =>
+  part.type === 'text' || part.type === 'image' || part.type === 'document'
+
+function writeAssistant(side: readonly TurnMessage[]): Json[] {
+  const text = side
+    .map(({ parts }) => joinTexts(parts.filter(isText)))
+    .filter((one) => one !== '')
+    .join('\n\n')
+  const parts = side.flatMap((message) => message.parts)
+  const refusal = parts.flatMap((part) => (part.type === 'refusal' ? part.text : [])).join('')
+  const calls = parts.flatMap((part) => (part.type === 'tool_call' ? writeCall(part) : []))
+  if (text === '' && refusal === '' && calls.length === 0) return []
+  return [
+    {
+      role: 'assistant',
+      content: text === '' ? null : text,
+      ...(refusal !== '' && { refusal }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+    },
+  ]
+}
+
+const joinTexts = (parts: readonly TextPart[]) => parts.map(({ text }) => text).join('')
+
+const writeCall = ({ id, name, arguments: given }: Of<'tool_call'>): Json => ({
+  id,
+  type: 'function',
+  function: { name, arguments: given === '' ? '{}' : given },
+})
+
+/** A tool can only answer with text here: what else it has follows as the user's. */
+function writeUser(side: readonly TurnMessage[]): Json[] {
+  const results = side.flatMap(({ parts }) => parts.filter(isResult))
+  const shown = results.flatMap(({ parts }) => parts.filter((part) => !isTextual(part)))
+  const others = [shown, ...side.map(({ parts }) => parts.filter(isUserPart))]
+  return [
+    ...results.map(writeResult),
+    ...others
+      .filter((parts) => parts.length > 0)
+      .map((parts) => ({ role: 'user', content: writeContent(parts) })),
+  ]
+}
+
+const isTextual = (part: UserPart) =>
+  part.type === 'text' || (part.type === 'document' && part.source.type === 'text')
+
+function writeResult({ callId, parts }: Of<'tool_result'>): Json {
+  const texts = parts.filter(isTextual)
+  return {
+    role: 'tool',
+    tool_call_id: callId,
+    content: texts.length === 0 ? '' : writeContent(texts),
+  }
+}

@@ -1,0 +1,53 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+import type { AnswerEvent, Frame, Json, OutFrame, SourceFrame, Writer } from '#inference/answer.ts'
+import { createSseParser } from '#inference/sse.ts'
+
+import { createMessageReader } from './read-message-stream.ts'
+
+const folder = new URL('golden/', import.meta.url)
+
+/** What a stream of the corpus means: as it came, and where it differs, as rebuilt from its events. */
+type Expected = { events: AnswerEvent[]; body: Json; rebuilt?: Json }
+
+export const bytesOf = (name: string) => readFileSync(new URL(`${name}.sse`, folder))
+
+export const expectedOf = (name: string) =>
+  JSON.parse(readFileSync(new URL(`${name}.json`, folder), 'utf8')) as Expected
+
+/** The streams that come to their end. */
+export const wholeStreams = readdirSync(folder)
+  .filter((file) => file.endsWith('.json'))
+  .map((file) => file.replace('.json', ''))
+
+export const answering = {
+  requestId: 'req_0123456789abcdefghjkmnpq',
+  model: 'our-model',
+  createdAt: new Date(0),
+  request: {},
+}
+
+export const receipt = { remainingCredits: 4999, creditsUsed: 123, costUsd: 0.000123 }
+
+/** A stream that arrives in the given pieces, as frames. */
+export function sourcesOf(pieces: readonly Buffer[]): SourceFrame[] {
+  const parser = createSseParser({ frameMaxBytes: 1_000_000 })
+  const frames = [...pieces.flatMap((piece) => parser.feed(piece)), ...parser.end()]
+  return frames.map((frame) => ({ ...frame, json: jsonOf(frame.data) }))
+}
+
+const jsonOf = (data: string): Json =>
+  data === '' || data === '[DONE]' ? {} : (JSON.parse(data) as Json)
+
+/** Read one after the other, as the pipeline does. */
+export function readAll(sources: readonly SourceFrame[]): Frame[] {
+  const reader = createMessageReader()
+  return sources.map((source) => ({ events: reader.read(source), source }))
+}
+
+export const eventsOf = (frames: readonly Frame[]) => frames.flatMap(({ events }) => events)
+
+export const writeAll = (writer: Writer, frames: readonly Frame[]): OutFrame[] => [
+  ...frames.flatMap((frame) => writer.write(frame)),
+  ...writer.close(receipt),
+]

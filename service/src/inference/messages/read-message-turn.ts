@@ -1,0 +1,90 @@
+import { type CreateMessage, isCustomTool } from '@gatehouse/contract/message'
+
+import type { Json } from '#inference/answer.ts'
+import type { OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#inference/turn.ts'
+import { ApiError } from '#platform/api-error.ts'
+
+import { readMessages } from './read-message-parts.ts'
+import { refuseThread } from './refuse-thread.ts'
+
+/** A caller's request as a turn. What only a provider of this format understands is left out. */
+export function readMessageTurn(request: Json): Turn {
+  refuseThread(request)
+  // The contract has judged it: see contract/src/message.ts.
+  const body = request as CreateMessage
+  return {
+    system: readSystem(body.system),
+    messages: readMessages(body.messages),
+    tools: readTools(body.tools),
+    toolChoice: readToolChoice(body),
+    canCallToolsInParallel: readParallel(body.tool_choice),
+    maxOutputTokens: body.max_tokens ?? null,
+    temperature: body.temperature ?? null,
+    topP: body.top_p ?? null,
+    topK: body.top_k ?? null,
+    presencePenalty: null,
+    frequencyPenalty: null,
+    seed: null,
+    stopSequences: body.stop_sequences ?? [],
+    reasoning: readReasoning(body),
+    outputFormat: readOutputFormat(body.output_config),
+    user: body.metadata?.user_id ?? null,
+  }
+}
+
+function readSystem(system: CreateMessage['system']): string[] {
+  const texts = typeof system === 'string' ? [system] : (system ?? []).map(({ text }) => text)
+  return texts.filter((text) => text !== '')
+}
+
+function readTools(tools: CreateMessage['tools']): Tool[] {
+  return (tools ?? []).filter(isCustomTool).map((tool) => ({
+    name: tool.name ?? '',
+    description: tool.description ?? null,
+    parameters: tool.input_schema ?? {},
+    isStrict: tool.strict ?? null,
+  }))
+}
+
+function readToolChoice({ tools = [], tool_choice: choice }: CreateMessage): ToolChoice | null {
+  if (!choice) return null
+  if (choice.type === 'any') return { type: 'required' }
+  if (choice.type !== 'tool') return { type: choice.type }
+  const chosen = tools.find(({ name }) => name === choice.name)
+  if (chosen && choice.name !== undefined) {
+    return isCustomTool(chosen) ? { type: 'tool', name: choice.name } : null
+  }
+  // A set of provider tools does not list the names it stands for.
+  if (choice.name !== undefined && !tools.every(isCustomTool)) return null
+  throw new ApiError('invalid_request', "'body.tool_choice.name' must name one of the tools.", {
+    param: 'body.tool_choice.name',
+  })
+}
+
+function readParallel(choice: CreateMessage['tool_choice']): boolean | null {
+  const isDisabled = choice?.disable_parallel_tool_use ?? null
+  return isDisabled === null ? null : !isDisabled
+}
+
+const efforts: readonly unknown[] = ['low', 'medium', 'high', 'xhigh', 'max']
+
+function readReasoning({ thinking, output_config: output }: CreateMessage): Reasoning | null {
+  const effort = efforts.includes(output?.effort) ? (output?.effort as Reasoning['effort']) : null
+  const isSummaryWanted = thinking?.display !== 'omitted'
+  switch (thinking?.type) {
+    case 'disabled':
+      return { effort: 'none', budgetTokens: null, isSummaryWanted: false }
+    case 'enabled':
+      return { effort, budgetTokens: thinking.budget_tokens ?? null, isSummaryWanted }
+    case 'adaptive':
+      return { effort, budgetTokens: null, isSummaryWanted }
+    default:
+      return effort && { effort, budgetTokens: null, isSummaryWanted: false }
+  }
+}
+
+/** A name is asked for by other formats and unknown in this one. */
+function readOutputFormat(output: CreateMessage['output_config']): OutputFormat | null {
+  const schema = output?.format?.schema
+  return schema ? { type: 'json_schema', name: 'output', schema, isStrict: null } : null
+}

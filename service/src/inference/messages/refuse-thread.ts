@@ -1,0 +1,19 @@
+import type { Json } from '#inference/answer.ts'
+import { ApiError } from '#platform/api-error.ts'
+
+const message =
+  "'body.thread' is not supported: nothing is kept between calls, so send the whole conversation."
+
+/**
+ * Conversations that a provider keeps are refused, because only what is sent can be judged and counted. The
+ * details are the provider's own: its clients know them and go on without a thread.
+ */
+export function refuseThread({ thread }: Json) {
+  if (thread === undefined || thread === null) return
+  const details = { error_code: 'thread_unsupported_request', unsupported: ['thread'] }
+  const error = { type: 'invalid_request_error', message, code: 'unsupported_parameter', details }
+  throw new ApiError('unsupported_parameter', message, {
+    param: 'body.thread',
+    verbatim: { dialect: 'messages', status: 400, body: JSON.stringify({ type: 'error', error }) },
+  })
+}

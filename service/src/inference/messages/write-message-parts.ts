@@ -1,0 +1,111 @@
+import type { Json } from '#inference/answer.ts'
+import type {
+  DocumentPart,
+  ImagePart,
+  Part,
+  Source,
+  TextPart,
+  TurnMessage,
+} from '#inference/turn.ts'
+
+import { isObject } from './json-value.ts'
+
+export type WrittenMessage = { role: TurnMessage['role']; content: Json[] }
+
+/**
+ * A conversation as blocks. Neighbours of one role become one message, and the results of tools come
+ * first in it: the format wants every result right after its call (G2.62).
+ */
+export function writeMessages(messages: readonly TurnMessage[]): WrittenMessage[] {
+  const written: WrittenMessage[] = []
+  for (const { role, parts } of messages) {
+    const content = parts.flatMap(writePart)
+    const last = written.at(-1)
+    if (last?.role === role) last.content.push(...content)
+    else if (content.length > 0) written.push({ role, content })
+  }
+  return written.map(({ role, content }) => ({ role, content: resultsFirst(content) }))
+}
+
+const isResult = ({ type }: Json) => type === 'tool_result'
+
+const resultsFirst = (content: Json[]): Json[] => [
+  ...content.filter(isResult),
+  ...content.filter((block) => !isResult(block)),
+]
+
+function writePart(part: Part): Json[] {
+  switch (part.type) {
+    case 'tool_call': {
+      const input = toInput(part.arguments)
+      return [{ type: 'tool_use', id: toId(part.id), name: part.name, input }]
+    }
+    case 'tool_result':
+      return [writeToolResult(part)]
+    case 'reasoning':
+      return writeReasoning(part)
+    case 'refusal':
+      return writeText(part.text)
+    default:
+      return writeReadable(part)
+  }
+}
+
+function writeReadable(part: TextPart | ImagePart | DocumentPart): Json[] {
+  if (part.type === 'text') return writeText(part.text)
+  if (part.type === 'image') return [{ type: 'image', source: writeSource(part.source) }]
+  const { source, title } = part
+  return [{ type: 'document', source: writeDocument(source), ...(title !== null && { title }) }]
+}
+
+/** Empty text blocks are refused. */
+const writeText = (text: string): Json[] => (text === '' ? [] : [{ type: 'text', text }])
+
+function writeToolResult(part: Extract<Part, { type: 'tool_result' }>): Json {
+  const content = part.parts.flatMap(writeReadable)
+  return {
+    type: 'tool_result',
+    tool_use_id: toId(part.callId),
+    ...(content.length > 0 && { content }),
+    ...(part.isError && { is_error: true }),
+  }
+}
+
+/** Reasoning is taken back only with its own seal. */
+function writeReasoning({ text, opaque }: Extract<Part, { type: 'reasoning' }>): Json[] {
+  if (opaque?.origin !== 'messages') return []
+  const { kind, data } = opaque
+  if (kind === 'redacted') return [{ type: 'redacted_thinking', data }]
+  return kind === 'signature' ? [{ type: 'thinking', thinking: text, signature: data }] : []
+}
+
+function writeSource(source: Source): Json {
+  if (source.type === 'base64') {
+    return { type: 'base64', media_type: source.mediaType, data: source.data }
+  }
+  if (source.type === 'url') return { type: 'url', url: source.url }
+  return { type: 'file', file_id: source.id }
+}
+
+/** Of encoded documents only PDF is known; other text is sent as text. */
+function writeDocument(source: DocumentPart['source']): Json {
+  if (source.type === 'text') return plainText(source.text)
+  const isText = source.type === 'base64' && source.mediaType.startsWith('text/')
+  return isText ? plainText(Buffer.from(source.data, 'base64').toString()) : writeSource(source)
+}
+
+const plainText = (data: string): Json => ({ type: 'text', media_type: 'text/plain', data })
+
+/** Ids may have letters, digits, `_` and `-` only; others are made to fit, alike in call and result. */
+const toId = (id: string) => id.replaceAll(/[^a-zA-Z0-9_-]/g, '_')
+
+/** The input must be an object, also where a model once wrote something else. */
+function toInput(text: string): Json {
+  if (text.trim() === '') return {}
+  try {
+    const input: unknown = JSON.parse(text)
+    return isObject(input) ? input : { value: input }
+  } catch {
+    return { value: text }
+  }
+}

@@ -1,0 +1,81 @@
+import {
+  type AnswerEvent,
+  type Json,
+  noUsage,
+  type OutFrame,
+  type StopReason,
+  type Writer,
+} from '#inference/answer.ts'
+import type { Answering } from '#inference/protocol.ts'
+
+import { errorFrame } from './message-error.ts'
+import { frameOf, settledFrame, stopFrame } from './message-frame.ts'
+import { writeUsage } from './message-usage.ts'
+import { createBlockQueue } from './one-block-at-a-time.ts'
+import { writeStopReason } from './stop-reason.ts'
+import { createBlockWriter } from './write-message-block.ts'
+
+type Finished = Extract<AnswerEvent, { type: 'finished' }>
+
+/** Writes an answer of another format as a stream of this one. */
+export function createMessageWriter(answering: Answering): Writer {
+  const queue = createBlockQueue()
+  const writeBlock = createBlockWriter()
+  const kinds = new Set<string>()
+  let finished: Finished = {
+    type: 'finished',
+    reason: 'end',
+    stopSequence: null,
+    usage: noUsage,
+  }
+
+  function writeEvent(event: AnswerEvent): OutFrame[] {
+    if (event.type === 'started') return [messageStart(answering, writeUsage(event.usage))]
+    if (event.type === 'finished') {
+      finished = event
+      return []
+    }
+    if (event.type === 'block_started') kinds.add(event.block.type)
+    return writeBlock(event)
+  }
+
+  return {
+    write: ({ events }) => events.flatMap((event) => queue.push(event).flatMap(writeEvent)),
+    close: (receipt) => [settledFrame(messageDelta(finished, kinds), receipt), stopFrame],
+    fail: (error) => [errorFrame(error, answering.requestId)],
+  }
+}
+
+function messageStart({ requestId, model }: Answering, usage: Json): OutFrame {
+  return frameOf({
+    type: 'message_start',
+    message: {
+      id: `msg_${requestId.slice(-24)}`,
+      type: 'message',
+      role: 'assistant',
+      model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage,
+    },
+  })
+}
+
+function messageDelta(finished: Finished, kinds: ReadonlySet<string>): Json {
+  const { stopSequence, usage } = finished
+  return {
+    delta: {
+      stop_reason: writeStopReason(plainReason(finished.reason, kinds)),
+      stop_sequence: stopSequence,
+    },
+    usage: writeUsage(usage),
+  }
+}
+
+/** Clients of this format go by the stop reason alone; other formats often say no more than "done". */
+function plainReason(reason: StopReason, kinds: ReadonlySet<string>): StopReason {
+  if (reason !== 'end') return reason
+  if (kinds.has('tool_call')) return 'tool_call'
+  return kinds.has('refusal') ? 'refusal' : 'end'
+}

@@ -1,0 +1,45 @@
+import type { Json, OutFrame } from '#inference/answer.ts'
+import type { ApiError } from '#platform/api-error.ts'
+
+import { ProviderFailure } from './provider-failure.ts'
+
+/** A frame of this format: the name on its `event:` line is its type. */
+export const toFrame = (type: string, sequenceNumber: number, members: Json): OutFrame => ({
+  event: type,
+  data: { type, sequence_number: sequenceNumber, ...members },
+  bytes: null,
+})
+
+/**
+ * The end of an answer that fails. Clients expect to hear of a response before it fails, so one that
+ * never began is created first.
+ */
+export function failResponse(
+  error: ApiError,
+  { response, sequenceNumber, isNew }: { response: Json; sequenceNumber: number; isNew: boolean },
+): OutFrame[] {
+  const failed = { ...response, status: 'failed', error: writeError(error) }
+  const created = isNew ? [toFrame('response.created', sequenceNumber, { response })] : []
+  return [
+    ...created,
+    toFrame('response.failed', sequenceNumber + created.length, { response: failed }),
+  ]
+}
+
+const overloads: readonly string[] = [
+  'overloaded',
+  'policy_evaluation_unavailable',
+  'upstream_timeout',
+]
+
+/** Codex gives up on these words and tries again on words it does not know (card J). */
+const finalWords: readonly string[] = ['invalid_prompt', 'context_length_exceeded']
+
+function writeError({ code, message, cause }: ApiError): { code: string; message: string } {
+  if (code === 'policy_blocked' || code === 'moderation_blocked') {
+    return { code: 'invalid_prompt', message: `${code}: ${message}` }
+  }
+  if (overloads.includes(code)) return { code: 'server_is_overloaded', message }
+  const word = cause instanceof ProviderFailure ? cause.code : ''
+  return { code: finalWords.includes(word) ? word : 'server_error', message }
+}

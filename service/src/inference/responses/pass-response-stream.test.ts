@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+
+import type { SourceFrame } from '#inference/answer.ts'
+import { BrokenAnswer } from '#inference/broken-answer.ts'
+
+import { answering, credits, parse, receipt, toSource } from './golden/golden-streams.ts'
+import { responses } from './response-protocol.ts'
+
+const passThrough = () => responses.createPassThrough(answering)
+const frameOf = (source: SourceFrame) => ({ events: [], source })
+
+test('frames after the end, and end markers of other formats, are dropped', () => {
+  const writer = passThrough()
+  const [end, more] = toSource({ type: 'response.completed', response: { id: 'r' } }, { type: 'x' })
+  const [marker] = parse([Buffer.from('data: [DONE]\n\n')])
+  expect(writer.write(frameOf(marker!))).toEqual([])
+  expect(writer.write(frameOf(end!))).toEqual([])
+  expect(writer.write(frameOf(more!))).toEqual([])
+  expect(writer.close(receipt)).toEqual([
+    {
+      event: 'response.completed',
+      data: { type: 'response.completed', response: { id: 'r', ...credits } },
+      bytes: null,
+    },
+  ])
+})
+
+test('frames without a name keep having none, and comments travel along', () => {
+  const frames = parse([Buffer.from(': hello\n\ndata: {"type":"response.new","a":1}\n\n')])
+  expect(frames.flatMap((source) => passThrough().write(frameOf(source)))).toEqual([
+    { event: null, data: {}, bytes: Buffer.from(': hello\n\n') },
+    {
+      event: null,
+      data: { type: 'response.new', a: 1 },
+      bytes: Buffer.from('data: {"type":"response.new","a":1}\n\n'),
+    },
+  ])
+})
+
+test('an answer that has no end cannot be closed, nor folded', () => {
+  expect(() => passThrough().close(receipt)).toThrow(BrokenAnswer)
+  expect(() => responses.createWriter(answering).close(receipt)).toThrow(BrokenAnswer)
+  expect(() => responses.fold([])).toThrow(BrokenAnswer)
+})
+
+test('a stream that failed has no plain answer', () => {
+  const response = { error: { code: 'server_is_overloaded', message: 'Busy.' } }
+  for (const data of [
+    { type: 'response.failed', response },
+    { type: 'error', ...response.error },
+  ]) {
+    expect(() => responses.fold([{ event: data.type, data, bytes: null }])).toThrow(
+      expect.objectContaining({ code: 'overloaded' }),
+    )
+  }
+})

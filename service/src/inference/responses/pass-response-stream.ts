@@ -1,0 +1,51 @@
+import type { Json, OutFrame, Receipt, SourceFrame, Writer } from '#inference/answer.ts'
+import { BrokenAnswer } from '#inference/broken-answer.ts'
+import type { Answering } from '#inference/protocol.ts'
+
+import { failResponse } from './failed-response.ts'
+import { creditMembers, newResponse } from './response-object.ts'
+import { asIndex, asObject, asText } from './untyped.ts'
+
+type Passing = {
+  /** The response as the upstream last described it. */
+  response: Json | null
+  /** The number of the next frame, should we have to write one. */
+  nextNumber: number
+  /** The frame that ends the stream: it waits for the receipt. */
+  last: { type: string; json: Json } | null
+}
+
+/** Hands on a stream of this format; only its last frame, which gets the receipt, is written anew. */
+export function createPassThrough(answering: Answering): Writer {
+  const passing: Passing = { response: null, nextNumber: 0, last: null }
+  return {
+    write: ({ source }) => pass(passing, source),
+    close: (receipt) => [closeWith(passing, receipt)],
+    fail: (error) =>
+      failResponse(error, {
+        response: passing.response ?? newResponse(answering),
+        sequenceNumber: passing.nextNumber,
+        isNew: passing.response === null,
+      }),
+  }
+}
+
+function pass(passing: Passing, { event, data, json, bytes }: SourceFrame): OutFrame[] {
+  // This format has no end marker of its own; some servers send the one of another.
+  if (passing.last || data === '[DONE]') return []
+  const type = asText(json['type']) ?? event
+  if (type === 'response.completed' || type === 'response.incomplete') {
+    passing.last = { type, json }
+    return []
+  }
+  passing.response = asObject(json['response']) ?? passing.response
+  if (data !== '') passing.nextNumber = (asIndex(json['sequence_number']) ?? passing.nextNumber) + 1
+  return [{ event: event === '' ? null : event, data: json, bytes }]
+}
+
+function closeWith({ last }: Passing, receipt: Receipt): OutFrame {
+  if (!last) throw new BrokenAnswer('The answer is not finished.')
+  const { type, json } = last
+  const response = { ...asObject(json['response']), ...creditMembers(receipt) }
+  return { event: type, data: { ...json, response }, bytes: null }
+}

@@ -1,0 +1,127 @@
+import type { Json } from '#inference/answer.ts'
+import { unpackOpaque } from '#inference/opaque.ts'
+import type { Opaque, Part, TurnMessage } from '#inference/turn.ts'
+import { ApiError } from '#platform/api-error.ts'
+
+import { needText, readMessageContent, readToolOutput, unreadable } from './read-input-parts.ts'
+import { asList, asObject, asText } from './untyped.ts'
+
+/** Grows while items are read: a long conversation must not be copied for each of them. */
+type Message = { role: TurnMessage['role']; parts: Part[] }
+type Conversation = { system: string[]; messages: Message[] }
+
+/** A text, or a list of items, as a conversation. Items of kinds we do not know are passed over (G4.57). */
+export function readInput(input: unknown, param: string): Conversation {
+  const conversation: Conversation = { system: [], messages: [] }
+  const text = asText(input)
+  if (text !== undefined) {
+    conversation.messages.push({ role: 'user', parts: [{ type: 'text', text }] })
+    return conversation
+  }
+  for (const [index, item] of (asList(input) ?? []).entries()) {
+    const place = `${param}[${index}]`
+    const object = asObject(item)
+    if (!object) throw unreadable(place, 'must be an object')
+    readItem(conversation, object, place)
+  }
+  return conversation
+}
+
+function readItem(conversation: Conversation, item: Json, param: string) {
+  const { messages } = conversation
+  switch (item['type'] ?? 'message') {
+    case 'message':
+      return readMessage(conversation, item, param)
+    case 'function_call':
+    case 'custom_tool_call':
+      return addToAssistant(messages, [readCall(item, param)])
+    case 'function_call_output':
+    case 'custom_tool_call_output':
+      return addResult(messages, {
+        type: 'tool_result',
+        callId: needText(item, 'call_id', param),
+        parts: readToolOutput(item['output'], `${param}.output`),
+        isError: false,
+      })
+    case 'reasoning':
+      return addToAssistant(messages, readReasoning(item))
+    case 'item_reference':
+      throw new ApiError(
+        'unsupported_parameter',
+        `'${param}' refers to a stored item: nothing is stored, so send the item itself (store: false).`,
+        { param },
+      )
+    default:
+      return undefined
+  }
+}
+
+function readMessage({ system, messages }: Conversation, item: Json, param: string) {
+  const parts = readMessageContent(item['content'], `${param}.content`)
+  switch (item['role']) {
+    case 'assistant':
+      return addToAssistant(messages, parts)
+    case 'user':
+      return void messages.push({ role: 'user', parts })
+    case 'system':
+    case 'developer': {
+      // Later ones speak about what came before them, so they stay in their place.
+      const isSystem = messages.length === 0 && parts.every(({ type }) => type === 'text')
+      if (!isSystem) return void messages.push({ role: 'user', parts })
+      for (const part of parts) if (part.type === 'text') system.push(part.text)
+      return undefined
+    }
+    default:
+      throw unreadable(`${param}.role`, 'must be one of user, assistant, system, developer')
+  }
+}
+
+/** Items of one assistant turn are one message: reasoning, text and calls belong together. */
+function addToAssistant(messages: Message[], parts: Part[]) {
+  if (parts.length === 0) return
+  const last = messages.at(-1)
+  if (last?.role !== 'assistant') return void messages.push({ role: 'assistant', parts })
+  for (const part of parts) last.parts.push(part)
+}
+
+/** The results of parallel calls are one message. */
+function addResult(messages: Message[], result: Part) {
+  const last = messages.at(-1)
+  const isAfterResult = last?.role === 'user' && last.parts.at(-1)?.type === 'tool_result'
+  if (!isAfterResult) return void messages.push({ role: 'user', parts: [result] })
+  last.parts.push(result)
+}
+
+function readCall(item: Json, param: string): Part {
+  const call = { id: needText(item, 'call_id', param), name: needText(item, 'name', param) }
+  if (item['type'] === 'custom_tool_call') {
+    const input = needText(item, 'input', param)
+    return { type: 'tool_call', ...call, arguments: JSON.stringify({ input }) }
+  }
+  // A call without arguments may be written as nothing at all, which is not JSON.
+  return { type: 'tool_call', ...call, arguments: needText(item, 'arguments', param) || '{}' }
+}
+
+function readReasoning(item: Json): Part[] {
+  const text = joinTexts(item['summary']) || joinTexts(item['content'])
+  const opaque = readOpaque(item)
+  return text === '' && opaque === null ? [] : [{ type: 'reasoning', text, opaque }]
+}
+
+/** The texts of a summary, or of raw reasoning, as one. */
+function joinTexts(parts: unknown): string {
+  const texts = (asList(parts) ?? []).map((part) => asText(asObject(part)?.['text']) ?? '')
+  return texts.filter((text) => text !== '').join('\n\n')
+}
+
+function readOpaque(item: Json): Opaque | null {
+  const data = asText(item['encrypted_content'])
+  if (!data) return null
+  const own: Opaque = {
+    origin: 'responses',
+    kind: 'encrypted',
+    data,
+    id: asText(item['id']) ?? null,
+  }
+  return unpackOpaque(data) ?? own
+}

@@ -1,0 +1,88 @@
+import type { AnswerEvent, Block, Json, Usage } from '#inference/answer.ts'
+import { BrokenAnswer } from '#inference/broken-answer.ts'
+import type { Opaque } from '#inference/turn.ts'
+
+import { asObject } from './untyped.ts'
+
+/** What is known of an answer while it is read. */
+export type Reading = {
+  /** What the frame at hand means; taken away after each. */
+  events: AnswerEvent[]
+  hasStarted: boolean
+  isFinished: boolean
+  /** The items by their `output_index`. */
+  items: Map<number, Item>
+  blockCount: number
+  hasCalled: boolean
+  hasRefused: boolean
+}
+
+/** A block of the answer. `text` is what was read of it, as the upstream wrote it. */
+export type OpenBlock = { index: number; text: string; isEnded: boolean }
+
+export type Item = { id: string | undefined; isDone: boolean } & (
+  | { type: 'message'; parts: Map<number, OpenBlock & { type: 'text' | 'refusal' }> }
+  | { type: 'function_call' | 'custom_tool_call'; block: OpenBlock }
+  /** Starts its block with its first text, or its seal: most reasoning is never shown. */
+  | { type: 'reasoning'; block: OpenBlock | null; shown: ShownReasoning | null }
+  | { type: 'other' }
+)
+
+/** A summary, or raw reasoning where there is none; its texts by their index. */
+export type ShownReasoning = { from: 'summary' | 'content'; texts: Map<number, string> }
+
+export const newReading = (): Reading => ({
+  events: [],
+  hasStarted: false,
+  isFinished: false,
+  items: new Map(),
+  blockCount: 0,
+  hasCalled: false,
+  hasRefused: false,
+})
+
+export function startBlock(reading: Reading, block: Block): OpenBlock {
+  const index = reading.blockCount++
+  reading.events.push({ type: 'block_started', index, block })
+  return { index, text: '', isEnded: false }
+}
+
+export function addText(reading: Reading, block: OpenBlock, text: string) {
+  if (block.isEnded) throw new BrokenAnswer('There is more text of a block that has ended.')
+  if (text !== '') reading.events.push({ type: 'block_delta', index: block.index, text })
+}
+
+export function endBlock(reading: Reading, block: OpenBlock, opaque: Opaque | null = null) {
+  if (block.isEnded) return
+  block.isEnded = true
+  if (opaque) reading.events.push({ type: 'block_sealed', index: block.index, opaque })
+  reading.events.push({ type: 'block_ended', index: block.index })
+}
+
+/** What a whole text has beyond what was read already. Servers may trim it or leave it out; they may not change it. */
+export function restOf(whole: string, read: string): string {
+  if (whole.startsWith(read)) return whole.slice(read.length)
+  if (whole === '' || whole.trim() === read.trim()) return ''
+  throw new BrokenAnswer('A text differs from the sum of its pieces.')
+}
+
+const tokensMax = 1e9
+
+/** Impossible numbers count as nothing. */
+const asTokens = (value: unknown): number =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= tokensMax
+    ? (value as number)
+    : 0
+
+export function readUsage(response: Json): Usage {
+  const usage = asObject(response['usage']) ?? {}
+  const input = asObject(usage['input_tokens_details']) ?? {}
+  const output = asObject(usage['output_tokens_details']) ?? {}
+  return {
+    inputTokens: asTokens(usage['input_tokens']),
+    outputTokens: asTokens(usage['output_tokens']),
+    cachedInputTokens: asTokens(input['cached_tokens']),
+    cacheWriteTokens: asTokens(input['cache_write_tokens']),
+    reasoningTokens: asTokens(output['reasoning_tokens']),
+  }
+}

@@ -1,0 +1,97 @@
+import { creditsFor } from '#credits/price.ts'
+import type { Principal } from '#http/principal.ts'
+import type { InferenceAdmission } from '#limits/limit-inference-calls.ts'
+import { ApiError } from '#platform/api-error.ts'
+
+import type { Call } from './call.ts'
+import type { InputCounting } from './count/input-counting.ts'
+import { createMeter } from './meter.ts'
+import type { CallRecord, Steps } from './run-inference.ts'
+import type { CallModel } from './upstreams/call-model.ts'
+
+export type StepTools = {
+  limitInferenceCall(attempt: {
+    requestId: string
+    principal: Principal
+    tokens: number
+  }): Promise<InferenceAdmission>
+  callModel: CallModel
+  counting: Pick<InputCounting, 'countText' | 'learn'>
+}
+
+/** The steps of the pipeline as this process takes them. */
+export function createSteps({ limitInferenceCall, callModel, counting }: StepTools): Steps {
+  return {
+    openMeter({ asked }) {
+      if (asked instanceof ApiError)
+        return createMeter({ inputTokens: 0, countText: async () => 0 })
+      const { encoding } = asked.model
+      return createMeter({
+        inputTokens: asked.estimate.tokens,
+        countText: (text) => counting.countText(text, encoding),
+      })
+    },
+
+    async admit({ requestId, principal, asked, addHeaders }, meter) {
+      const tokens = asked instanceof ApiError ? 0 : asked.estimate.tokens + asked.maxOutputTokens
+      const admission = await limitInferenceCall({ requestId, principal, tokens })
+      addHeaders(admission.headers)
+      const { slot, refusal } = admission
+      const settle = async () => {
+        const { inputTokens, outputTokens } = await meter.usage()
+        await slot?.settle(inputTokens + outputTokens)
+      }
+      if (refusal) {
+        await settle()
+        throw refusal
+      }
+      return { [Symbol.asyncDispose]: settle }
+    },
+
+    openRecord(call, meter) {
+      const { asked, line } = call
+      const write = async () => {
+        const usage = await meter.usage()
+        line.input_tokens = usage.inputTokens
+        line.output_tokens = usage.outputTokens
+        if (asked instanceof ApiError) return
+        line.model = asked.model.id
+        if (usage.origin === 'upstream') counting.learn(asked.model, asked.estimate, usage)
+      }
+      return recordOnce(write)
+    },
+
+    /** No balance is kept yet: the receipt says what the call has cost by its price. */
+    async reserve(_, { model }, meter) {
+      return {
+        async settle() {
+          const credits = Number(creditsFor(await meter.usage(), model.price))
+          return { remainingCredits: null, creditsUsed: credits, costUsd: credits / 1_000_000 }
+        },
+        async [Symbol.asyncDispose]() {},
+      }
+    },
+
+    judgeRequest: async (_, asked) => asked,
+    callModel: (call, asked) => callModel(toModelCall(call, asked)),
+    guardAnswer: (_, pieces) => pieces,
+  }
+}
+
+/** However a call ends, it is told once. */
+function recordOnce(write: () => Promise<void>): CallRecord {
+  let written: Promise<void> | undefined
+  const once = () => (written ??= write())
+  return { finish: once, [Symbol.asyncDispose]: once }
+}
+
+function toModelCall(call: Call, { model, request, turn, maxOutputTokens }: Asking) {
+  const { protocol, headers, signal, line } = call
+  return {
+    ...{ model, request, turn, maxOutputTokens, protocol, headers, signal },
+    onAnswering: (upstream: string) => {
+      line.upstream = upstream
+    },
+  }
+}
+type Asking = Exclude<Call['asked'], ApiError>

@@ -1,0 +1,16 @@
+import type { FastifyReply } from 'fastify'
+
+import { ClientGone } from '#platform/client-gone.ts'
+
+/** A signal that aborts when the caller hangs up before its answer has gone. */
+export function untilHungUp(reply: FastifyReply) {
+  const hungUp = new AbortController()
+  const onClose = () => {
+    if (!reply.raw.writableFinished) hungUp.abort(new ClientGone())
+  }
+  reply.raw.once('close', onClose)
+  return {
+    signal: hungUp.signal,
+    [Symbol.dispose]: () => void reply.raw.off('close', onClose),
+  }
+}

@@ -1,0 +1,25 @@
+import { defaultProjectKeyPermissions } from '@gatehouse/contract/permission'
+
+import { makeKey } from '#access/keys/make-key.ts'
+import { createOrganization } from '#access/organizations/organizations.ts'
+import { recordPayment } from '#access/organizations/tier.ts'
+import { assemble } from '#assemble.ts'
+import { loadConfig } from '#config.ts'
+import { transact } from '#platform/transaction.ts'
+
+// Makes as many organizations as its argument says, each of the highest tier and with one project key,
+// and prints them as JSON. Load tests ask for more than one organization may.
+
+const house = assemble(loadConfig({ ...process.env, LOG_LEVEL: 'silent', MODELS_FILE: '' }))
+const tenants: { organization_id: string; project_key: string }[] = []
+const wish = { name: 'Load', permissions: defaultProjectKeyPermissions }
+for (let made = 0; made < Number(process.argv[2]); made++) {
+  const { organizationId, projectId } = await createOrganization(`Tenant ${made}`, house)
+  await recordPayment(organizationId, { id: 'all at once', microUsd: 5_000_000_000 }, house)
+  const { value } = await transact(house.db, (tx) =>
+    makeKey(tx, { organizationId, projectId }, wish, { ...house, now: house.now() }),
+  )
+  tenants.push({ organization_id: organizationId, project_key: value })
+}
+await house.stop()
+process.stdout.write(JSON.stringify(tenants))

@@ -1,0 +1,102 @@
+import { createMinHeap } from './min-heap.ts'
+
+/** Tokens by their bytes, as a latin-1 string; the rank says which of two merges comes first. */
+export type Ranks = ReadonlyMap<string, number>
+
+/** Below this many bytes the plain loop is the faster one. */
+const shortMaxBytes = 64
+const positions = 2 ** 32
+const none = -1
+
+/**
+ * Counts into how many tokens the bytes of one piece are merged: again and again the neighbours of the
+ * lowest rank, the leftmost first. Candidates wait in a heap, so a piece of n bytes costs n log n.
+ */
+export function createMerger(ranks: Ranks): (bytes: string) => number {
+  let longest = 0
+  for (const bytes of ranks.keys()) longest = Math.max(longest, bytes.length)
+  const countLong = createLongMerger(ranks, longest)
+  return (bytes) => {
+    if (ranks.has(bytes)) return 1
+    return bytes.length < shortMaxBytes ? countShort(ranks, bytes) : countLong(bytes)
+  }
+}
+
+/** Quadratic, on a few bytes. */
+function countShort(ranks: Ranks, bytes: string): number {
+  const cuts = Array.from({ length: bytes.length + 1 }, (_, index) => index)
+  for (;;) {
+    let lowest = Infinity
+    let best = none
+    for (let index = 0; index + 2 < cuts.length; index++) {
+      const rank = ranks.get(bytes.slice(cuts[index], cuts[index + 2])) ?? Infinity
+      if (rank < lowest) {
+        lowest = rank
+        best = index
+      }
+    }
+    if (best === none) return cuts.length - 1
+    cuts.splice(best + 1, 1)
+  }
+}
+
+/**
+ * Parts are named by the position of their first byte and form a linked list. A heap entry is
+ * rank x 2^32 + position, exact in a double since ranks stay below 2^20. It is out of date when the part
+ * there would by now merge with another rank.
+ */
+function createLongMerger(ranks: Ranks, longest: number) {
+  const heap = createMinHeap()
+  let list = createList(4096)
+
+  function offer(bytes: string, part: number) {
+    const { next, previous, candidate } = list
+    const right = next[part] ?? none
+    candidate[part] = none
+    if (right >= bytes.length) return
+    const end = next[right] ?? bytes.length
+    if (end - part > longest) return
+    const rank = ranks.get(bytes.slice(part, end))
+    if (rank === undefined) return
+    candidate[part] = rank
+    previous[right] = part
+    heap.push(rank * positions + part)
+  }
+
+  /** The part and its right neighbour become one. */
+  function merge(bytes: string, part: number) {
+    const { next, previous, candidate } = list
+    const right = next[part] ?? none
+    const behind = next[right] ?? bytes.length
+    candidate[right] = none
+    next[part] = behind
+    previous[behind] = part
+    const before = previous[part] ?? none
+    if (before !== none) offer(bytes, before)
+    offer(bytes, part)
+  }
+
+  return (bytes: string): number => {
+    if (bytes.length >= list.next.length) list = createList(bytes.length * 2)
+    for (let part = 0; part <= bytes.length; part++) {
+      list.next[part] = part + 1
+      list.previous[part] = part - 1
+    }
+    for (let part = 0; part < bytes.length; part++) offer(bytes, part)
+    let tokens = bytes.length
+    for (let entry = heap.pop(); entry !== undefined; entry = heap.pop()) {
+      const part = entry % positions
+      if (list.candidate[part] !== (entry - part) / positions) continue
+      merge(bytes, part)
+      tokens--
+    }
+    return tokens
+  }
+}
+
+const createList = (length: number) => ({
+  next: new Int32Array(length + 1),
+  previous: new Int32Array(length + 1),
+  /** The rank of the part merged with its right neighbour; -1 when that is no token. */
+  candidate: new Int32Array(length + 1),
+})

@@ -1,0 +1,73 @@
+import {
+  type CallerId,
+  callers,
+  type FeatureId,
+  featureIds,
+  features,
+  type FormatId,
+  formats,
+  modes,
+  noteOf,
+  type NoteId,
+  notes,
+  type Place,
+} from './compatibility.ts'
+
+const introduction = `# Compatibility
+
+Printed from \`tools/compatibility.ts\` by \`./dev generate\`. Do not edit.
+
+The clients are unmodified; only their base address and key point to Gatehouse. A tick means that a test of
+\`acceptance/sdk-matrix.test.ts\` does this with the client, through Gatehouse, against an upstream of the
+format in the head of the column. A number says what holds instead where the client or one of the two
+formats has no notion of the feature; the same test holds it to that. Each format has two columns: a plain
+answer, then a streamed one.
+
+Nothing is kept between calls. A conversation that the provider is to keep (a message thread,
+\`previous_response_id\`, stored items) is refused with 400 and words that say so. The loops of the clients
+send everything themselves; \`@ai-sdk/openai\` does so with \`providerOptions: { openai: { store: false } }\`.
+\`@anthropic-ai/sdk\` goes on without a thread in its tool runner, and elsewhere when
+\`unsupportedRequestBehavior\` is \`continue_unthreaded\`.
+`
+
+/** The page that says which client can do what. */
+export function toCompatibilityPage(): string {
+  const numbers = numberNotes()
+  const tables = callerIds.map((caller) => printCaller(caller, numbers))
+  const list = [...numbers].map(([note, number]) => `${number}. ${notes[note]}`)
+  return `${[introduction, ...tables, `## Notes\n\n${list.join('\n')}`].join('\n')}\n`
+}
+
+const callerIds = Object.keys(callers) as CallerId[]
+const formatIds = Object.keys(formats) as FormatId[]
+
+const placesOf = (caller: CallerId): Place[] =>
+  formatIds.flatMap((format) => modes.map((mode) => ({ caller, format, mode })))
+
+/** Notes are numbered as they are met, from the first table to the last. */
+function numberNotes(): Map<NoteId, number> {
+  const met = callerIds.flatMap((caller) =>
+    featureIds.flatMap((feature) => placesOf(caller).map((place) => noteOf(feature, place))),
+  )
+  const distinct = [...new Set(met)].filter((note) => note !== null)
+  return new Map(distinct.map((note, index) => [note, index + 1]))
+}
+
+function printCaller(caller: CallerId, numbers: Map<NoteId, number>): string {
+  const { title, surface } = callers[caller]
+  const places = placesOf(caller)
+  const head = places.map(({ format, mode }) => `${formats[format]}, ${mode}`)
+  const rows = featureIds.map((feature) => printRow(feature, places, numbers))
+  const lines = [['Feature', ...head], ['---', ...places.map(() => '---')], ...rows].map(
+    (cells) => `| ${cells.join(' | ')} |`,
+  )
+  return `## ${title}, ${surface}\n\n${lines.join('\n')}\n`
+}
+
+function printRow(feature: FeatureId, places: Place[], numbers: Map<NoteId, number>): string[] {
+  const cells = places.map((place) => {
+    const note = noteOf(feature, place)
+    return note === null ? '✓' : String(numbers.get(note))
+  })
+  return [features[feature].title, ...cells]
+}

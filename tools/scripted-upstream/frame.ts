@@ -1,0 +1,14 @@
+import type { Json } from './json.ts'
+
+/** A piece carries content; the end is what tells a reader that nothing is missing. */
+export type Frame = { text: string; kind: 'piece' | 'frame' | 'end' }
+
+export type Failure = { status: number; type?: string; message: string; requestId: string }
+
+export function namedFrame(type: string, data: Json, kind: Frame['kind'] = 'frame'): Frame {
+  return { text: `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`, kind }
+}
+
+export function dataFrame(data: Json, kind: Frame['kind'] = 'frame'): Frame {
+  return { text: `data: ${JSON.stringify(data)}\n\n`, kind }
+}

@@ -1,0 +1,52 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { connect, type AddressInfo } from 'node:net'
+
+import { expect, test } from 'vitest'
+
+import { openLine } from './line.ts'
+import { bodyOf, scripted } from './raw-client.ts'
+import { startScriptedUpstream } from './server.ts'
+
+test('a wait ends when the reader hangs up, and nothing is written any more', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  client.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+  const [, response] = (await once(server, 'request')) as [unknown, ServerResponse]
+  const line = openLine(response)
+  const startedAt = performance.now()
+  const waited = line.pause(20_000)
+  expect(line.isGone()).toBe(false)
+  client.destroy()
+  await waited
+  expect(performance.now() - startedAt).toBeLessThan(5000)
+  expect(line.isGone()).toBe(true)
+  await line.write('x'.repeat(1_000_000))
+  await line.pause(20_000)
+  expect(performance.now() - startedAt).toBeLessThan(5000)
+  server.close()
+})
+
+test('what is split arrives in parts on the socket too', async () => {
+  const upstream = await startScriptedUpstream()
+  const socket = connect(Number(new URL(upstream.url).port), '127.0.0.1')
+  const count = async (splitBytes: object) => {
+    const script = scripted({ text: 'a b c d e f g h', ...splitBytes })
+    const body = JSON.stringify(bodyOf({ dialect: 'chat', stream: true }, script))
+    let [parts, wire] = [0, '']
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    )
+    while (!wire.endsWith('0\r\n\r\n')) {
+      const [part] = (await once(socket, 'data')) as [Buffer]
+      wire += part.toString('latin1')
+      parts++
+    }
+    return parts
+  }
+  expect(await count({ splitBytes: 20 })).toBeGreaterThan(20)
+  expect(await count({})).toBeLessThan(20)
+  socket.destroy()
+  await upstream.stop()
+})

@@ -1,0 +1,9 @@
+import { startScriptedUpstream } from './server.ts'
+
+// A process of its own, so that it does not share a core's time with whoever measures it.
+const upstream = await startScriptedUpstream({ port: Number(process.env['PORT'] ?? 0) })
+process.send?.(upstream.url)
+console.log(upstream.url)
+
+const end = () => void upstream.stop().then(() => process.exit(0))
+process.once('disconnect', end).once('SIGTERM', end).once('SIGINT', end)
