@@ -23,7 +23,7 @@ Chat completions through Gatehouse and through others, in front of one scripted 
 
 const rates = { connections: 32, perSecond: { plain: 200, stream: 100 } }
 const full: Plan = { windows: 3, warmUpSeconds: 3, loadSeconds: 4, rateSeconds: 5, ...rates }
-const quick: Plan = { windows: 1, warmUpSeconds: 1, loadSeconds: 3, rateSeconds: 3, ...rates }
+const quick: Plan = { windows: 1, warmUpSeconds: 2, loadSeconds: 3, rateSeconds: 3, ...rates }
 const titles = { plain: 'Plain answers', stream: 'Streamed answers' } as const
 
 const scratch = fileURLToPath(new URL('../.scratch/bench', import.meta.url))
@@ -31,10 +31,6 @@ const scratch = fileURLToPath(new URL('../.scratch/bench', import.meta.url))
 /** Targets take turns within a window: what disturbs the machine for a while disturbs them all. */
 async function measureAll(targets: readonly Target[], mode: Mode, bench: Bench): Promise<Result[]> {
   const results = targets.map(({ name }): Result => ({ name, windows: [] }))
-  for (const target of targets) {
-    console.log(`${titles[mode]}: warming up ${target.name}`)
-    await warmUp(target, mode, bench)
-  }
   for (let number = 1; number <= bench.plan.windows; number++) {
     for (const [index, target] of targets.entries()) {
       const window = await measureWindow(target, mode, bench)
@@ -83,6 +79,11 @@ async function run() {
   const targets = await startTargets(upstream, scratch, cleanup)
   const sender = await keep(await startSender(), cleanup)
   const bench = { plan: options.quick ? quick : full, upstream, sender, scratch }
+  // Both kinds before either counts: else the first would be measured with colder code.
+  for (const target of targets) {
+    console.log(`Warming up: ${target.name}`)
+    for (const mode of modes) await warmUp(target, mode, bench)
+  }
   const measured: [Mode, Result[]][] = []
   for (const mode of modes) measured.push([mode, await measureAll(targets, mode, bench)])
   for (const [mode, results] of measured) print(mode, results, bench.plan)

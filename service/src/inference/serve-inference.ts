@@ -10,6 +10,7 @@ import type { Metrics } from '#platform/metrics.ts'
 import { started } from '#platform/started.ts'
 
 import type { Call } from './call.ts'
+import { forwardedHeaders } from './forwarded-headers.ts'
 import type { Answering, Protocol } from './protocol.ts'
 import { readAsked, type ReadTools } from './read-asked.ts'
 import { runInference, type Steps } from './run-inference.ts'
@@ -112,14 +113,4 @@ async function openCall(
     headers: forwardedHeaders(request),
     addHeaders: (headers) => void reply.headers(headers),
   }
-}
-
-const forwarded = ['anthropic-version', 'anthropic-beta', 'openai-beta'] as const
-
-function forwardedHeaders({ headers }: FastifyRequest): Record<string, string> {
-  const given = forwarded.flatMap((name) => {
-    const value = headers[name]
-    return typeof value === 'string' ? [[name, value] as const] : []
-  })
-  return Object.fromEntries(given)
 }

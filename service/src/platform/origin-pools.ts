@@ -31,6 +31,11 @@ export type AnswerBody = Readable & {
   dump(options: { limit: number; signal?: AbortSignal }): Promise<void>
 }
 
+/** All connections are taken: whoever waits for one waits without a deadline, so nobody does. */
+export class PoolFull extends Error {
+  override readonly name = 'PoolFull'
+}
+
 /**
  * Connections to places that the operator's own configuration names: they may be private, and answers may
  * be endless. Everything that tenants name goes through `egress.ts` instead. No redirect is followed.
@@ -64,7 +69,9 @@ export function createOriginPools() {
       settings: OriginSettings,
       call: OriginCall,
     ): Promise<OriginAnswer> {
-      const { statusCode, headers, body } = await poolOf(origin, settings).request(call)
+      const pool = poolOf(origin, settings)
+      if (pool.stats.size >= settings.connections) throw new PoolFull('All connections are taken.')
+      const { statusCode, headers, body } = await pool.request(call)
       body.on('error', () => undefined) // whoever reads it learns by reading; nobody may be reading now
       return { status: statusCode, headers, body }
     },

@@ -3,10 +3,10 @@ import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { onTestFinished } from 'vitest'
 
 import { createOrganization } from '#access/organizations/organizations.ts'
-import { assemble } from '#assemble.ts'
+import { assemble, type House } from '#assemble.ts'
 import { loadConfig } from '#config.ts'
 import { createServer } from '#http/server.ts'
-import { systemClock } from '#platform/clock.ts'
+import { type Clock, systemClock } from '#platform/clock.ts'
 import { serveRoutes } from '#routes.ts'
 
 import { createTestDatabase } from './test-database.ts'
@@ -21,7 +21,16 @@ type Sent = {
 }
 
 /** The whole API on a private database, with one organization; everything goes when the test ends. */
-export async function createTestApi({ now = systemClock, environment = {} } = {}) {
+export async function createTestApi({
+  now = systemClock,
+  environment = {},
+  change = (house: House): House => house,
+}: {
+  now?: Clock
+  environment?: Record<string, string>
+  /** What a test wants to watch or replace before routes are served. */
+  change?: (house: House) => House
+} = {}) {
   const database = await createTestDatabase()
   const config = loadConfig({
     DATABASE_URL: database.url,
@@ -30,7 +39,7 @@ export async function createTestApi({ now = systemClock, environment = {} } = {}
     ...generous,
     ...environment,
   })
-  const house = assemble(config, { now })
+  const house = change(assemble(config, { now, environment }))
   const app = createServer({ ...house, trustedProxies: [], connectionsMax: 100 })
   const routes: { method: string; url: string; endpoint: Endpoint | undefined }[] = []
   app.addHook('onRoute', ({ method, url, config }) => {

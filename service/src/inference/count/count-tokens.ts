@@ -49,6 +49,8 @@ type Counting = {
   upstream: UpstreamCounter | null
   /** The request for the upstream's counter, made from the turn whose reasoning counts. */
   toRequest: (turn: Turn) => Json
+  /** Of the caller's, for a counter that speaks the caller's format. */
+  headers?: Readonly<Record<string, string>>
 }
 
 /** Asks the upstream's own counter where there is one; else, or when it fails, counts here (G4.67). */
@@ -56,7 +58,7 @@ export async function countInput(counting: Counting, signal: AbortSignal): Promi
   const { upstream, rule, counter, keepsAll } = counting
   const turn = keepsAll ? counting.turn : withoutEarlierReasoning(counting.turn)
   requireCountable(turn)
-  const answered = await upstream?.ask(counting.toRequest(turn), signal)
+  const answered = await upstream?.ask(counting.toRequest(turn), signal, counting.headers)
   if (answered !== undefined) return { tokens: answered, origin: 'upstream' }
   const { tokens, origin } = await counter.count(turn, rule, signal)
   return { tokens, origin }

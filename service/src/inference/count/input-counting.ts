@@ -17,6 +17,8 @@ import { toMessagesCount } from './upstream-request.ts'
 
 type Options = { threads: ThreadPool; pools: OriginPools; factors: FittedFactors; now: Clock }
 
+type CountRequest = { request: Json; keepsAll: boolean; headers: Record<string, string> }
+
 /** How long texts are, by whatever means there are: here, in a thread, or asked of the upstream. */
 export function createInputCounting({ threads, pools, factors, now }: Options) {
   const counter = createTurnCounter({ countElsewhere: countInThreads(threads) })
@@ -49,12 +51,13 @@ export function createInputCounting({ threads, pools, factors, now }: Options) {
 
   return {
     /** What `countInput` needs for a request in the Messages format. */
-    of(model: CatalogueModel, request: Json, keepsAll: boolean) {
+    of(model: CatalogueModel, { request, keepsAll, headers }: CountRequest) {
       const [first] = model.upstreams
       const name = first?.model ?? model.id
       const isMessages = first?.upstream.counter === 'anthropic'
       return {
         ...{ rule: ruleOf(model), counter, upstream: upstreamCounterOf(model) },
+        ...(isMessages && { headers }),
         toRequest: (turn: Turn): Json =>
           isMessages
             ? toMessagesCount(request, name, keepsAll)

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { requirePermission } from '#access/unauthorized.ts'
 import { answerText, route, sendJson } from '#http/bind.ts'
 import { readJson } from '#http/read-json.ts'
+import { forwardedHeaders } from '#inference/forwarded-headers.ts'
 import { messages } from '#inference/messages/message-protocol.ts'
 import { findModel } from '#inference/read-asked.ts'
 import type { StepTools } from '#inference/steps.ts'
@@ -54,5 +55,6 @@ async function count(tools: CountTokensTools, request: FastifyRequest, signal: A
   const model = findModel(tools.catalogue(), body.model)
   request.line.model = model.id
   const turn = messages.readTurn(body)
-  return countInput({ turn, keepsAll, ...tools.counting.of(model, body, keepsAll) }, signal)
+  const asked = { request: body, keepsAll, headers: forwardedHeaders(request) }
+  return countInput({ turn, keepsAll, ...tools.counting.of(model, asked) }, signal)
 }

@@ -13,11 +13,15 @@ export type Post = (
   path: string,
   json: Json,
   signal: AbortSignal,
+  headers: Headers,
 ) => Promise<{ status: number; json: unknown }>
+
+/** The caller's, where they change what the upstream understands. */
+type Headers = Readonly<Record<string, string>>
 
 export type UpstreamCounter = {
   /** Undefined: it cannot be known now. `request` is in the upstream's own format. */
-  ask(request: Json, signal: AbortSignal): Promise<number | undefined>
+  ask(request: Json, signal: AbortSignal, headers?: Headers): Promise<number | undefined>
 }
 
 type Options = { kind: CounterKind; post: Post; now: Clock; deadlineMs?: number }
@@ -36,11 +40,11 @@ export function createUpstreamCounter(options: Options): UpstreamCounter {
   const answers = createAnswers(now)
   const breaker = createBreaker({ now, failuresMax: 5, pauseMs: 30_000 })
 
-  async function askNow(request: Json, signal: AbortSignal): Promise<number | undefined> {
+  async function askNow(request: Json, signal: AbortSignal, headers: Headers) {
     try {
       const answer = await within(deadlineMs, tooLate, (deadline) =>
         ways[kind](request, async (path, json) => {
-          return readAnswer(await post(path, json, AbortSignal.any([deadline, signal])))
+          return readAnswer(await post(path, json, AbortSignal.any([deadline, signal]), headers))
         }),
       )
       const tokens = checked(answer)
@@ -56,12 +60,12 @@ export function createUpstreamCounter(options: Options): UpstreamCounter {
   }
 
   return {
-    async ask(request, signal) {
+    async ask(request, signal, headers = {}) {
       signal.throwIfAborted()
-      const key = hash('sha256', JSON.stringify(request), 'base64')
+      const key = hash('sha256', JSON.stringify([request, headers]), 'base64')
       const known = answers.find(key)
       if (known !== undefined || !breaker.mayTry()) return known
-      const tokens = await askNow(request, signal)
+      const tokens = await askNow(request, signal, headers)
       if (tokens !== undefined) answers.keep(key, tokens)
       return tokens
     },

@@ -83,7 +83,7 @@ export function createModelCalls(tools: Tools) {
         last = result
         if (result.remedy === 'final') throw result.error
         if (result.remedy === 'next' || attempts === attemptsMax || !budget.mayRetry()) break
-        await sleep(random() * firstPauseMs * attempts, undefined, { signal: call.signal })
+        await pause(random() * firstPauseMs * attempts, call.signal)
       }
     }
     throw last?.error ?? nobodyToAsk()
@@ -118,6 +118,10 @@ async function candidatesOf(
   const found = model.upstreams.find(({ upstream }) => upstream.name === home)
   return found ? [found] : model.upstreams.slice(0, 1)
 }
+
+/** Ends early when the caller hangs up, with the reason the signal has. */
+const pause = (ms: number, signal: AbortSignal) =>
+  sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
 
 const nobodyToAsk = () =>
   new ApiError('overloaded', 'No upstream of this model can be reached at the moment.', {

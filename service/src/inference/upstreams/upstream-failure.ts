@@ -1,6 +1,7 @@
 import { BrokenAnswer } from '#inference/broken-answer.ts'
 import type { UpstreamComplaint } from '#inference/protocol.ts'
 import { ApiError, type Verbatim } from '#platform/api-error.ts'
+import { PoolFull } from '#platform/origin-pools.ts'
 
 /**
  * What to do about an attempt that failed before its answer began: `again` at the same upstream, at the
@@ -62,6 +63,10 @@ export function failureOf(thrown: unknown): UpstreamFailure {
   if (thrown instanceof ApiError) {
     const isOurs = thrown.code === 'upstream_rejected'
     return { remedy: isOurs ? 'final' : 'again', error: thrown, isItsFault: !isOurs }
+  }
+  if (thrown instanceof PoolFull) {
+    const error = new ApiError('overloaded', 'Too many calls to the model provider are open.')
+    return { remedy: 'next', error, isItsFault: false }
   }
   const { code = '' } = Object(thrown) as { code?: string }
   if (timeouts.has(code) || thrown instanceof TotalTimeout) {
