@@ -70,11 +70,7 @@ async function byChat({ openai }: Clients): Promise<Told> {
   }
 }
 
-const title = reason
-  ? `a story from a real model (skipped: ${reason})`
-  : 'a story from a real model'
-
-describe.skipIf(reason)(title, () => {
+describe.skipIf(reason)(`a story from a real model ${reason ?? ''}`, () => {
   const stack = useStack({ hasLlama: !reason })
   const connect = (): Clients => {
     const { base_url, project_key: apiKey } = stack().description

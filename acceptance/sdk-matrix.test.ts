@@ -1,0 +1,94 @@
+import {
+  type CallerId,
+  callers,
+  featureIds,
+  type FeatureId,
+  type FormatId,
+  formats,
+  modes,
+  notes,
+  type Place,
+} from '@gatehouse/tools/compatibility'
+import { createTenants, type Tenant } from '@gatehouse/tools/start-stack'
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import { type Cell, type Ground, matrixModels, openCell } from './support/sdk-cell.ts'
+import { contentFeatures } from './support/sdk-content-features.ts'
+import { errorFeatures } from './support/sdk-error-features.ts'
+import { continueResponse, continueStoredItems, continueThread } from './support/sdk-state.ts'
+import { thinkingFeatures } from './support/sdk-thinking-features.ts'
+import { toolFeatures } from './support/sdk-tool-features.ts'
+import { useStack } from './support/use-stack.ts'
+
+// Every cell of docs/compatibility.md, with the clients as they are published.
+
+const expectations: Record<FeatureId, (cell: Cell) => Promise<void>> = {
+  ...contentFeatures,
+  ...toolFeatures,
+  ...thinkingFeatures,
+  ...errorFeatures,
+}
+
+const places: Place[] = (Object.keys(callers) as CallerId[]).flatMap((caller) =>
+  (Object.keys(formats) as FormatId[]).flatMap((format) =>
+    modes.map((mode) => ({ caller, format, mode })),
+  ),
+)
+
+const stack = useStack({ models: matrixModels(places) })
+let tenants: Tenant[]
+beforeAll(async () => {
+  tenants = await createTenants(stack().service, places.length)
+})
+
+/** Each place has a key of its own: together they ask for more than one may. */
+function groundOf({ caller, format, mode }: Place): Ground {
+  const { base_url: baseUrl, upstream_url: upstreamUrl } = stack().description
+  const index = places.findIndex(
+    (place) => place.caller === caller && place.format === format && place.mode === mode,
+  )
+  return { baseUrl, upstreamUrl, key: tenants[index]!.project_key }
+}
+
+/** A failure also tells what the page says about the cell. */
+async function expectFeature(feature: FeatureId, cell: Cell) {
+  await expectations[feature](cell).catch((error: unknown) => {
+    if (!cell.note || !(error instanceof Error)) throw error
+    throw new Error(`Note: ${notes[cell.note]}\n${error.message}`, { cause: error })
+  })
+}
+
+test('every feature of the table has a test, and no test lacks its row', () => {
+  expect(new Set(Object.keys(expectations))).toEqual(new Set(featureIds))
+})
+
+describe('conversations that the provider is to keep are refused', () => {
+  const connect = (format: FormatId) => {
+    const place = { caller: 'anthropic', format, mode: 'plain' } as const
+    return openCell('conversation', place, groundOf(place)).connection
+  }
+
+  test.each(Object.keys(formats) as FormatId[])('threads, upstream of %s', async (format) => {
+    const refused = continueThread(connect(format), false)
+    await expect(refused).rejects.toThrow(/400 .*'body.thread' is not supported/)
+    expect(await continueThread(connect(format), true)).toBe(4)
+  })
+
+  test.each(Object.keys(formats) as FormatId[])('responses, upstream of %s', async (format) => {
+    const refused = continueResponse(connect(format))
+    await expect(refused).rejects.toThrow(/400 .*'body.previous_response_id' is not supported/)
+  })
+
+  test.each(Object.keys(formats) as FormatId[])('stored items, upstream of %s', async (format) => {
+    await expect(continueStoredItems(connect(format))).rejects.toMatchObject({
+      statusCode: 400,
+      responseBody: expect.stringContaining('store: false'),
+    })
+  })
+})
+
+describe.each(places)('$caller, upstream of $format, $mode', (place) => {
+  test.concurrent.each(featureIds)('%s', async (feature) => {
+    await expectFeature(feature, openCell(feature, place, groundOf(place)))
+  })
+})

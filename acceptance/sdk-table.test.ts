@@ -1,0 +1,35 @@
+import { readFile } from 'node:fs/promises'
+
+import { callers, featureIds, formats, modes, notes } from '@gatehouse/tools/compatibility'
+import { toCompatibilityPage } from '@gatehouse/tools/compatibility-page'
+import { expect, test } from 'vitest'
+
+const page = toCompatibilityPage()
+const tables = page.split(/^## /m).filter((section) => section.includes('\n| Feature |'))
+const cellsOf = (row: string) => row.split('|').slice(1, -1)
+
+test('the page in docs is the one that the table gives', async () => {
+  const file = new URL('../docs/compatibility.md', import.meta.url)
+  expect(await readFile(file, 'utf8')).toBe(page)
+})
+
+test('every client has its table, and no cell of it is empty', () => {
+  expect(tables).toHaveLength(Object.keys(callers).length)
+  const columns = 1 + Object.keys(formats).length * modes.length
+  for (const table of tables) {
+    const rows = table.split('\n').filter((line) => line.startsWith('| '))
+    expect(rows).toHaveLength(featureIds.length + 2)
+    for (const row of rows) {
+      expect(cellsOf(row)).toHaveLength(columns)
+      expect(cellsOf(row).filter((cell) => cell.trim() === '')).toEqual([])
+    }
+  }
+})
+
+test('every number in a cell has its note, and every note is needed', () => {
+  const cells = tables.flatMap((table) => table.split('\n').flatMap((row) => cellsOf(row).slice(1)))
+  const used = new Set(cells.map((cell) => cell.trim()).filter((cell) => /^\d+$/.test(cell)))
+  const listed = [...page.matchAll(/^(\d+)\. (.+)$/gm)]
+  expect(used).toEqual(new Set(listed.map(([, number]) => number)))
+  expect(new Set(listed.map(([, , words]) => words))).toEqual(new Set(Object.values(notes)))
+})
