@@ -64,6 +64,10 @@ function checkAnswer(endpoint: Endpoint, { status, headers, text, json }: Answer
   }
   expect(errorBodies[endpoint.dialect].parse(json), text).toEqual(json)
   const { code, message, request_id } = readFailure(json)
+  // A refusal in an upstream's own words has its own codes and ids, or none.
+  const isUpstreams =
+    !Object.hasOwn(errors, code ?? '') && errorsOf(endpoint).includes('upstream_rejected')
+  if (isUpstreams && [400, 413, 422].includes(status)) return
   expect([...errorsOf(endpoint), ...anywhere], text).toContain(code)
   expect(statusIn(endpoint.dialect, errors[code].status)).toBe(status)
   expect(message).toMatch(/\.$/)

@@ -38,11 +38,9 @@ export function createMeter({ inputTokens, countText }: Options) {
   }
 
   return {
-    async *watch(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece> {
-      for await (const piece of pieces) {
-        for (const { events } of piece.frames) for (const event of events) note(event)
-        yield piece
-      }
+    /** Every piece of the answer, as it comes from the upstream. */
+    note(piece: Piece) {
+      for (const { events } of piece.frames) for (const event of events) note(event)
     },
     hasBegun: () => hasBegun,
     /** As the upstream says; else counted here from what was sent and what has come. */

@@ -17,7 +17,8 @@ export type Steps = {
   reserve(call: Call, asked: Asked, meter: Meter): Promise<Bill>
   /** May change what is sent, and may refuse it. */
   judgeRequest(call: Call, asked: Asked): Promise<Asked>
-  callModel(call: Call, asked: Asked): AsyncGenerator<Piece>
+  /** Shows the meter every piece before it hands it on. */
+  callModel(call: Call, asked: Asked, meter: Meter): AsyncGenerator<Piece>
   /** Keeps back what is not yet cleared, and ends an answer that may not go on. */
   guardAnswer(call: Call, pieces: AsyncGenerator<Piece>): AsyncGenerator<Piece>
 }
@@ -40,7 +41,7 @@ export async function* runInference(steps: Steps, call: Call): AsyncGenerator<An
   await using bill = await steps.reserve(call, asked, meter)
   const allowed = await steps.judgeRequest(call, asked)
 
-  const answer = meter.watch(steps.callModel(call, allowed))
+  const answer = steps.callModel(call, allowed, meter)
   for await (const piece of steps.guardAnswer(call, answer)) yield { piece }
   const receipt = await bill.settle()
   await record.finish(receipt)

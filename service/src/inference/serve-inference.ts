@@ -13,7 +13,7 @@ import type { Call } from './call.ts'
 import { forwardedHeaders } from './forwarded-headers.ts'
 import type { Answering, Protocol } from './protocol.ts'
 import { readAsked, type ReadTools } from './read-asked.ts'
-import { runInference, type Steps } from './run-inference.ts'
+import { type AnswerPart, runInference, type Steps } from './run-inference.ts'
 import { untilHungUp } from './until-hung-up.ts'
 import { foldAnswer, streamAnswer } from './write-answer.ts'
 
@@ -45,8 +45,12 @@ export function serveInference(
         { upstream },
         (performance.now() - startedAtMs) / 1000,
       )
-      // Awaited here: until then the caller may hang up.
-      return await answer({ call, reply, parts, tools })
+      try {
+        // Awaited here: until then the caller may hang up.
+        return await answer({ call, reply, parts, tools })
+      } finally {
+        await parts.return?.() // for an answer that nobody has begun to read
+      }
     },
     { readsOwnBody: true, answerMaxMs: null },
   )
@@ -55,7 +59,7 @@ export function serveInference(
 type Opened = {
   call: Call
   reply: FastifyReply
-  parts: ReturnType<typeof runInference>
+  parts: AsyncIterable<AnswerPart>
   tools: InferenceTools
 }
 

@@ -95,10 +95,11 @@ function findLineEnd(bytes: Buffer, from: number): number {
 function readFrame(bytes: Buffer, mayHaveMark: boolean): SseFrame {
   const hasMark = mayHaveMark && bytes.subarray(0, 3).equals(byteOrderMark)
   const text = bytes.toString('utf8', hasMark ? 3 : 0)
+  const hasCr = bytes.includes(carriageReturn)
   let event = ''
   let data = ''
   let hasData = false
-  for (const line of text.split(/\r\n|\n|\r/)) {
+  for (const line of hasCr ? text.split(/\r\n|\n|\r/) : text.split('\n')) {
     if (line.startsWith('data:')) {
       const value = line.slice(line[5] === ' ' ? 6 : 5)
       data = hasData ? `${data}\n${value}` : value

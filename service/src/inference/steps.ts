@@ -5,7 +5,7 @@ import { ApiError } from '#platform/api-error.ts'
 
 import type { Call } from './call.ts'
 import type { InputCounting } from './count/input-counting.ts'
-import { createMeter } from './meter.ts'
+import { createMeter, type Meter } from './meter.ts'
 import type { CallRecord, Steps } from './run-inference.ts'
 import type { CallModel } from './upstreams/call-model.ts'
 
@@ -73,7 +73,7 @@ export function createSteps({ limitInferenceCall, callModel, counting }: StepToo
     },
 
     judgeRequest: async (_, asked) => asked,
-    callModel: (call, asked) => callModel(toModelCall(call, asked)),
+    callModel: (call, asked, meter) => callModel(toModelCall(call, asked, meter)),
     guardAnswer: (_, pieces) => pieces,
   }
 }
@@ -85,13 +85,15 @@ function recordOnce(write: () => Promise<void>): CallRecord {
   return { finish: once, [Symbol.asyncDispose]: once }
 }
 
-function toModelCall(call: Call, { model, request, turn, maxOutputTokens }: Asking) {
+function toModelCall(call: Call, asked: Asking, meter: Meter) {
+  const { model, request, turn, maxOutputTokens } = asked
   const { protocol, headers, signal, line } = call
   return {
     ...{ model, request, turn, maxOutputTokens, protocol, headers, signal },
     onAnswering: (upstream: string) => {
       line.upstream = upstream
     },
+    onPiece: meter.note,
   }
 }
 type Asking = Exclude<Call['asked'], ApiError>

@@ -26,6 +26,7 @@ export type ModelCall = {
   signal: AbortSignal
   /** Told once, before the first piece. */
   onAnswering(upstream: string): void
+  onPiece(piece: Piece): void
 }
 
 type Tools = {
@@ -95,6 +96,7 @@ export function createModelCalls(tools: Tools) {
     const isFirst = call.model.upstreams[0]?.upstream === upstream
     try {
       for await (const piece of answer) {
+        call.onPiece(piece)
         if (!isFirst) sticky.remember(piece.frames, upstream.name)
         yield piece
       }

@@ -44,7 +44,7 @@ const restMaxBytes = 64 * 1024
 export async function openAnswer(
   pools: OriginPools,
   attempt: Attempt,
-): Promise<AsyncGenerator<Piece>> {
+): Promise<AsyncIterableIterator<Piece>> {
   const deadline = startDeadline(attempt.signal, attempt.upstream.total_timeout_ms)
   try {
     const answer = await send(pools, attempt, deadline.signal)
@@ -182,7 +182,8 @@ function readFrames(sent: readonly SseFrame[], reader: Reader) {
   try {
     for (const frame of sent) {
       if (reader.isFinished()) break
-      const source = { ...frame, json: readJson(frame.data) }
+      const { event, data, bytes } = frame
+      const source = { event, data, bytes, json: readJson(data) }
       frames.push({ events: reader.read(source), source })
     }
   } catch (error) {
