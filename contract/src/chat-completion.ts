@@ -1,21 +1,30 @@
 import { z } from 'zod'
 
 import { inferenceEndpoint, upstreamErrors } from './endpoint.ts'
+import {
+  AnyObject,
+  creditMembers,
+  FlaggedCategories,
+  Kind,
+  listOf,
+  Name,
+  Temperature,
+  Text,
+  textOr,
+  TokenBudget,
+  Tokens,
+  TopP,
+} from './inference-schema.ts'
 
-/** Nothing in a body can be longer than the body itself (G7.11). */
-const Text = z.string().max(32 * 1024 * 1024)
-const Name = z.string().min(1).max(256)
 /** Some clients keep state of a model in the id of a call. */
 const CallId = z.string().min(1).max(65_536)
-const AnyObject = z.record(z.string(), z.unknown())
 const Penalty = z.number().min(-2).max(2).nullish()
-const TokenCount = z.int().min(1).max(1_000_000_000).nullish()
 
 /** The members of each kind are judged where the parts are read, which can name the path of what is wrong. */
-const Parts = z.array(z.looseObject({ type: z.string().max(64) })).max(100_000)
-const Content = z
-  .union([Text, Parts])
-  .describe('Text, or parts of the types text, image_url, file, input_audio and refusal.')
+const Parts = listOf(z.looseObject({ type: Kind }))
+const Content = textOr(Parts).describe(
+  'Text, or parts of the types text, image_url, file, input_audio and refusal.',
+)
 
 const FunctionCall = z.looseObject({ name: Name, arguments: Text })
 
@@ -29,16 +38,9 @@ const Message = z
     reasoning_signature: Text.nullish().describe(
       'Belongs to reasoning_content; send it back as it came.',
     ),
-    tool_calls: z
-      .array(
-        z.looseObject({
-          id: CallId,
-          type: z.string().max(64).nullish(),
-          function: FunctionCall.nullish(),
-        }),
-      )
-      .max(100_000)
-      .nullish(),
+    tool_calls: listOf(
+      z.looseObject({ id: CallId, type: Kind.nullish(), function: FunctionCall.nullish() }),
+    ).nullish(),
     tool_call_id: CallId.nullish(),
     function_call: FunctionCall.nullish(),
   })
@@ -52,14 +54,11 @@ const FunctionDefinition = z.looseObject({
 })
 
 const Tool = z.looseObject({
-  type: z.string().max(64),
+  type: Kind,
   function: FunctionDefinition.nullish().describe('Of a tool of the type function.'),
 })
 
-const ToolChoice = z.union([
-  z.enum(['none', 'auto', 'required']),
-  z.looseObject({ type: z.string().max(64) }),
-])
+const ToolChoice = z.union([z.enum(['none', 'auto', 'required']), z.looseObject({ type: Kind })])
 
 const ResponseFormat = z.looseObject({
   type: z.enum(['text', 'json_object', 'json_schema']),
@@ -68,24 +67,22 @@ const ResponseFormat = z.looseObject({
     .nullish(),
 })
 
-const FlaggedCategory = z.enum(['harassment', 'hate', 'illicit', 'sexual'])
-
 /** A caller's request. It is an open list: what we do not know travels to an upstream of this format (G4.59). */
 export const CreateChatCompletion = z
   .looseObject({
     model: Name,
-    messages: z.array(Message).min(1).max(100_000),
-    temperature: z.number().min(0).max(2).nullish(),
-    top_p: z.number().min(0).max(1).nullish(),
+    messages: listOf(Message).min(1),
+    temperature: Temperature.nullish(),
+    top_p: TopP.nullish(),
     n: z.int().min(1).max(128).nullish().describe('Only one choice is offered.'),
-    max_completion_tokens: TokenCount,
-    max_tokens: TokenCount,
-    stop: z.union([Text, z.array(Text).max(4)]).nullish(),
+    max_completion_tokens: TokenBudget.nullish(),
+    max_tokens: TokenBudget.nullish(),
+    stop: textOr(z.array(Text).max(4)).nullish(),
     presence_penalty: Penalty,
     frequency_penalty: Penalty,
     seed: z.int().nullish(),
     user: z.string().max(1024).nullish(),
-    tools: z.array(Tool).max(100_000).nullish(),
+    tools: listOf(Tool).nullish(),
     tool_choice: ToolChoice.nullish(),
     parallel_tool_calls: z.boolean().nullish(),
     response_format: ResponseFormat.nullish(),
@@ -99,13 +96,9 @@ export const CreateChatCompletion = z
         include_obfuscation: z.boolean().nullish(),
       })
       .nullish(),
-    functions: z.array(FunctionDefinition).max(100_000).nullish(),
+    functions: listOf(FunctionDefinition).nullish(),
     function_call: z.union([z.enum(['none', 'auto']), z.looseObject({ name: Name })]).nullish(),
-    flagged_categories: z
-      .array(FlaggedCategory)
-      .max(100)
-      .nullish()
-      .describe('Categories to block beside those that always are.'),
+    flagged_categories: FlaggedCategories.nullish(),
   })
   .meta({ id: 'CreateChatCompletion' })
 export type CreateChatCompletion = z.infer<typeof CreateChatCompletion>
@@ -127,9 +120,9 @@ const Choice = z.looseObject({
 })
 
 const Usage = z.looseObject({
-  prompt_tokens: z.int().min(0),
-  completion_tokens: z.int().min(0),
-  total_tokens: z.int().min(0),
+  prompt_tokens: Tokens,
+  completion_tokens: Tokens,
+  total_tokens: Tokens,
 })
 
 /** The plain answer; a streamed one is this in pieces. */
@@ -141,9 +134,7 @@ export const ChatCompletion = z
     model: z.string(),
     choices: z.array(Choice),
     usage: Usage,
-    remaining_credits: z.int().nullable().describe('The balance after the call.'),
-    estimated_credits_used: z.int().min(0),
-    estimated_cost_usd: z.number().min(0),
+    ...creditMembers,
   })
   .meta({ id: 'ChatCompletion' })
 export type ChatCompletion = z.infer<typeof ChatCompletion>

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 
 import { inferenceEndpoint } from './endpoint.ts'
+import { Name, Tokens } from './inference-schema.ts'
 import {
   ContextManagement,
   Conversation,
@@ -14,7 +15,7 @@ import {
 /** A message that is only to be measured. What else a message may have is accepted and ignored (G4.64). */
 export const CountTokens = z
   .looseObject({
-    model: z.string().min(1).max(1000),
+    model: Name,
     messages: Conversation,
     system: SystemPrompt.optional(),
     tools: MessageTools.optional(),
@@ -29,7 +30,7 @@ export const CountTokens = z
 export type CountTokens = z.infer<typeof CountTokens>
 
 const CountedTokens = z
-  .object({ input_tokens: z.int().min(0).describe('What the model would read.') })
+  .object({ input_tokens: Tokens.describe('What the model would read.') })
   .meta({ id: 'CountedTokens' })
 
 export const countTokens = inferenceEndpoint({

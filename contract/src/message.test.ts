@@ -11,8 +11,18 @@ const request = (changes: object) => ({
 })
 const says = (...content: unknown[]) => request({ messages: [{ role: 'user', content }] })
 
-const firstIssue = (body: unknown) => CreateMessage.safeParse(body).error?.issues[0]
-const pathOf = (body: unknown) => firstIssue(body)?.path.join('.')
+function pathOf(body: unknown): string | undefined {
+  const [issue] = CreateMessage.safeParse(body).error?.issues ?? []
+  return issue && pathIn(issue).join('.')
+}
+
+/** Where an issue leads: of a union, the alternative that fits furthest is meant. */
+function pathIn(issue: z.core.$ZodIssue): PropertyKey[] {
+  if (issue.code !== 'invalid_union') return issue.path
+  const inner = issue.errors.flatMap(([first]) => (first ? [pathIn(first)] : []))
+  const [longest = []] = inner.toSorted((one, other) => other.length - one.length)
+  return [...issue.path, ...longest]
+}
 
 test('what Claude Code sends is accepted and keeps the members we do not know', () => {
   const body = request({

@@ -1,3 +1,4 @@
+import { CreateMessage } from '@gatehouse/contract/message'
 import { AdminKeyPermission } from '@gatehouse/contract/permission'
 import { trimmedText } from '@gatehouse/contract/text'
 import fc from 'fast-check'
@@ -6,7 +7,7 @@ import { z } from 'zod'
 
 import { ApiError } from '#platform/api-error.ts'
 
-import { type Place, validate } from './validate.ts'
+import { explainIssue, type Place, validate } from './validate.ts'
 
 const Body = z.strictObject({
   name: trimmedText(1, 5).optional(),
@@ -144,4 +145,37 @@ test('even the longest list of choices is told to its end', () => {
   const schema = z.strictObject({ permissions: z.array(AdminKeyPermission) })
   const { message } = refusal({ permissions: ['x'] }, schema)
   expect(message).toMatch(/ must be one of policies\.read, .*\.$/)
+})
+
+const explained = (schema: z.ZodType, value: unknown) => {
+  const [issue] = schema.safeParse(value).error?.issues ?? []
+  return issue && explainIssue(issue, value)
+}
+const saying = (content: unknown) => ({ model: 'm', messages: [{ role: 'user', content }] })
+const text = { type: 'text', text: 'Hi' }
+
+test.each([
+  [[text, { type: 'video' }], '1.type', 'has a value that is not allowed'],
+  [[text, {}], '1.type', 'is required'],
+  [[{ ...text, text: 5 }], '0.text', 'must be a string'],
+  [
+    [{ type: 'tool_result', tool_use_id: 't', content: [text, { type: 'video' }] }],
+    '0.content.1.type',
+    'has a value that is not allowed',
+  ],
+])(
+  'of the alternatives of a union, the one that fits furthest is told: %j',
+  (content, at, rule) => {
+    const { path, ...told } = explained(CreateMessage, saying(content))!
+    expect(path.join('.')).toBe(`messages.0.content.${at}`)
+    expect(told).toEqual({ rule })
+  },
+)
+
+test('a value of none of the kinds of a union is told all of them', () => {
+  expect(explained(CreateMessage, saying(5))).toEqual({
+    path: ['messages', 0, 'content'],
+    rule: 'must be a string or array',
+  })
+  expect(explained(z.union([z.boolean(), z.enum(['a'])]), 5)?.rule).toBe('must be a boolean')
 })

@@ -2,6 +2,8 @@ import type { z } from 'zod'
 
 import { ApiError } from '#platform/api-error.ts'
 
+type Issue = z.core.$ZodIssue
+
 export type Place = 'path' | 'query' | 'header' | 'body'
 
 /** Parses one part of a request; the first violation becomes a 422 that names it (G7.1, G4.11). */
@@ -16,7 +18,7 @@ export function validate<Schema extends z.ZodType>(
   throw issue ? toError(issue, place, value) : new ApiError('invalid_parameter', 'Invalid.')
 }
 
-function toError(issue: z.core.$ZodIssue, place: Place, value: unknown): ApiError {
+function toError(issue: Issue, place: Place, value: unknown): ApiError {
   const path = [...issue.path]
   if (issue.code === 'unrecognized_keys') {
     const param = toParam(place, [...path, issue.keys[0] ?? ''])
@@ -30,23 +32,36 @@ function toError(issue: z.core.$ZodIssue, place: Place, value: unknown): ApiErro
 }
 
 /** Which member is wrong, and the rule it breaks as the end of a sentence that starts with its name. */
-export function explainIssue(
-  issue: z.core.$ZodIssue,
-  value: unknown,
-): { path: PropertyKey[]; rule: string } {
-  const { path, issue: innermost } = innermostOf(issue)
+export function explainIssue(issue: Issue, value: unknown): { path: PropertyKey[]; rule: string } {
+  const [meant = issue] = meantIssues(issue, 1)
+  const { path } = meant
   const isAbsent = path.length > 0 && isMissing(value, path)
-  return { path, rule: isAbsent ? 'is required' : explain(innermost) }
+  return { path, rule: isAbsent ? 'is required' : explain(meant) }
 }
 
-/** Of the alternatives of a union, the one that fits furthest is what the caller meant. */
-function innermostOf(issue: z.core.$ZodIssue): { path: PropertyKey[]; issue: z.core.$ZodIssue } {
-  if (issue.code !== 'invalid_union') return { path: [...issue.path], issue }
-  const branches = issue.errors.flatMap(([first]) => (first ? [innermostOf(first)] : []))
-  const [deepest] = branches.toSorted((left, right) => right.path.length - left.path.length)
-  if (!deepest) return { path: [...issue.path], issue }
-  return { path: [...issue.path, ...deepest.path], issue: deepest.issue }
+/**
+ * Of the alternatives of a union, the one that fits furthest is what the caller meant: its issues, of which
+ * at most `issuesMax` are looked at. A value of none of the kinds is told all of them.
+ */
+export function meantIssues(issue: Issue, issuesMax: number): Issue[] {
+  if (issue.code !== 'invalid_union' || issue.errors.length === 0) return [issue]
+  const branches = issue.errors.map((issues) =>
+    issues.slice(0, issuesMax).flatMap((inner) => meantIssues(inner, issuesMax)),
+  )
+  const kinds = branches.flatMap(([first]) => kindWanted(first))
+  if (kinds.length === branches.length) {
+    const { path, message } = issue
+    return [{ code: 'invalid_type', expected: kinds.join(' or ') as 'string', path, message }]
+  }
+  const [furthest = []] = branches.toSorted((left, right) => depthOf(right) - depthOf(left))
+  return furthest.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
 }
+
+const kindWanted = (issue: Issue | undefined): string[] =>
+  issue?.code === 'invalid_type' && issue.path.length === 0 ? [issue.expected] : []
+
+const depthOf = (issues: readonly Issue[]) =>
+  issues.reduce((depth, { path }) => Math.max(depth, path.length), 0)
 
 const paramMaxLength = 120
 
@@ -66,7 +81,7 @@ function isMissing(value: unknown, path: readonly PropertyKey[]): boolean {
 }
 
 /** One rule as the end of a sentence that starts with the parameter's name. */
-function explain(issue: z.core.$ZodIssue): string {
+function explain(issue: Issue): string {
   switch (issue.code) {
     case 'invalid_type':
       return `must be ${article(issue.expected)}`

@@ -1,11 +1,12 @@
 import type { Protocol } from '#inference/protocol.ts'
 
-import { readError } from './chat-error.ts'
+import { readChatError } from './chat-error.ts'
 import { foldChatStream } from './fold-chat-stream.ts'
+import { forwardChatRequest } from './forward-chat-request.ts'
 import { createChatPassThrough } from './pass-chat-stream.ts'
 import { createChatReader } from './read-chat-stream.ts'
 import { readChatTurn } from './read-chat-turn.ts'
-import { forwardChatRequest, writeChatRequest } from './write-chat-request.ts'
+import { writeChatRequest } from './write-chat-request.ts'
 import { createChatWriter } from './write-chat-stream.ts'
 
 /** OpenAI's chat completions (wire formats, card C). The base address of an upstream ends in /v1. */
@@ -23,5 +24,5 @@ export const chatCompletions: Protocol = {
   createWriter: createChatWriter,
   createPassThrough: createChatPassThrough,
   fold: foldChatStream,
-  readError,
+  readError: readChatError,
 }

@@ -1,12 +1,11 @@
 import type { Json, StopReason } from '#inference/answer.ts'
-
-import { textOf } from './json-member.ts'
+import { asText } from '#inference/untyped.ts'
 
 export type Said = { hasToolCalls: boolean; hasRefusal: boolean }
 
 /** Some upstreams say '' while the answer goes on. */
 export const finishReasonOf = (choice: Json): string | undefined =>
-  textOf(choice['finish_reason']) || undefined
+  asText(choice['finish_reason']) || undefined
 
 /** Why the model stopped; `stop` alone does not tell what was said before. */
 export function readFinishReason(reason: string, said: Said): StopReason {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
 import type { AnswerEvent, Frame, OutFrame, StopReason, Usage } from '#inference/answer.ts'
+import { cutAt, parseStream } from '#inference/testing-streams.ts'
 import type { Opaque } from '#inference/turn.ts'
 
 import { chatCompletions } from './chat-completion-protocol.ts'
@@ -12,19 +13,11 @@ import {
   eventsOf,
   goldens,
   outlineOf,
-  parseSse,
   readAll,
   receipt,
 } from './golden-streams.ts'
 
 const { createPassThrough, createWriter, fold } = chatCompletions
-
-function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
-  const ends = [...places.map((place) => place % bytes.length), bytes.length]
-  return ends
-    .toSorted((one, other) => one - other)
-    .map((end, position, all) => bytes.subarray(all[position - 1] ?? 0, end))
-}
 
 test('the pieces in which the bytes arrive change nothing', () => {
   fc.assert(
@@ -32,8 +25,8 @@ test('the pieces in which the bytes arrive change nothing', () => {
       fc.constantFrom(...goldens),
       fc.array(fc.nat(), { maxLength: 40 }),
       ({ bytes }, places) => {
-        const whole = readAll(parseSse([bytes]))
-        const pieces = readAll(parseSse(cut(bytes, places)))
+        const whole = readAll(parseStream([bytes]))
+        const pieces = readAll(parseStream(cutAt(bytes, places)))
         expect(pieces).toEqual(whole)
         const write = (frames: Frame[]) => {
           const writer = createPassThrough(answering({ stream: true }))

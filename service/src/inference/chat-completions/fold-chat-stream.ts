@@ -1,8 +1,8 @@
 import { type Json, noUsage, type OutFrame } from '#inference/answer.ts'
+import { asObject, asText, isObject, listOf } from '#inference/untyped.ts'
 
 import { finishReasonOf } from './chat-finish-reason.ts'
 import { writeUsage } from './chat-usage.ts'
-import { isObject, listOf, objectOf, textOf } from './json-member.ts'
 import { mergeDelta } from './merge-delta.ts'
 import { toolCallIndex } from './tool-call-index.ts'
 
@@ -15,7 +15,7 @@ export function foldChatStream(frames: readonly OutFrame[]): Json {
   let usage: Json | undefined
   for (const { data } of frames) {
     if (data === '[DONE]') continue
-    usage = objectOf(data['usage']) ?? usage
+    usage = asObject(data['usage']) ?? usage
     keepMembers(members, data, streamOnly)
     for (const choice of listOf(data['choices'])) {
       if (isObject(choice)) addChoice(choices, choice)
@@ -58,10 +58,10 @@ function addChoice(choices: Map<number, Choice>, choice: Json) {
   const known = choices.get(index)
   const folded = known ?? { members: {}, message: {}, logprobs: null, finishReason: 'stop' }
   choices.set(index, folded)
-  const whole = Object.keys(folded.message).length === 0 ? objectOf(choice['message']) : undefined
-  const delta = objectOf(choice['delta']) ?? whole ?? {}
+  const whole = Object.keys(folded.message).length === 0 ? asObject(choice['message']) : undefined
+  const delta = asObject(choice['delta']) ?? whole ?? {}
   mergeDelta(folded.message, withCallIndexes(delta, folded.message))
-  const logprobs = objectOf(choice['logprobs'])
+  const logprobs = asObject(choice['logprobs'])
   if (logprobs) mergeDelta((folded.logprobs ??= { content: null, refusal: null }), logprobs)
   folded.finishReason = finishReasonOf(choice) ?? folded.finishReason
   keepMembers(folded.members, choice, choiceMembers)
@@ -73,7 +73,7 @@ function withCallIndexes(delta: Json, message: Json): Json {
     new Map(
       listOf(message['tool_calls'])
         .filter(isObject)
-        .map((call) => [call['index'] as number, textOf(call['id']) ?? '']),
+        .map((call) => [call['index'] as number, asText(call['id']) ?? '']),
     )
   const calls = delta['tool_calls'].filter(isObject).map((call, position) => ({
     ...call,

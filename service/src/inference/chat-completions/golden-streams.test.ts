@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 
 import type { Json, OutFrame, Writer } from '#inference/answer.ts'
 import { toSse } from '#inference/sse.ts'
+import { parseStream } from '#inference/testing-streams.ts'
 
 import { chatCompletions } from './chat-completion-protocol.ts'
 import { readUsage } from './chat-usage.ts'
@@ -12,7 +13,6 @@ import {
   eventsOf,
   goldens,
   outlineOf,
-  parseSse,
   readAll,
   receipt,
   wholeGoldens,
@@ -21,12 +21,12 @@ import {
 const { createPassThrough, createWriter, fold } = chatCompletions
 
 function writeAll(bytes: Buffer, writer: Writer): OutFrame[] {
-  const { frames } = readAll(parseSse([bytes]))
+  const { frames } = readAll(parseStream([bytes]))
   return [...frames.flatMap((frame) => writer.write(frame)), ...writer.close(receipt)]
 }
 
 test.each(goldens)('$name: it is read as what it says', ({ bytes, outline, fails }) => {
-  const { frames, failure } = readAll(parseSse([bytes]))
+  const { frames, failure } = readAll(parseStream([bytes]))
   expect(outlineOf(eventsOf(frames))).toEqual(outline)
   expect((failure as Error | undefined)?.message).toBe(fails)
 })
@@ -65,7 +65,7 @@ test.each(wholeGoldens)(
 const asked = { stream: true, stream_options: { include_usage: true } }
 
 test.each(wholeGoldens)('$name: all but the closing frames keep their bytes', ({ bytes, name }) => {
-  const sources = parseSse([bytes])
+  const sources = parseStream([bytes])
   const finish = sources.findIndex(({ data }) => /"finish_reason":"/.test(data))
   // Usage that came with the finish reason is told once, in a chunk of its own.
   const isMoved = name === 'usage-in-finish-chunk'

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 import type { AnswerEvent, Frame, Json, OutFrame, SourceFrame, Usage } from '#inference/answer.ts'
 import type { Answering } from '#inference/protocol.ts'
-import { createSseParser, type SseFrame } from '#inference/sse.ts'
 
 import { createChatReader } from './read-chat-stream.ts'
 
@@ -48,17 +47,6 @@ export const answering = (request: Json = {}): Answering => ({
   createdAt: new Date(1_800_000_000_999),
   request,
 })
-
-export function parseSse(pieces: readonly Buffer[]): SourceFrame[] {
-  const parser = createSseParser({ frameMaxBytes: 1_000_000 })
-  const frames = [...pieces.flatMap((piece) => parser.feed(piece)), ...parser.end()]
-  return frames.map(withJson)
-}
-
-const withJson = (frame: SseFrame): SourceFrame => {
-  const isJson = frame.data !== '' && frame.data !== '[DONE]'
-  return { ...frame, json: isJson ? (JSON.parse(frame.data) as Json) : {} }
-}
 
 export const source = (json: Json): SourceFrame => {
   const data = JSON.stringify(json)

@@ -1,6 +1,5 @@
 import type { Json } from '#inference/answer.ts'
-
-import { isObject } from './json-member.ts'
+import { isObject } from '#inference/untyped.ts'
 
 /** Texts that are said whole: once, or in every piece again. */
 const saidWhole = new Set(['id', 'type', 'role', 'name', 'format'])

@@ -7,13 +7,14 @@ import {
   type Usage,
   type Writer,
 } from '#inference/answer.ts'
+import { asItCame } from '#inference/as-it-came.ts'
+import { creditMembers } from '#inference/credit-members.ts'
 import type { Answering } from '#inference/protocol.ts'
+import { asObject, isObject, listOf } from '#inference/untyped.ts'
 
-import { creditMembers } from './chat-credits.ts'
-import { failFrame } from './chat-error.ts'
+import { errorFrame } from './chat-error.ts'
 import { finishReasonOf } from './chat-finish-reason.ts'
 import { isUsageWanted, writeUsage } from './chat-usage.ts'
-import { isObject, listOf, objectOf } from './json-member.ts'
 import { doneFrame } from './write-chat-stream.ts'
 
 /**
@@ -55,15 +56,9 @@ export function createChatPassThrough(answering: Answering): Writer {
       const frames = usageFrame ? kept : kept.map(withoutUsage)
       return [...frames, frameOf({ ...last, ...credits }), doneFrame]
     },
-    fail: (error) => [failFrame(error, answering.requestId)],
+    fail: (error) => [errorFrame(error, answering.requestId)],
   }
 }
-
-const asItCame = ({ event, json, bytes }: SourceFrame): OutFrame => ({
-  event: event === '' ? null : event,
-  data: json,
-  bytes,
-})
 
 const frameOf = (data: Json): OutFrame => ({ event: null, data, bytes: null })
 const dataOf = ({ data }: OutFrame): Json => (data === '[DONE]' ? {} : data)
@@ -87,12 +82,12 @@ function closeWithoutUsage(kept: OutFrame[], finish: OutFrame | undefined, credi
 /** Callers add up the usage of all chunks: it must be in one of them only. */
 function withoutUsage(frame: OutFrame): OutFrame {
   const data = dataOf(frame)
-  return objectOf(data['usage']) ? frameOf({ ...data, usage: null }) : frame
+  return asObject(data['usage']) ? frameOf({ ...data, usage: null }) : frame
 }
 
 /** For an upstream that says it elsewhere, or never. */
 function usageChunk(kept: readonly OutFrame[], usage: Usage): Json {
-  const said = kept.map((frame) => objectOf(dataOf(frame)['usage'])).findLast(Boolean)
+  const said = kept.map((frame) => asObject(dataOf(frame)['usage'])).findLast(Boolean)
   const {
     choices: _,
     usage: _usage,

@@ -1,8 +1,9 @@
 import type { Json } from '#inference/answer.ts'
+import { invalidMember } from '#inference/request-member.ts'
 import type { Part, TurnMessage } from '#inference/turn.ts'
+import { asObject, asText, isObject, listOf, objectOf } from '#inference/untyped.ts'
 
-import { isObject, listOf, objectOf, textOf } from './json-member.ts'
-import { type ContentPart, invalid, readContent } from './read-chat-content.ts'
+import { type ContentPart, readContent } from './read-chat-content.ts'
 import { readReasoning } from './reasoning-signature.ts'
 
 type Conversation = { system: string[]; messages: TurnMessage[] }
@@ -31,7 +32,7 @@ function readMessage(message: Json, path: string, { system, messages }: Conversa
       messages.push({ role: 'assistant', parts: readAssistant(message, parts, path) })
       return
     case 'tool':
-      messages.push(toolResult(textOf(message['tool_call_id']), parts, `${path}.tool_call_id`))
+      messages.push(toolResult(asText(message['tool_call_id']), parts, `${path}.tool_call_id`))
       return
     case 'function':
       messages.push(toolResult(legacyId(message['name']), parts, `${path}.name`))
@@ -42,7 +43,7 @@ type UserPart = Exclude<ContentPart, { type: 'refusal' }>
 const isUserPart = (part: ContentPart): part is UserPart => part.type !== 'refusal'
 
 function toolResult(callId: string | undefined, parts: ContentPart[], path: string): TurnMessage {
-  if (callId === undefined) throw invalid(path, 'is required')
+  if (callId === undefined) throw invalidMember(path, 'is required')
   const result = parts.filter(isUserPart)
   return {
     role: 'user',
@@ -54,9 +55,9 @@ function toolResult(callId: string | undefined, parts: ContentPart[], path: stri
 const legacyId = (name: unknown) => (typeof name === 'string' ? `call_${name}` : undefined)
 
 function readAssistant(message: Json, content: ContentPart[], path: string): Part[] {
-  const reasoning = textOf(message['reasoning_content']) ?? textOf(message['reasoning']) ?? ''
-  const signature = textOf(message['reasoning_signature']) ?? ''
-  const refusal = textOf(message['refusal']) ?? ''
+  const reasoning = asText(message['reasoning_content']) ?? asText(message['reasoning']) ?? ''
+  const signature = asText(message['reasoning_signature']) ?? ''
+  const refusal = asText(message['refusal']) ?? ''
   const calls = listOf(message['tool_calls']).map((call, position) =>
     readCall(call, `${path}.tool_calls[${position}]`),
   )
@@ -70,18 +71,18 @@ function readAssistant(message: Json, content: ContentPart[], path: string): Par
 }
 
 function readCall(call: unknown, path: string): Part {
-  const { id, function: called, custom } = objectOf(call) ?? {}
-  const { name, arguments: given, input } = objectOf(called) ?? objectOf(custom) ?? {}
-  if (typeof id !== 'string') throw invalid(`${path}.id`, 'is required')
-  if (typeof name !== 'string') throw invalid(`${path}.function`, 'is required')
+  const { id, function: called, custom } = objectOf(call)
+  const { name, arguments: given, input } = asObject(called) ?? objectOf(custom)
+  if (typeof id !== 'string') throw invalidMember(`${path}.id`, 'is required')
+  if (typeof name !== 'string') throw invalidMember(`${path}.function`, 'is required')
   // What a custom tool takes is a text; elsewhere it becomes the only argument.
-  const text = typeof input === 'string' ? JSON.stringify({ input }) : (textOf(given) ?? '')
+  const text = typeof input === 'string' ? JSON.stringify({ input }) : (asText(given) ?? '')
   return { type: 'tool_call', id, name, arguments: text }
 }
 
 function readLegacyCall(call: unknown): Part[] {
-  const { name, arguments: given } = objectOf(call) ?? {}
+  const { name, arguments: given } = objectOf(call)
   const id = legacyId(name)
   if (id === undefined || typeof name !== 'string') return []
-  return [{ type: 'tool_call', id, name, arguments: textOf(given) ?? '' }]
+  return [{ type: 'tool_call', id, name, arguments: asText(given) ?? '' }]
 }

@@ -4,7 +4,7 @@ import type { AnswerEvent, Json } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import { readError } from './chat-error.ts'
+import { readChatError } from './chat-error.ts'
 import { endOfStream, eventsOf, outlineOf, readAll, source } from './golden-streams.ts'
 import { createChatReader } from './read-chat-stream.ts'
 
@@ -182,6 +182,7 @@ test.each([
   [{ error: { message: 'Odd.', type: 'server_error', code: null } }, 'upstream_error', ': Odd.'],
   [{ error: 'Just words.' }, 'upstream_error', ': Just words.'],
   [{ error: true }, 'upstream_error', '.'],
+  [{ error: { message: 'Long.', type: 'invalid_request_error' } }, 'upstream_rejected', ': Long.'],
 ])('%j in a stream is %s', (body, code, words) => {
   expect(() => createChatReader().read(source(body))).toThrow(
     new ApiError(code as 'overloaded', `The model provider failed${words}`),
@@ -211,5 +212,5 @@ test.each([
   [{ error: {} }, null],
   [{}, null],
 ])('the refusal %j is read as %j', (body, complaint) => {
-  expect(readError(body)).toEqual(complaint)
+  expect(readChatError(body)).toEqual(complaint)
 })

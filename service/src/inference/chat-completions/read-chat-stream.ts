@@ -6,12 +6,13 @@ import {
   type SourceFrame,
 } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { providerFailed } from '#inference/provider-failure.ts'
+import { asObject, asText, isObject, listOf, objectOf } from '#inference/untyped.ts'
 
 import { createBlocks } from './chat-blocks.ts'
-import { toStreamFailure } from './chat-error.ts'
+import { readChatError } from './chat-error.ts'
 import { finishReasonOf, readFinishReason } from './chat-finish-reason.ts'
 import { readUsage } from './chat-usage.ts'
-import { isObject, listOf, objectOf, textOf } from './json-member.ts'
 import { readSignature } from './reasoning-signature.ts'
 import { toolCallIndex } from './tool-call-index.ts'
 
@@ -39,13 +40,13 @@ export function createChatReader(): Reader {
 
   function readChoice(choice: Json, chunk: Json) {
     if (answerId === undefined) {
-      answerId = textOf(chunk['id']) ?? ''
-      events.push({ type: 'started', id: answerId, model: textOf(chunk['model']) ?? '', usage })
+      answerId = asText(chunk['id']) ?? ''
+      events.push({ type: 'started', id: answerId, model: asText(chunk['model']) ?? '', usage })
     }
-    const delta = objectOf(choice['delta'])
+    const delta = asObject(choice['delta'])
     hasDeltas ||= delta !== undefined
     // Who sends the whole message beside the deltas says everything twice.
-    readDelta(delta ?? (hasDeltas ? undefined : objectOf(choice['message'])) ?? {}, blocks)
+    readDelta(delta ?? (hasDeltas ? undefined : asObject(choice['message'])) ?? {}, blocks)
     const reason = finishReasonOf(choice)
     if (reason === undefined || finishReason !== undefined) return
     finishReason = reason
@@ -54,7 +55,7 @@ export function createChatReader(): Reader {
 
   function readChunk(chunk: Json) {
     const hadFinishReason = finishReason !== undefined
-    const usageSaid = objectOf(chunk['usage'])
+    const usageSaid = asObject(chunk['usage'])
     if (usageSaid) usage = readUsage(usageSaid)
     const choice = choicesOf(chunk).find((one) => (one['index'] ?? 0) === 0)
     if (choice) readChoice(choice, chunk)
@@ -66,7 +67,7 @@ export function createChatReader(): Reader {
       events = []
       if (isFinished || frame.data === '') return events
       if (frame.data === '[DONE]') finish()
-      else if (frame.event === 'error' || frame.json['error']) throw toStreamFailure(frame.json)
+      else if (isFailure(frame)) throw providerFailed(readChatError(frame.json))
       else readChunk(frame.json)
       return events
     },
@@ -74,10 +75,12 @@ export function createChatReader(): Reader {
   }
 }
 
+const isFailure = ({ event, json }: SourceFrame) => event === 'error' || Boolean(json['error'])
+
 function readDelta(delta: Json, blocks: ReturnType<typeof createBlocks>) {
-  const reasoning = proseOf(delta, 'reasoning_content') || (textOf(delta['reasoning']) ?? '')
+  const reasoning = proseOf(delta, 'reasoning_content') || (asText(delta['reasoning']) ?? '')
   blocks.say('reasoning', reasoning)
-  const signature = textOf(delta['reasoning_signature']) ?? ''
+  const signature = asText(delta['reasoning_signature']) ?? ''
   if (signature !== '') blocks.seal(readSignature(signature))
   blocks.say('text', proseOf(delta, 'content'))
   blocks.say('refusal', proseOf(delta, 'refusal'))
@@ -85,7 +88,7 @@ function readDelta(delta: Json, blocks: ReturnType<typeof createBlocks>) {
     if (!isObject(call)) throw new BrokenAnswer('A tool call is not an object.')
     blocks.call(toolCallIndex(call, position, blocks.callIds), readCall(call))
   }
-  const legacyCall = objectOf(delta['function_call'])
+  const legacyCall = asObject(delta['function_call'])
   if (legacyCall) blocks.call(0, readCall({ id: 'call_function', function: legacyCall }))
 }
 
@@ -106,12 +109,12 @@ function proseOf(delta: Json, member: string): string {
 
 /** What a custom tool takes is not JSON, but it is what the model says to the tool. */
 function readCall(call: Json) {
-  const called = objectOf(call['function']) ?? objectOf(call['custom']) ?? {}
+  const called = asObject(call['function']) ?? objectOf(call['custom'])
   const said = called['arguments'] ?? called['input'] ?? ''
   if (typeof said !== 'string') throw new BrokenAnswer('The arguments of a tool call are not text.')
   return {
-    id: textOf(call['id']) ?? '',
-    name: textOf(called['name']) ?? '',
+    id: asText(call['id']) ?? '',
+    name: asText(called['name']) ?? '',
     arguments: said,
   }
 }

@@ -1,9 +1,17 @@
 import type { Json } from '#inference/answer.ts'
+import { invalidMember } from '#inference/request-member.ts'
 import type { OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#inference/turn.ts'
+import {
+  asBoolean,
+  asNumber,
+  asObject,
+  asText,
+  isObject,
+  listOf,
+  objectOf,
+} from '#inference/untyped.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import { isObject, listOf, numberOf, objectOf, textOf } from './json-member.ts'
-import { invalid } from './read-chat-content.ts'
 import { readMessages } from './read-chat-messages.ts'
 
 /** A caller's request as a turn. */
@@ -18,22 +26,21 @@ export function readChatTurn(request: Json): Turn {
     ...readMessages(listOf(request['messages'])),
     tools: allowed ? tools.filter(({ name }) => allowed.includes(name)) : tools,
     toolChoice: choice,
-    canCallToolsInParallel: booleanOf(request['parallel_tool_calls']),
-    maxOutputTokens: numberOf(request['max_completion_tokens']) ?? numberOf(request['max_tokens']),
-    temperature: numberOf(request['temperature']),
-    topP: numberOf(request['top_p']),
+    canCallToolsInParallel: asBoolean(request['parallel_tool_calls']) ?? null,
+    maxOutputTokens:
+      asNumber(request['max_completion_tokens']) ?? asNumber(request['max_tokens']) ?? null,
+    temperature: asNumber(request['temperature']) ?? null,
+    topP: asNumber(request['top_p']) ?? null,
     topK: null,
-    presencePenalty: numberOf(request['presence_penalty']),
-    frequencyPenalty: numberOf(request['frequency_penalty']),
-    seed: numberOf(request['seed']),
+    presencePenalty: asNumber(request['presence_penalty']) ?? null,
+    frequencyPenalty: asNumber(request['frequency_penalty']) ?? null,
+    seed: asNumber(request['seed']) ?? null,
     stopSequences: readStop(request['stop']),
     reasoning: readReasoningWish(request['reasoning_effort']),
     outputFormat: readOutputFormat(request['response_format']),
-    user: textOf(request['user']) ?? textOf(request['safety_identifier']) ?? null,
+    user: asText(request['user']) ?? asText(request['safety_identifier']) ?? null,
   }
 }
-
-const booleanOf = (value: unknown): boolean | null => (typeof value === 'boolean' ? value : null)
 
 const readStop = (stop: unknown): string[] =>
   (typeof stop === 'string' ? [stop] : listOf(stop)).filter((text) => typeof text === 'string')
@@ -42,18 +49,18 @@ const readStop = (stop: unknown): string[] =>
 function readTools(request: Json): Tool[] {
   const functions = listOf(request['tools']).map((tool, position) => {
     if (!isObject(tool) || tool['type'] !== 'function') return undefined
-    const definition = objectOf(tool['function'])
-    if (!definition) throw invalid(`body.tools[${position}].function`, 'is required')
+    const definition = asObject(tool['function'])
+    if (!definition) throw invalidMember(`body.tools[${position}].function`, 'is required')
     return definition
   })
   return [...functions, ...listOf(request['functions'])].filter(isObject).map(readFunction)
 }
 
 const readFunction = (definition: Json): Tool => ({
-  name: textOf(definition['name']) ?? '',
-  description: textOf(definition['description']) ?? null,
-  parameters: objectOf(definition['parameters']) ?? { type: 'object', properties: {} },
-  isStrict: booleanOf(definition['strict']),
+  name: asText(definition['name']) ?? '',
+  description: asText(definition['description']) ?? null,
+  parameters: asObject(definition['parameters']) ?? { type: 'object', properties: {} },
+  isStrict: asBoolean(definition['strict']) ?? null,
 })
 
 type Choice = { choice: ToolChoice | null; /** Undefined: all tools. */ allowed?: unknown[] }
@@ -69,15 +76,15 @@ function readToolChoice(request: Json): Choice {
   if (!isObject(choice)) return { choice: null }
   if (choice['type'] === 'allowed_tools') return readAllowedTools(choice)
   // The old member is the function itself.
-  const called = objectOf(choice['function']) ?? objectOf(choice['custom']) ?? choice
-  const name = textOf(called['name'])
-  if (name === undefined) throw invalid('body.tool_choice', 'names no tool')
+  const called = asObject(choice['function']) ?? asObject(choice['custom']) ?? choice
+  const name = asText(called['name'])
+  if (name === undefined) throw invalidMember('body.tool_choice', 'names no tool')
   return { choice: { type: 'tool', name } }
 }
 
 function readAllowedTools(choice: Json): Choice {
-  const { mode, tools } = objectOf(choice['allowed_tools']) ?? {}
-  const names = listOf(tools).map((tool) => objectOf(objectOf(tool)?.['function'])?.['name'])
+  const { mode, tools } = objectOf(choice['allowed_tools'])
+  const names = listOf(tools).map((tool) => asObject(asObject(tool)?.['function'])?.['name'])
   return { choice: { type: mode === 'required' ? 'required' : 'auto' }, allowed: names }
 }
 
@@ -88,15 +95,15 @@ function readReasoningWish(effort: unknown): Reasoning | null {
 }
 
 function readOutputFormat(format: unknown): OutputFormat | null {
-  const { type, json_schema } = objectOf(format) ?? {}
+  const { type, json_schema } = objectOf(format)
   if (type === 'json_object') return { type }
   if (type !== 'json_schema') return null
-  const wanted = objectOf(json_schema)
-  if (!wanted) throw invalid('body.response_format.json_schema', 'is required')
+  const wanted = asObject(json_schema)
+  if (!wanted) throw invalidMember('body.response_format.json_schema', 'is required')
   return {
     type,
-    name: textOf(wanted['name']) ?? 'answer',
-    schema: objectOf(wanted['schema']) ?? {},
-    isStrict: booleanOf(wanted['strict']),
+    name: asText(wanted['name']) ?? 'answer',
+    schema: objectOf(wanted['schema']),
+    isStrict: asBoolean(wanted['strict']) ?? null,
   }
 }

@@ -1,6 +1,5 @@
 import type { Json } from '#inference/answer.ts'
-
-import { textOf } from './json-member.ts'
+import { asText } from '#inference/untyped.ts'
 
 /** Calls that are known so far: the id by the index; '' where the id has not been said. */
 type KnownCalls = () => ReadonlyMap<number, string>
@@ -12,7 +11,7 @@ type KnownCalls = () => ReadonlyMap<number, string>
 export function toolCallIndex(call: Json, position: number, knownCalls: KnownCalls): number {
   const index = call['index']
   if (typeof index === 'number' && Number.isInteger(index) && index >= 0) return index
-  const id = textOf(call['id']) ?? ''
+  const id = asText(call['id']) ?? ''
   const known = knownCalls()
   const idThere = known.get(position) ?? ''
   if (id === '' || idThere === '' || id === idThere) return position

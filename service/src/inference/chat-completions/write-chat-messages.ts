@@ -1,7 +1,6 @@
 import type { Json } from '#inference/answer.ts'
+import { writeDataUrl } from '#inference/data-url.ts'
 import type { DocumentPart, ImagePart, Part, TextPart, TurnMessage } from '#inference/turn.ts'
-
-import { writeContent } from './write-chat-content.ts'
 
 /**
  * The messages of a turn. This format wants the calls of one turn in one message and their results
@@ -81,3 +80,51 @@ function writeResult({ callId, parts }: Of<'tool_result'>): Json {
     content: texts.length === 0 ? '' : writeContent(texts),
   }
 }
+
+/** A single text is written plainly, because not every upstream takes parts. */
+function writeContent(parts: readonly UserPart[]): string | Json[] {
+  const written = parts.flatMap(writePart)
+  const [only] = written
+  return written.length === 1 && typeof only?.['text'] === 'string' ? only['text'] : written
+}
+
+function writePart(part: UserPart): Json[] {
+  switch (part.type) {
+    case 'text':
+      return [{ type: 'text', text: part.text }]
+    case 'image':
+      return writeImage(part)
+    case 'document':
+      return [writeDocument(part)]
+  }
+}
+
+function writeImage({ source, detail }: ImagePart): Json[] {
+  // This format has no place for an image that is stored elsewhere.
+  if (source.type === 'file') return []
+  const url = source.type === 'url' ? source.url : writeDataUrl(source)
+  return [{ type: 'image_url', image_url: { url, ...(detail && { detail }) } }]
+}
+
+function writeDocument({ source, title }: DocumentPart): Json {
+  switch (source.type) {
+    case 'text':
+      return { type: 'text', text: titled(title, source.text) }
+    case 'url':
+      return { type: 'text', text: titled(title, source.url) }
+    case 'file':
+      return { type: 'file', file: { file_id: source.id } }
+    case 'base64':
+      if (source.mediaType.startsWith('audio/')) {
+        const format = source.mediaType.slice('audio/'.length)
+        return { type: 'input_audio', input_audio: { data: source.data, format } }
+      }
+      return {
+        type: 'file',
+        file: { filename: title ?? 'document.pdf', file_data: writeDataUrl(source) },
+      }
+  }
+}
+
+const titled = (title: string | null, text: string) =>
+  title === null ? text : `${title}\n\n${text}`

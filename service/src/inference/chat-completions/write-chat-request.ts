@@ -2,8 +2,6 @@ import type { Json } from '#inference/answer.ts'
 import type { UpstreamModel } from '#inference/protocol.ts'
 import type { OutputFormat, Tool, ToolChoice, Turn } from '#inference/turn.ts'
 
-import { numberOf, objectOf, withoutAbsent } from './json-member.ts'
-import { withOwnReasoning } from './own-reasoning.ts'
 import { writeMessages } from './write-chat-messages.ts'
 
 const stopSequencesMax = 4
@@ -60,25 +58,8 @@ function writeOutputFormat(format: OutputFormat): Json {
   return { type: 'json_schema', json_schema: withoutAbsent({ name, schema, strict: isStrict }) }
 }
 
-/** The caller's own request: we say which model, how much, and that we want it streamed with usage. */
-export function forwardChatRequest(request: Json, upstream: UpstreamModel): Json {
-  const { flagged_categories: _ours, ...members } = request
-  return {
-    ...members,
-    messages: withOwnReasoning(request['messages']),
-    model: upstream.model,
-    stream: true,
-    stream_options: { ...objectOf(request['stream_options']), include_usage: true },
-    ...boundOutput(request, upstream.maxOutputTokens),
-  }
-}
-
-/** The bound stands under the name that the caller uses: some upstreams know only one of the two. */
-function boundOutput(request: Json, most: number): Json {
-  const names = ['max_completion_tokens', 'max_tokens'] as const
-  const given = names.filter((name) => numberOf(request[name]) !== null)
-  if (given.length === 0) return { max_completion_tokens: most }
-  return Object.fromEntries(
-    given.map((name) => [name, Math.min(numberOf(request[name]) ?? most, most)]),
+/** The object without the members that are not there. */
+const withoutAbsent = (members: Json): Json =>
+  Object.fromEntries(
+    Object.entries(members).filter(([, value]) => value !== null && value !== undefined),
   )
-}

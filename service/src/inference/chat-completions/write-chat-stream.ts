@@ -7,11 +7,11 @@ import {
   type Receipt,
   type Writer,
 } from '#inference/answer.ts'
+import { creditMembers } from '#inference/credit-members.ts'
 import type { Answering } from '#inference/protocol.ts'
 import type { Opaque } from '#inference/turn.ts'
 
-import { creditMembers } from './chat-credits.ts'
-import { failFrame } from './chat-error.ts'
+import { errorFrame } from './chat-error.ts'
 import { writeFinishReason } from './chat-finish-reason.ts'
 import { isUsageWanted, writeUsage } from './chat-usage.ts'
 import { createProseChannel } from './prose-channel.ts'
@@ -57,7 +57,7 @@ export function createChatWriter(answering: Answering): Writer {
       const data = { ...members, choices: [], usage, ...credits }
       return [last, { event: null, data, bytes: null }, doneFrame]
     },
-    fail: (error) => [failFrame(error, answering.requestId)],
+    fail: (error) => [errorFrame(error, answering.requestId)],
   }
 }
 

@@ -1,6 +1,8 @@
 import type { SchemaViolation } from '@gatehouse/contract/error-body'
 import type { z } from 'zod'
 
+import { meantIssues } from '#http/validate.ts'
+
 type Issue = z.core.$ZodIssue
 type Rule = { type: string; msg: string; ctx?: Record<string, unknown> }
 
@@ -12,24 +14,17 @@ const inputMaxLength = 200
 export function toViolations(issues: readonly Issue[], body: unknown): SchemaViolation[] {
   return issues
     .slice(0, violationsMax)
-    .flatMap((issue) => spread(issue))
+    .flatMap((issue) => meantIssues(issue, violationsMax))
+    .flatMap(spread)
     .slice(0, violationsMax)
     .map((issue) => toViolation(issue, body))
 }
 
-/** Unknown members are one violation each. Of a union, the alternative that fits furthest is meant. */
-function spread(issue: Issue): Issue[] {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ ...issue, keys: [key], path: [...issue.path, key] }))
-  }
-  if (issue.code !== 'invalid_union' || issue.errors.length === 0) return [issue]
-  const branches = issue.errors.map((errors) => errors.flatMap(spread))
-  const [furthest = []] = branches.toSorted((left, right) => depthOf(right) - depthOf(left))
-  return furthest.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
-}
-
-const depthOf = (issues: readonly Issue[]) =>
-  issues.reduce((depth, { path }) => Math.max(depth, path.length), 0)
+/** Unknown members are one violation each. */
+const spread = (issue: Issue): Issue[] =>
+  issue.code === 'unrecognized_keys'
+    ? issue.keys.map((key) => ({ ...issue, keys: [key], path: [...issue.path, key] }))
+    : [issue]
 
 function toViolation(issue: Issue, body: unknown): SchemaViolation {
   const { parent, input } = find(body, issue.path)

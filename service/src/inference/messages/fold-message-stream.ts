@@ -1,7 +1,7 @@
 import type { Json, OutFrame } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { asText, isObject, listOf, objectOf } from '#inference/untyped.ts'
 
-import { isObject, objectOf, textOf } from './json-value.ts'
 import { completeUsage, mergeUsage } from './message-usage.ts'
 
 /** A block as it grows; `json` collects the fragments of a tool's input. */
@@ -15,7 +15,7 @@ export function foldMessageStream(frames: readonly OutFrame[]): Json {
 
   for (const { data, event } of frames) {
     if (data === '[DONE]') continue
-    switch (textOf(data['type']) ?? event) {
+    switch (asText(data['type']) ?? event) {
       case 'message_start':
         message = objectOf(data['message'])
         usage = objectOf(message['usage'])
@@ -60,12 +60,9 @@ function grown(growing: Growing | undefined, delta: Json): Growing {
   }
 }
 
-const joined = (start: unknown, more: unknown) => (textOf(start) ?? '') + (textOf(more) ?? '')
+const joined = (start: unknown, more: unknown) => (asText(start) ?? '') + (asText(more) ?? '')
 
-const cited = (citations: unknown, citation: unknown): unknown[] => [
-  ...(Array.isArray(citations) ? (citations as unknown[]) : []),
-  citation,
-]
+const cited = (citations: unknown, citation: unknown): unknown[] => [...listOf(citations), citation]
 
 function whole({ block, json }: Growing, isCut: boolean): Json {
   if (block['type'] === 'text') return { citations: null, ...block }

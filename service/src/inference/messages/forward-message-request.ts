@@ -1,8 +1,7 @@
 import type { Json } from '#inference/answer.ts'
 import { unpackOpaque } from '#inference/opaque.ts'
 import type { UpstreamModel } from '#inference/protocol.ts'
-
-import { isObject, textOf } from './json-value.ts'
+import { asText, isObject } from '#inference/untyped.ts'
 
 /**
  * The caller's own request for a provider of the same format: every member travels as it is, also unknown
@@ -34,9 +33,9 @@ function withoutForeignThinking(messages: Json[]): Json[] {
 /** Thinking that another format's model left with this caller, or that was never signed. */
 function isForeign(block: unknown): boolean {
   if (!isObject(block)) return false
-  if (block['type'] === 'redacted_thinking') return isPacked(textOf(block['data']) ?? '')
+  if (block['type'] === 'redacted_thinking') return isPacked(asText(block['data']) ?? '')
   if (block['type'] !== 'thinking') return false
-  const signature = textOf(block['signature']) ?? ''
+  const signature = asText(block['signature']) ?? ''
   return signature === '' || isPacked(signature)
 }
 

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 import type { AnswerEvent, Frame, Json, OutFrame, SourceFrame, Writer } from '#inference/answer.ts'
-import { createSseParser } from '#inference/sse.ts'
 
 import { createMessageReader } from './read-message-stream.ts'
 
@@ -28,16 +27,6 @@ export const answering = {
 }
 
 export const receipt = { remainingCredits: 4999, creditsUsed: 123, costUsd: 0.000123 }
-
-/** A stream that arrives in the given pieces, as frames. */
-export function sourcesOf(pieces: readonly Buffer[]): SourceFrame[] {
-  const parser = createSseParser({ frameMaxBytes: 1_000_000 })
-  const frames = [...pieces.flatMap((piece) => parser.feed(piece)), ...parser.end()]
-  return frames.map((frame) => ({ ...frame, json: jsonOf(frame.data) }))
-}
-
-const jsonOf = (data: string): Json =>
-  data === '' || data === '[DONE]' ? {} : (JSON.parse(data) as Json)
 
 /** Read one after the other, as the pipeline does. */
 export function readAll(sources: readonly SourceFrame[]): Frame[] {

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import type { OutFrame } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
 import { toSse } from '#inference/sse.ts'
+import { parseStream } from '#inference/testing-streams.ts'
 import { ApiError } from '#platform/api-error.ts'
 
 import {
@@ -13,13 +14,12 @@ import {
   expectedOf,
   readAll,
   receipt,
-  sourcesOf,
   wholeStreams,
   writeAll,
 } from './golden-streams.ts'
 import { messages } from './message-protocol.ts'
 
-const framesOf = (name: string) => readAll(sourcesOf([bytesOf(name)]))
+const framesOf = (name: string) => readAll(parseStream([bytesOf(name)]))
 const passed = (name: string) => writeAll(messages.createPassThrough(answering), framesOf(name))
 const rebuilt = (name: string) => writeAll(messages.createWriter(answering), framesOf(name))
 const typesOf = (frames: readonly OutFrame[]) =>
@@ -32,7 +32,7 @@ test.each(wholeStreams)('%s: the reader tells what the stream says', (name) => {
 test.each(wholeStreams)(
   '%s: all but the closing frames pass with the bytes they came in',
   (name) => {
-    const sources = sourcesOf([bytesOf(name)])
+    const sources = parseStream([bytesOf(name)])
     const last = sources.findLastIndex(({ event }) => event === 'message_delta')
     const out = passed(name)
     const sent = Buffer.concat(out.slice(0, -2).map(({ bytes }) => bytes ?? Buffer.from('changed')))
@@ -64,7 +64,7 @@ test.each(wholeStreams)(
   '%s: a rebuilt stream reads like the original, sent over the wire',
   (name) => {
     const bytes = Buffer.concat(rebuilt(name).map((frame) => Buffer.from(toSse(frame))))
-    const [start, ...others] = eventsOf(readAll(sourcesOf([bytes])))
+    const [start, ...others] = eventsOf(readAll(parseStream([bytes])))
     const [original, ...expected] = expectedOf(name).events
     expect(others).toEqual(expected)
     expect({ ...original, id: '', model: '' }).toEqual({ ...start, id: '', model: '' })
@@ -104,7 +104,7 @@ test('pings and events we do not know pass; what follows the end does not', () =
 })
 
 test('a failure in mid-stream is an error of ours; nothing is finished', () => {
-  const [start, block, text, error] = sourcesOf([bytesOf('overloaded')])
+  const [start, block, text, error] = parseStream([bytesOf('overloaded')])
   const reader = messages.createReader()
   for (const source of [start!, block!, text!]) reader.read(source)
   expect(() => reader.read(error!)).toThrow(
@@ -118,7 +118,7 @@ test('a failure in mid-stream is an error of ours; nothing is finished', () => {
 
 test('a stream that ends early is not finished', () => {
   const reader = messages.createReader()
-  for (const source of sourcesOf([bytesOf('early-end')])) reader.read(source)
+  for (const source of parseStream([bytesOf('early-end')])) reader.read(source)
   expect(reader.isFinished()).toBe(false)
 })
 

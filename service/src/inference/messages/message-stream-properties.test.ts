@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 
 import type { AnswerEvent, Frame, Json, Usage } from '#inference/answer.ts'
 import { toSse } from '#inference/sse.ts'
+import { cutAt, parseStream } from '#inference/testing-streams.ts'
 
 import {
   answering,
@@ -10,27 +11,18 @@ import {
   eventsOf,
   expectedOf,
   readAll,
-  sourcesOf,
   wholeStreams,
   writeAll,
 } from './golden-streams.ts'
 import { messages } from './message-protocol.ts'
-
-/** The bytes, cut at the given places. */
-function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
-  const ends = [...places.map((place) => place % bytes.length), bytes.length].toSorted(
-    (left, right) => left - right,
-  )
-  return ends.map((end, at) => bytes.subarray(ends[at - 1] ?? 0, end))
-}
 
 test('however a stream is cut, its frames, its meaning and what we make of it stay the same', () => {
   const streams = fc.constantFrom(...wholeStreams)
   const places = fc.array(fc.nat(), { maxLength: 30 })
   fc.assert(
     fc.property(streams, places, (name, chosen) => {
-      const whole = sourcesOf([bytesOf(name)])
-      const frames = readAll(sourcesOf(cut(bytesOf(name), chosen)))
+      const whole = parseStream([bytesOf(name)])
+      const frames = readAll(parseStream(cutAt(bytesOf(name), chosen)))
       expect(frames.map(({ source }) => source)).toEqual(whole)
       expect(eventsOf(frames)).toEqual(expectedOf(name).events)
       const passed = writeAll(messages.createPassThrough(answering), frames)
@@ -43,7 +35,7 @@ test('however a stream is cut, its frames, its meaning and what we make of it st
 test('a stream may also come byte by byte', () => {
   const bytes = bytesOf('unicode')
   const pieces = Array.from(bytes, (_byte, at) => bytes.subarray(at, at + 1))
-  expect(eventsOf(readAll(sourcesOf(pieces)))).toEqual(expectedOf('unicode').events)
+  expect(eventsOf(readAll(parseStream(pieces)))).toEqual(expectedOf('unicode').events)
 })
 
 type Planned = {
@@ -141,7 +133,7 @@ test('any answer, with blocks that overlap, comes back block by block, and folds
       const out = writeAll(messages.createWriter(answering), frames)
 
       const bytes = Buffer.concat(out.map((frame) => Buffer.from(toSse(frame))))
-      const [, ...back] = eventsOf(readAll(sourcesOf([bytes])))
+      const [, ...back] = eventsOf(readAll(parseStream([bytes])))
       expect(back).toEqual([...planned.flat(), finished])
       expect(messages.fold(out)['content']).toEqual(blocks.map(contentOf))
     }),

@@ -1,6 +1,5 @@
 import type { Json, Usage } from '#inference/answer.ts'
-
-import { objectOf } from './json-value.ts'
+import { objectOf, tokensOf } from '#inference/untyped.ts'
 
 /** The members every usage of ours has (G4.51). */
 const counters = [
@@ -9,14 +8,6 @@ const counters = [
   'cache_read_input_tokens',
   'output_tokens',
 ] as const
-
-const tokensMax = 1e9
-
-/** What nobody can have used counts as nothing. */
-function tokensOf(value: unknown): number {
-  const isPossible = Number.isInteger(value) && Number(value) >= 0 && Number(value) <= tokensMax
-  return isPossible ? Number(value) : 0
-}
 
 /**
  * One usage after another, as a stream reports them: each repeats the totals it knows. A later count

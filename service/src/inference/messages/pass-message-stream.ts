@@ -1,7 +1,8 @@
 import type { Json, OutFrame, SourceFrame, Writer } from '#inference/answer.ts'
+import { asItCame } from '#inference/as-it-came.ts'
 import type { Answering } from '#inference/protocol.ts'
+import { objectOf } from '#inference/untyped.ts'
 
-import { objectOf } from './json-value.ts'
 import { errorFrame } from './message-error.ts'
 import { settledFrame, stopFrame } from './message-frame.ts'
 import { completeUsage, mergeUsage } from './message-usage.ts'
@@ -24,11 +25,11 @@ export function createMessagePassThrough(answering: Answering): Writer {
       stop = source
       return []
     }
-    if (type !== 'message_delta') return [passed(source)]
+    if (type !== 'message_delta') return [asItCame(source)]
     usage = mergeUsage(usage, objectOf(source.json['usage']))
     const earlier = lastDelta
     lastDelta = source
-    return earlier ? [passed(earlier)] : []
+    return earlier ? [asItCame(earlier)] : []
   }
 
   return {
@@ -36,14 +37,8 @@ export function createMessagePassThrough(answering: Answering): Writer {
     close(receipt) {
       const delta = lastDelta?.json ?? { delta: { stop_reason: 'end_turn', stop_sequence: null } }
       const settled = settledFrame({ ...delta, usage: completeUsage(usage) }, receipt)
-      return [settled, stop ? passed(stop) : stopFrame]
+      return [settled, stop ? asItCame(stop) : stopFrame]
     },
     fail: (error) => [errorFrame(error, answering.requestId)],
   }
 }
-
-const passed = ({ event, json, bytes }: SourceFrame): OutFrame => ({
-  event: event === '' ? null : event,
-  data: json,
-  bytes,
-})

@@ -1,8 +1,7 @@
 import type { AnswerEvent, Block, Json } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
 import type { Opaque } from '#inference/turn.ts'
-
-import { objectOf, textOf } from './json-value.ts'
+import { asText, objectOf } from '#inference/untyped.ts'
 
 /** One block of a stream, from its start to its end. */
 export type BlockReader = {
@@ -15,12 +14,12 @@ export type BlockReader = {
 }
 
 /** Which delta adds to which block, and in which member. Deltas of other kinds say nothing to us. */
-const deltas: Record<string, { of: Block['type']; member: string }> = {
-  text_delta: { of: 'text', member: 'text' },
-  thinking_delta: { of: 'reasoning', member: 'thinking' },
-  signature_delta: { of: 'reasoning', member: 'signature' },
-  input_json_delta: { of: 'tool_call', member: 'partial_json' },
-}
+const deltas = new Map<unknown, { of: Block['type']; member: string }>([
+  ['text_delta', { of: 'text', member: 'text' }],
+  ['thinking_delta', { of: 'reasoning', member: 'thinking' }],
+  ['signature_delta', { of: 'reasoning', member: 'signature' }],
+  ['input_json_delta', { of: 'tool_call', member: 'partial_json' }],
+])
 
 /** Reads one block; the signature of its reasoning is told at its end, whenever it came. */
 export function createBlockReader(index: number, opening: Json): BlockReader {
@@ -41,7 +40,7 @@ export function createBlockReader(index: number, opening: Json): BlockReader {
     start: () => [{ type: 'block_started', index, block }, ...tell(openingText(opening))],
     read(delta) {
       if (!isOpen) throw new BrokenAnswer('A block went on after its end.')
-      const kind = deltas[textOf(delta['type']) ?? '']
+      const kind = deltas.get(delta['type'])
       if (!kind) return []
       if (kind.of !== block.type) throw new BrokenAnswer('A block got a delta of another kind.')
       const text = textIn(delta, kind.member)
@@ -71,7 +70,7 @@ function blockOf(opening: Json): Block | undefined {
 }
 
 function opaqueOf(opening: Json): Opaque | null {
-  if (opening['type'] === 'thinking') return signature(textOf(opening['signature']) ?? '')
+  if (opening['type'] === 'thinking') return signature(asText(opening['signature']) ?? '')
   if (opening['type'] !== 'redacted_thinking') return null
   return { origin: 'messages', kind: 'redacted', data: textIn(opening, 'data'), id: null }
 }
@@ -80,7 +79,7 @@ const signature = (data: string): Opaque | null =>
   data === '' ? null : { origin: 'messages', kind: 'signature', data, id: null }
 
 /** What a block already has when it starts; most often nothing. */
-const openingText = ({ text, thinking }: Json): string => textOf(text ?? thinking) ?? ''
+const openingText = ({ text, thinking }: Json): string => asText(text ?? thinking) ?? ''
 
 function textIn(json: Json, member: string): string {
   const value = json[member]

@@ -1,4 +1,5 @@
-import type { ContentBlock, MessageParam } from '@gatehouse/contract/message'
+import type { MessageParam } from '@gatehouse/contract/message'
+import type { ContentBlock } from '@gatehouse/contract/message-content'
 
 import { unpackOpaque } from '#inference/opaque.ts'
 import type {

@@ -47,6 +47,7 @@ test.each([
   ['overloaded_error', 'overloaded'],
   ['rate_limit_error', 'overloaded'],
   ['timeout_error', 'upstream_timeout'],
+  ['invalid_request_error', 'upstream_rejected'],
   ['api_error', 'upstream_error'],
   ['something_new', 'upstream_error'],
 ])('%s in mid-stream is %s', (type, code) => {
@@ -131,3 +132,17 @@ test('later counts win over earlier ones, unless they say nothing', () => {
     usage: { inputTokens: 10, cachedInputTokens: 6, outputTokens: 20 },
   })
 })
+
+test.each(['heroic', 'constructor', 7])(
+  'kinds of deltas and reasons to stop that we do not know, such as %s, mean nothing',
+  (unknown) => {
+    const events = read(
+      ...[start, startOf(text), deltaOf({ type: unknown })],
+      ...[{ type: 'message_delta', delta: { stop_reason: unknown } }, end],
+    )
+    expect(events.map(({ type }) => type)).toEqual([
+      ...['started', 'block_started', 'block_ended', 'finished'],
+    ])
+    expect(events.at(-1)).toMatchObject({ reason: 'end' })
+  },
+)

@@ -1,8 +1,9 @@
 import type { AnswerEvent, Json, Reader, SourceFrame } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { providerFailed } from '#inference/provider-failure.ts'
+import { asText, isObject, objectOf } from '#inference/untyped.ts'
 
-import { isObject, objectOf, textOf } from './json-value.ts'
-import { toApiError } from './message-error.ts'
+import { readMessageError } from './message-error.ts'
 import { mergeUsage, readUsage } from './message-usage.ts'
 import { type BlockReader, createBlockReader } from './read-message-block.ts'
 import { readStopReason } from './stop-reason.ts'
@@ -38,7 +39,7 @@ export function createMessageReader(): Reader {
     read(frame) {
       const type = typeOf(frame)
       if (state.isFinished) return []
-      if (type === 'error') throw toApiError(frame.json)
+      if (type === 'error') throw providerFailed(readMessageError(frame.json))
       const step = Object.hasOwn(steps, type) ? steps[type as keyof typeof steps] : undefined
       if (!step) return []
       if (state.isStarted === (type === 'message_start')) {
@@ -52,7 +53,7 @@ export function createMessageReader(): Reader {
 
 /** The kind of an event; the name on the `event:` line helps out where the data have none. */
 export const typeOf = ({ json, event }: Pick<SourceFrame, 'json' | 'event'>): string =>
-  textOf(json['type']) ?? event
+  asText(json['type']) ?? event
 
 const steps = {
   message_start: start,
@@ -68,8 +69,8 @@ function start(state: State, json: Json): AnswerEvent[] {
   const message = objectIn(json, 'message')
   state.isStarted = true
   state.usage = objectOf(message['usage'])
-  const id = textOf(message['id']) ?? ''
-  const model = textOf(message['model']) ?? ''
+  const id = asText(message['id']) ?? ''
+  const model = asText(message['model']) ?? ''
   return [{ type: 'started', id, model, usage: readUsage(state.usage) }]
 }
 
@@ -85,7 +86,7 @@ function startBlock(state: State, json: Json): AnswerEvent[] {
 function noteEnd(state: State, json: Json): AnswerEvent[] {
   const delta = objectOf(json['delta'])
   state.stopReason = delta['stop_reason'] ?? state.stopReason
-  state.stopSequence = textOf(delta['stop_sequence']) ?? state.stopSequence
+  state.stopSequence = asText(delta['stop_sequence']) ?? state.stopSequence
   state.usage = mergeUsage(state.usage, objectOf(json['usage']))
   return []
 }

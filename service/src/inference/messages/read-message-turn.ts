@@ -1,8 +1,8 @@
 import { type CreateMessage, isCustomTool } from '@gatehouse/contract/message'
 
 import type { Json } from '#inference/answer.ts'
+import { invalidMember } from '#inference/request-member.ts'
 import type { OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#inference/turn.ts'
-import { ApiError } from '#platform/api-error.ts'
 
 import { readMessages } from './read-message-parts.ts'
 import { refuseThread } from './refuse-thread.ts'
@@ -56,9 +56,7 @@ function readToolChoice({ tools = [], tool_choice: choice }: CreateMessage): Too
   }
   // A set of provider tools does not list the names it stands for.
   if (choice.name !== undefined && !tools.every(isCustomTool)) return null
-  throw new ApiError('invalid_request', "'body.tool_choice.name' must name one of the tools.", {
-    param: 'body.tool_choice.name',
-  })
+  throw invalidMember('body.tool_choice.name', 'must name one of the tools')
 }
 
 function readParallel(choice: CreateMessage['tool_choice']): boolean | null {

@@ -1,18 +1,17 @@
 import type { StopReason } from '#inference/answer.ts'
 
-const reasons: Record<string, StopReason> = {
-  end_turn: 'end',
-  max_tokens: 'max_tokens',
-  model_context_window_exceeded: 'max_tokens',
-  stop_sequence: 'stop_sequence',
-  tool_use: 'tool_call',
-  refusal: 'refusal',
-  pause_turn: 'pause',
-}
+const reasons = new Map<unknown, StopReason>([
+  ['end_turn', 'end'],
+  ['max_tokens', 'max_tokens'],
+  ['model_context_window_exceeded', 'max_tokens'],
+  ['stop_sequence', 'stop_sequence'],
+  ['tool_use', 'tool_call'],
+  ['refusal', 'refusal'],
+  ['pause_turn', 'pause'],
+])
 
 /** Reasons we do not know are an end like any other. */
-export const readStopReason = (reason: unknown): StopReason =>
-  (typeof reason === 'string' ? reasons[reason] : undefined) ?? 'end'
+export const readStopReason = (reason: unknown): StopReason => reasons.get(reason) ?? 'end'
 
 const names = {
   end: 'end_turn',

@@ -7,8 +7,7 @@ import type {
   TextPart,
   TurnMessage,
 } from '#inference/turn.ts'
-
-import { isObject } from './json-value.ts'
+import { isObject } from '#inference/untyped.ts'
 
 export type WrittenMessage = { role: TurnMessage['role']; content: Json[] }
 

@@ -1,21 +1,20 @@
 import type { Json, OutFrame } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
-
-import { providerFailed } from './provider-failure.ts'
-import { asIndex, asList, asObject, asText } from './untyped.ts'
+import { complaintOf, providerFailed } from '#inference/provider-failure.ts'
+import { asIndex, asObject, asText, listOf, objectOf } from '#inference/untyped.ts'
 
 /** The plain answer is the response that the last frame of the stream describes. */
-export function fold(frames: readonly OutFrame[]): Json {
+export function foldResponseStream(frames: readonly OutFrame[]): Json {
   for (const frame of frames.toReversed()) {
-    const data = asObject(frame.data) ?? {}
+    const data = objectOf(frame.data)
     switch (asText(data['type']) ?? frame.event ?? '') {
       case 'response.completed':
       case 'response.incomplete':
-        return withOutput(asObject(data['response']) ?? {}, frames)
+        return withOutput(objectOf(data['response']), frames)
       case 'response.failed':
-        throw providerFailed(asObject(asObject(data['response'])?.['error']) ?? {})
+        throw providerFailed(complaintOf(objectOf(objectOf(data['response'])['error'])))
       case 'error':
-        throw providerFailed(asObject(data['error']) ?? data)
+        throw providerFailed(complaintOf(asObject(data['error']) ?? data))
     }
   }
   throw new BrokenAnswer('The stream has no end.')
@@ -23,7 +22,7 @@ export function fold(frames: readonly OutFrame[]): Json {
 
 /** Some servers leave the output out of their last frame, because every item was sent before. */
 function withOutput(response: Json, frames: readonly OutFrame[]): Json {
-  if ((asList(response['output']) ?? []).length > 0) return response
+  if (listOf(response['output']).length > 0) return response
   const items = new Map<number, unknown>()
   for (const { data } of frames) {
     if (typeof data === 'string' || data['type'] !== 'response.output_item.done') continue

@@ -1,17 +1,19 @@
 import type { Json } from '#inference/answer.ts'
 import { unpackOpaque } from '#inference/opaque.ts'
 import type { UpstreamModel } from '#inference/protocol.ts'
-
-import { asList, asNumber, asObject, asText } from './untyped.ts'
+import { asNumber, asObject, asText, listOf } from '#inference/untyped.ts'
 
 /** The caller's own request for an upstream of this format; what is ours is taken out (G4.58). */
-export function forwardRequest(request: Json, { model, maxOutputTokens }: UpstreamModel): Json {
+export function forwardResponseRequest(
+  request: Json,
+  { model, maxOutputTokens }: UpstreamModel,
+): Json {
   const { flagged_categories: _, ...others } = request
   const wanted = asNumber(request['max_output_tokens']) ?? maxOutputTokens
-  const input = asList(request['input'])
+  const input = listOf(request['input'])
   return {
     ...others,
-    ...(input?.some(isForeign) && { input: input.filter((item) => !isForeign(item)) }),
+    ...(input.some(isForeign) && { input: input.filter((item) => !isForeign(item)) }),
     model,
     stream: true,
     store: false,

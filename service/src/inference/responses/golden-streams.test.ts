@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import type { Json, OutFrame } from '#inference/answer.ts'
+import { parseStream } from '#inference/testing-streams.ts'
 
 import {
   answering,
@@ -9,7 +10,6 @@ import {
   eventsOf,
   finishedStreams,
   goldenStreams,
-  parse,
   parseOutput,
   readAll,
   receipt,
@@ -18,17 +18,17 @@ import {
 import { responses } from './response-protocol.ts'
 
 const terminalOf = (bytes: Buffer): Json =>
-  parse([bytes]).findLast(({ json }) => json['response'])!.json['response'] as Json
+  parseStream([bytes]).findLast(({ json }) => json['response'])!.json['response'] as Json
 
 function passAll(pieces: readonly Buffer[]): OutFrame[] {
   const writer = responses.createPassThrough(answering)
-  const passed = readAll(parse(pieces)).flatMap((frame) => writer.write(frame))
+  const passed = readAll(parseStream(pieces)).flatMap((frame) => writer.write(frame))
   return [...passed, ...writer.close(receipt)]
 }
 
 function rewriteAll(bytes: Buffer): OutFrame[] {
   const writer = responses.createWriter(answering)
-  const written = readAll(parse([bytes])).flatMap((frame) => writer.write(frame))
+  const written = readAll(parseStream([bytes])).flatMap((frame) => writer.write(frame))
   return [...written, ...writer.close(receipt)]
 }
 
@@ -50,14 +50,14 @@ const isRewrittenAlike = (name: string) =>
 
 describe.each(finishedStreams)('$name', ({ name, bytes, summary }) => {
   test('is read as what it says', () => {
-    expect(sumUp(eventsOf(parse([bytes])))).toEqual(summary)
+    expect(sumUp(eventsOf(parseStream([bytes])))).toEqual(summary)
   })
 
   test('is handed on byte by byte up to its last frame', () => {
     const frames = passAll([bytes])
     const untouched = Buffer.concat(frames.flatMap((frame) => frame.bytes ?? []))
     expect(untouched).toEqual(bytes.subarray(0, untouched.length))
-    const rest = parse([bytes.subarray(untouched.length)])
+    const rest = parseStream([bytes.subarray(untouched.length)])
     expect(rest).toHaveLength(1)
     expect(frames.at(-1)).toEqual({
       event: rest[0]!.event,
@@ -103,7 +103,7 @@ test.each(finishedStreams.filter(({ name }) => isRewrittenAlike(name)))(
 
 test('streams that break off are read up to there and say why', () => {
   const read = (name: string) =>
-    eventsOf(parse([goldenStreams.find((stream) => stream.name === name)!.bytes]))
+    eventsOf(parseStream([goldenStreams.find((stream) => stream.name === name)!.bytes]))
   expect(() => read('error-in-the-middle')).toThrow(
     expect.objectContaining({
       code: 'overloaded',
@@ -135,7 +135,7 @@ test('pieces of any size give the same events and the same output', () => {
           pieces.push(bytes.subarray(at, at + size))
           at += size
         }
-        expect(readAll(parse(pieces))).toEqual(readAll(parse([bytes])))
+        expect(readAll(parseStream(pieces))).toEqual(readAll(parseStream([bytes])))
         expect(passAll(pieces)).toEqual(passAll([bytes]))
       },
     ),

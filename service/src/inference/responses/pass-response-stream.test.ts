@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 
 import type { SourceFrame } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { parseStream } from '#inference/testing-streams.ts'
 
-import { answering, credits, parse, receipt, toSource } from './golden/golden-streams.ts'
+import { answering, credits, receipt, toSource } from './golden/golden-streams.ts'
 import { responses } from './response-protocol.ts'
 
 const passThrough = () => responses.createPassThrough(answering)
@@ -12,7 +13,7 @@ const frameOf = (source: SourceFrame) => ({ events: [], source })
 test('frames after the end, and end markers of other formats, are dropped', () => {
   const writer = passThrough()
   const [end, more] = toSource({ type: 'response.completed', response: { id: 'r' } }, { type: 'x' })
-  const [marker] = parse([Buffer.from('data: [DONE]\n\n')])
+  const [marker] = parseStream([Buffer.from('data: [DONE]\n\n')])
   expect(writer.write(frameOf(marker!))).toEqual([])
   expect(writer.write(frameOf(end!))).toEqual([])
   expect(writer.write(frameOf(more!))).toEqual([])
@@ -26,7 +27,7 @@ test('frames after the end, and end markers of other formats, are dropped', () =
 })
 
 test('frames without a name keep having none, and comments travel along', () => {
-  const frames = parse([Buffer.from(': hello\n\ndata: {"type":"response.new","a":1}\n\n')])
+  const frames = parseStream([Buffer.from(': hello\n\ndata: {"type":"response.new","a":1}\n\n')])
   expect(frames.flatMap((source) => passThrough().write(frameOf(source)))).toEqual([
     { event: null, data: {}, bytes: Buffer.from(': hello\n\n') },
     {

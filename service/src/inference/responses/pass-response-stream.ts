@@ -1,10 +1,12 @@
 import type { Json, OutFrame, Receipt, SourceFrame, Writer } from '#inference/answer.ts'
+import { asItCame } from '#inference/as-it-came.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { creditMembers } from '#inference/credit-members.ts'
 import type { Answering } from '#inference/protocol.ts'
+import { asIndex, asObject, asText } from '#inference/untyped.ts'
 
-import { failResponse } from './failed-response.ts'
-import { creditMembers, newResponse } from './response-object.ts'
-import { asIndex, asObject, asText } from './untyped.ts'
+import { failResponse } from './response-error.ts'
+import { newResponse } from './response-object.ts'
 
 type Passing = {
   /** The response as the upstream last described it. */
@@ -16,7 +18,7 @@ type Passing = {
 }
 
 /** Hands on a stream of this format; only its last frame, which gets the receipt, is written anew. */
-export function createPassThrough(answering: Answering): Writer {
+export function createResponsePassThrough(answering: Answering): Writer {
   const passing: Passing = { response: null, nextNumber: 0, last: null }
   return {
     write: ({ source }) => pass(passing, source),
@@ -30,7 +32,8 @@ export function createPassThrough(answering: Answering): Writer {
   }
 }
 
-function pass(passing: Passing, { event, data, json, bytes }: SourceFrame): OutFrame[] {
+function pass(passing: Passing, source: SourceFrame): OutFrame[] {
+  const { event, data, json } = source
   // This format has no end marker of its own; some servers send the one of another.
   if (passing.last || data === '[DONE]') return []
   const type = asText(json['type']) ?? event
@@ -40,7 +43,7 @@ function pass(passing: Passing, { event, data, json, bytes }: SourceFrame): OutF
   }
   passing.response = asObject(json['response']) ?? passing.response
   if (data !== '') passing.nextNumber = (asIndex(json['sequence_number']) ?? passing.nextNumber) + 1
-  return [{ event: event === '' ? null : event, data: json, bytes }]
+  return [asItCame(source)]
 }
 
 function closeWith({ last }: Passing, receipt: Receipt): OutFrame {

@@ -1,5 +1,6 @@
 import type { Json } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { asText } from '#inference/untyped.ts'
 
 import {
   addText,
@@ -10,7 +11,6 @@ import {
   restOf,
   startBlock,
 } from './reading.ts'
-import { asText } from './untyped.ts'
 
 type Call = Item & { type: 'function_call' | 'custom_tool_call' }
 

@@ -1,10 +1,11 @@
 import type { Json } from '#inference/answer.ts'
 import { unpackOpaque } from '#inference/opaque.ts'
+import { invalidMember, needText } from '#inference/request-member.ts'
 import type { Opaque, Part, TurnMessage } from '#inference/turn.ts'
+import { asObject, asText, listOf } from '#inference/untyped.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import { needText, readMessageContent, readToolOutput, unreadable } from './read-input-parts.ts'
-import { asList, asObject, asText } from './untyped.ts'
+import { readMessageContent, readToolOutput } from './read-input-parts.ts'
 
 /** Grows while items are read: a long conversation must not be copied for each of them. */
 type Message = { role: TurnMessage['role']; parts: Part[] }
@@ -18,10 +19,10 @@ export function readInput(input: unknown, param: string): Conversation {
     conversation.messages.push({ role: 'user', parts: [{ type: 'text', text }] })
     return conversation
   }
-  for (const [index, item] of (asList(input) ?? []).entries()) {
+  for (const [index, item] of listOf(input).entries()) {
     const place = `${param}[${index}]`
     const object = asObject(item)
-    if (!object) throw unreadable(place, 'must be an object')
+    if (!object) throw invalidMember(place, 'must be an object')
     readItem(conversation, object, place)
   }
   return conversation
@@ -72,7 +73,7 @@ function readMessage({ system, messages }: Conversation, item: Json, param: stri
       return undefined
     }
     default:
-      throw unreadable(`${param}.role`, 'must be one of user, assistant, system, developer')
+      throw invalidMember(`${param}.role`, 'must be one of user, assistant, system, developer')
   }
 }
 
@@ -110,7 +111,7 @@ function readReasoning(item: Json): Part[] {
 
 /** The texts of a summary, or of raw reasoning, as one. */
 function joinTexts(parts: unknown): string {
-  const texts = (asList(parts) ?? []).map((part) => asText(asObject(part)?.['text']) ?? '')
+  const texts = listOf(parts).map((part) => asText(asObject(part)?.['text']) ?? '')
   return texts.filter((text) => text !== '').join('\n\n')
 }
 

@@ -1,14 +1,10 @@
 import type { Json } from '#inference/answer.ts'
+import { isDataUrl, readDataUrl } from '#inference/data-url.ts'
+import { invalidMember, needText } from '#inference/request-member.ts'
 import type { DocumentPart, ImagePart, Part, Source, TextPart } from '#inference/turn.ts'
-import { ApiError } from '#platform/api-error.ts'
-
-import { asList, asObject, asText } from './untyped.ts'
+import { asObject, asText, listOf } from '#inference/untyped.ts'
 
 export type ContentPart = TextPart | ImagePart | DocumentPart
-
-/** `problem` ends a sentence that starts with the name of the parameter. */
-export const unreadable = (param: string, problem: string) =>
-  new ApiError('invalid_request', `'${param}' ${problem}.`, { param })
 
 /** The content of a message: a text, or a list of parts. */
 export function readMessageContent(content: unknown, param: string): Part[] {
@@ -30,12 +26,11 @@ function readList<Kind>(
 ): (Kind | TextPart)[] {
   const text = asText(value)
   if (text !== undefined) return [{ type: 'text', text }]
-  const list = asList(value)
-  if (!list) throw unreadable(param, 'must be a string or a list of parts')
-  return list.map((item, index) => {
+  if (!Array.isArray(value)) throw invalidMember(param, 'must be a string or a list of parts')
+  return listOf(value).map((item, index) => {
     const place = `${param}[${index}]`
     const part = asObject(item)
-    if (!part) throw unreadable(place, 'must be an object')
+    if (!part) throw invalidMember(place, 'must be an object')
     return read(part, place)
   })
 }
@@ -51,14 +46,8 @@ function readContentPart(part: Json, param: string): ContentPart {
     case 'input_file':
       return readDocument(part, param)
     default:
-      throw unreadable(`${param}.type`, 'is not a kind of part that is known here')
+      throw invalidMember(`${param}.type`, 'is not a kind of part that is known here')
   }
-}
-
-export function needText(from: Json, member: string, param: string): string {
-  const text = asText(from[member])
-  if (text === undefined) throw unreadable(`${param}.${member}`, 'must be a string')
-  return text
 }
 
 function readDetail(detail: unknown): ImagePart['detail'] {
@@ -73,7 +62,7 @@ function readImage(part: Json, param: string): ImagePart {
     return { type: 'image', source: readUrl(url, `${param}.image_url`), detail }
   }
   const id = asText(part['file_id'])
-  if (id === undefined) throw unreadable(param, 'needs an image_url or a file_id')
+  if (id === undefined) throw invalidMember(param, 'needs an image_url or a file_id')
   return { type: 'image', source: { type: 'file', id }, detail }
 }
 
@@ -88,31 +77,23 @@ function readDocument(part: Json, param: string): DocumentPart {
     return { type: 'document', source: readUrl(url, `${param}.file_url`), title }
   }
   const id = asText(part['file_id'])
-  if (id === undefined) throw unreadable(param, 'needs a file_data, a file_url or a file_id')
+  if (id === undefined) throw invalidMember(param, 'needs a file_data, a file_url or a file_id')
   return { type: 'document', source: { type: 'file', id }, title }
 }
 
 /** A data URL, or base64 without more: then it is a PDF, the only kind everybody reads. */
 function readFileData(data: string, param: string): DocumentPart['source'] {
   if (!isDataUrl(data)) return { type: 'base64', mediaType: 'application/pdf', data }
-  const source = readDataUrl(data, param)
+  const source = needDataUrl(data, param)
   if (source.mediaType !== 'text/plain') return source
   return { type: 'text', text: Buffer.from(source.data, 'base64').toString() }
 }
 
 const readUrl = (url: string, param: string): Source =>
-  isDataUrl(url) ? readDataUrl(url, param) : { type: 'url', url }
+  isDataUrl(url) ? needDataUrl(url, param) : { type: 'url', url }
 
-const isDataUrl = (url: string) => url.slice(0, 5).toLowerCase() === 'data:'
-
-/** The longest `data:<media type>;base64` worth looking at; the data itself may be megabytes. */
-const headMaxLength = 200
-
-function readDataUrl(url: string, param: string) {
-  const comma = url.slice(0, headMaxLength).indexOf(',')
-  const [mediaType = '', ...options] = url.slice(5, Math.max(comma, 5)).toLowerCase().split(';')
-  if (comma === -1 || !options.includes('base64') || !mediaType.includes('/')) {
-    throw unreadable(param, 'must be a data URL with a media type and base64')
-  }
-  return { type: 'base64' as const, mediaType, data: url.slice(comma + 1) }
+function needDataUrl(url: string, param: string) {
+  const source = readDataUrl(url)
+  if (source?.mediaType.includes('/')) return source
+  throw invalidMember(param, 'must be a data URL with a media type and base64')
 }

@@ -1,10 +1,10 @@
 import type { Json } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { asIndex, asObject, asText, listOf } from '#inference/untyped.ts'
 
 import { endCall, readArguments, startCall } from './read-calls.ts'
 import { readParts, readReasoningTexts } from './read-texts.ts'
 import { endBlock, type Item, type Reading, startBlock } from './reading.ts'
-import { asIndex, asList, asObject, asText } from './untyped.ts'
 
 /** The item that a frame speaks about. */
 export function itemOf(reading: Reading, json: Json): Item {
@@ -12,6 +12,14 @@ export function itemOf(reading: Reading, json: Json): Item {
   const item = index === undefined ? itemById(reading, json['item_id']) : reading.items.get(index)
   if (!item) throw new BrokenAnswer('A frame speaks of an item that never started.')
   return item
+}
+
+/** The item of a frame that only makes sense for one kind; undefined for kinds we pass over. */
+export function itemOfKind<Kind extends string>(reading: Reading, json: Json, kind: Kind) {
+  const item = itemOf(reading, json)
+  if (item.type === 'other') return undefined
+  if (item.type !== kind) throw new BrokenAnswer(`A frame for a ${kind} speaks of a ${item.type}.`)
+  return item as Extract<typeof item, { type: Kind }>
 }
 
 function itemById(reading: Reading, id: unknown): Item | undefined {
@@ -41,7 +49,7 @@ export function finishItem(reading: Reading, json: Json) {
 
 /** The output of a finished response: some servers say only there what others say in pieces. */
 export function finishAllItems(reading: Reading, response: Json) {
-  for (const [index, value] of (asList(response['output']) ?? []).entries()) {
+  for (const [index, value] of listOf(response['output']).entries()) {
     const written = asObject(value)
     if (!written) continue
     const item = itemById(reading, written['id']) ?? sameKindAt(reading, index, written)

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 
 import type { Json } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { parseStream } from '#inference/testing-streams.ts'
 
-import { eventsOf, parse, sumUp, toSource } from './golden/golden-streams.ts'
+import { eventsOf, sumUp, toSource } from './golden/golden-streams.ts'
 import { responses } from './response-protocol.ts'
 
 const created = { type: 'response.created', response: { id: 'resp_1', model: 'm' } }
@@ -119,7 +120,7 @@ test('nothing is read after the end', () => {
 
 test('comments, end markers of other formats and unknown frames mean nothing', () => {
   const bytes = ': hello\n\ndata: [DONE]\n\nevent: constructor\ndata: {}\n\n'
-  expect(eventsOf(parse([Buffer.from(bytes)]))).toEqual([])
+  expect(eventsOf(parseStream([Buffer.from(bytes)]))).toEqual([])
 })
 
 const refusalDelta = { ...delta('no'), type: 'response.refusal.delta' }
@@ -167,7 +168,7 @@ test.each([
 })
 
 test('an error without a type is recognized, and a long message is cut', () => {
-  const [frame] = parse([Buffer.from(`data: {"error":{"message":"${'x'.repeat(400)}"}}\n\n`)])
+  const [frame] = parseStream([Buffer.from(`data: {"error":{"message":"${'x'.repeat(400)}"}}\n\n`)])
   expect(() => responses.createReader().read(frame!)).toThrow(
     expect.objectContaining({
       message: expect.stringMatching(/^The model provider failed: x{273}$/),

@@ -1,9 +1,10 @@
 import type { AnswerEvent, Json, Reader, SourceFrame, StopReason } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { complaintOf, providerFailed } from '#inference/provider-failure.ts'
+import { asIndex, asObject, asText, objectOf } from '#inference/untyped.ts'
 
-import { providerFailed } from './provider-failure.ts'
 import { addArguments, readArguments } from './read-calls.ts'
-import { addItem, finishAllItems, finishItem, itemOf } from './read-items.ts'
+import { addItem, finishAllItems, finishItem, itemOf, itemOfKind } from './read-items.ts'
 import {
   addPartText,
   addReasoning,
@@ -12,15 +13,15 @@ import {
   partOf,
   shownReasoning,
 } from './read-texts.ts'
-import { endBlock, newReading, type Reading, readUsage, restOf } from './reading.ts'
-import { asIndex, asObject, asText } from './untyped.ts'
+import { endBlock, newReading, type Reading, restOf } from './reading.ts'
+import { readUsage } from './response-usage.ts'
 
 /**
  * Reads a stream of this format. Each item has its place, `output_index`, and items may overlap. A text
  * comes in pieces, or whole when its part, its item or the response is done; whatever comes whole only
  * adds what the pieces did not have.
  */
-export function createReader(): Reader {
+export function createResponseReader(): Reader {
   const reading = newReading()
   return {
     read(frame) {
@@ -41,7 +42,7 @@ function takeEvents(reading: Reading): AnswerEvent[] {
 function readFrame(reading: Reading, { event, json }: SourceFrame) {
   const type = asText(json['type']) ?? event
   const error = asObject(json['error'])
-  if (type === 'error' || (type === '' && error)) throw providerFailed(error ?? json)
+  if (type === 'error' || (type === '' && error)) throw providerFailed(complaintOf(error ?? json))
   const read = frames.get(type)
   if (!read) return
   begin(reading, json)
@@ -59,9 +60,9 @@ const frames = new Map<string, (reading: Reading, json: Json) => void>(
     'response.content_part.added': (reading, json) => void readPart(reading, json),
     'response.content_part.done': endPart,
     'response.output_text.delta': addTextOf('text'),
-    'response.output_text.done': completeTextOf('text', 'text'),
+    'response.output_text.done': completeTextOf('text'),
     'response.refusal.delta': addTextOf('refusal'),
-    'response.refusal.done': completeTextOf('refusal', 'refusal'),
+    'response.refusal.done': completeTextOf('refusal'),
     'response.function_call_arguments.delta': addToCall('function_call'),
     'response.function_call_arguments.done': completeCall('function_call', 'arguments'),
     'response.custom_tool_call_input.delta': addToCall('custom_tool_call'),
@@ -80,7 +81,7 @@ const frames = new Map<string, (reading: Reading, json: Json) => void>(
 function begin(reading: Reading, json: Json) {
   if (reading.hasStarted) return
   reading.hasStarted = true
-  const response = asObject(json['response']) ?? {}
+  const response = objectOf(json['response'])
   reading.events.push({
     type: 'started',
     id: asText(response['id']) ?? '',
@@ -104,14 +105,6 @@ function endPart(reading: Reading, json: Json) {
   endBlock(reading, found.part)
 }
 
-/** The item of a frame that only makes sense for one kind; undefined for kinds we pass over. */
-function itemOfKind<Kind extends string>(reading: Reading, json: Json, kind: Kind) {
-  const item = itemOf(reading, json)
-  if (item.type === 'other') return undefined
-  if (item.type !== kind) throw new BrokenAnswer(`A frame for a ${kind} speaks of a ${item.type}.`)
-  return item as Extract<typeof item, { type: Kind }>
-}
-
 function needText(json: Json, member: string): string {
   const text = asText(json[member])
   if (text === undefined) throw new BrokenAnswer(`A frame has no text in '${member}'.`)
@@ -126,11 +119,11 @@ function addTextOf(type: 'text' | 'refusal') {
   }
 }
 
-function completeTextOf(type: 'text' | 'refusal', member: string) {
+function completeTextOf(type: 'text' | 'refusal') {
   return (reading: Reading, json: Json) => {
     const item = itemOfKind(reading, json, 'message')
     if (!item) return
-    completePart(reading, partOf(reading, item, json['content_index'], type), json[member])
+    completePart(reading, partOf(reading, item, json['content_index'], type), json[type])
   }
 }
 
@@ -198,5 +191,5 @@ function whyComplete({ hasCalled, hasRefused }: Reading): StopReason {
 }
 
 function fail(_reading: Reading, json: Json) {
-  throw providerFailed(asObject(asObject(json['response'])?.['error']) ?? {})
+  throw providerFailed(complaintOf(objectOf(objectOf(json['response'])['error'])))
 }

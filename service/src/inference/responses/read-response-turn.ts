@@ -1,14 +1,13 @@
 import type { Json } from '#inference/answer.ts'
-import type { OutputFormat, Reasoning, Turn } from '#inference/turn.ts'
+import { invalidMember, needText } from '#inference/request-member.ts'
+import type { OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#inference/turn.ts'
+import { asBoolean, asNumber, asObject, asText, listOf } from '#inference/untyped.ts'
 import { ApiError } from '#platform/api-error.ts'
 
 import { readInput } from './read-input-items.ts'
-import { unreadable } from './read-input-parts.ts'
-import { readToolChoice, readTools } from './read-tools.ts'
-import { asBoolean, asNumber, asObject, asText } from './untyped.ts'
 
 /** A caller's request as a turn. */
-export function readTurn(request: Json): Turn {
+export function readResponseTurn(request: Json): Turn {
   refuseState(request)
   const instructions = asText(request['instructions'])
   const isInputMissing = request['input'] === undefined || request['input'] === null
@@ -50,6 +49,38 @@ const unsupported = (member: string, instead: string) =>
     param: `body.${member}`,
   })
 
+/** Functions only: tools that a provider runs itself mean nothing to another format. */
+function readTools(tools: unknown): Tool[] {
+  return listOf(tools).flatMap((item, index) => {
+    const tool = asObject(item)
+    return tool?.['type'] === 'function' ? [readTool(tool, `body.tools[${index}]`)] : []
+  })
+}
+
+const readTool = (tool: Json, param: string): Tool => ({
+  name: needText(tool, 'name', param),
+  description: asText(tool['description']) ?? null,
+  parameters: asObject(tool['parameters']) ?? { type: 'object', properties: {} },
+  isStrict: asBoolean(tool['strict']) ?? null,
+})
+
+/** Null where the caller did not say, or chose a tool that only its provider has. */
+function readToolChoice(choice: unknown): ToolChoice | null {
+  const mode = asText(choice)
+  if (mode !== undefined) {
+    if (mode === 'auto' || mode === 'required' || mode === 'none') return { type: mode }
+    throw invalidMember('body.tool_choice', 'must be auto, required, none or an object')
+  }
+  const chosen = asObject(choice)
+  if (chosen?.['type'] === 'function') {
+    return { type: 'tool', name: needText(chosen, 'name', 'body.tool_choice') }
+  }
+  // The list of allowed tools has no place in a turn, whether one must be called has.
+  return chosen?.['type'] === 'allowed_tools'
+    ? { type: chosen['mode'] === 'required' ? 'required' : 'auto' }
+    : null
+}
+
 const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
 function readReasoningWish(reasoning: Json | undefined): Reasoning | null {
@@ -67,7 +98,7 @@ function readOutputFormat(format: Json | undefined): OutputFormat | null {
   if (format?.['type'] === 'json_object') return { type: 'json_object' }
   if (format?.['type'] !== 'json_schema') return null
   const schema = asObject(format['schema'])
-  if (!schema) throw unreadable('body.text.format.schema', 'must be an object')
+  if (!schema) throw invalidMember('body.text.format.schema', 'must be an object')
   return {
     type: 'json_schema',
     name: asText(format['name']) ?? 'answer',

@@ -1,5 +1,6 @@
 import type { Json } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { asIndex, asObject, asText, listOf, objectOf } from '#inference/untyped.ts'
 
 import {
   addText,
@@ -10,7 +11,6 @@ import {
   type ShownReasoning,
   startBlock,
 } from './reading.ts'
-import { asIndex, asList, asObject, asText } from './untyped.ts'
 
 type Message = Item & { type: 'message' }
 type Thought = Item & { type: 'reasoning' }
@@ -49,8 +49,8 @@ export function completePart(reading: Reading, part: ReturnType<typeof partOf>, 
 
 /** The whole content of a message. */
 export function readParts(reading: Reading, item: Message, content: unknown) {
-  for (const [index, value] of (asList(content) ?? []).entries()) {
-    const written = asObject(value) ?? {}
+  for (const [index, value] of listOf(content).entries()) {
+    const written = objectOf(value)
     const kind = kindOf(written)
     if (!kind) continue
     const part = partOf(reading, item, index, kind.type)
@@ -91,4 +91,4 @@ export function readReasoningTexts(reading: Reading, item: Thought, written: Jso
 }
 
 const textsOf = (parts: unknown): string[] =>
-  (asList(parts) ?? []).map((part) => asText(asObject(part)?.['text']) ?? '')
+  listOf(parts).map((part) => asText(asObject(part)?.['text']) ?? '')

@@ -1,8 +1,6 @@
-import type { AnswerEvent, Block, Json, Usage } from '#inference/answer.ts'
+import type { AnswerEvent, Block } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
 import type { Opaque } from '#inference/turn.ts'
-
-import { asObject } from './untyped.ts'
 
 /** What is known of an answer while it is read. */
 export type Reading = {
@@ -64,25 +62,4 @@ export function restOf(whole: string, read: string): string {
   if (whole.startsWith(read)) return whole.slice(read.length)
   if (whole === '' || whole.trim() === read.trim()) return ''
   throw new BrokenAnswer('A text differs from the sum of its pieces.')
-}
-
-const tokensMax = 1e9
-
-/** Impossible numbers count as nothing. */
-const asTokens = (value: unknown): number =>
-  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= tokensMax
-    ? (value as number)
-    : 0
-
-export function readUsage(response: Json): Usage {
-  const usage = asObject(response['usage']) ?? {}
-  const input = asObject(usage['input_tokens_details']) ?? {}
-  const output = asObject(usage['output_tokens_details']) ?? {}
-  return {
-    inputTokens: asTokens(usage['input_tokens']),
-    outputTokens: asTokens(usage['output_tokens']),
-    cachedInputTokens: asTokens(input['cached_tokens']),
-    cacheWriteTokens: asTokens(input['cache_write_tokens']),
-    reasoningTokens: asTokens(output['reasoning_tokens']),
-  }
 }

@@ -1,7 +1,6 @@
-import type { Json, Receipt, StopReason, Usage } from '#inference/answer.ts'
+import type { Json, StopReason } from '#inference/answer.ts'
 import type { Answering } from '#inference/protocol.ts'
-
-import { asObject } from './untyped.ts'
+import { asObject } from '#inference/untyped.ts'
 
 /** What tells the ids of one answer from those of all others: 24 characters (G4.63). */
 const tailOf = ({ requestId }: Answering) => requestId.slice(-24)
@@ -65,20 +64,3 @@ export function outcomeOf(reason: StopReason, hasRefusal: boolean): Outcome {
     ? { status: 'incomplete', incomplete_details: { reason: why } }
     : { status: 'completed', incomplete_details: null }
 }
-
-export const writeUsage = (usage: Usage): Json => ({
-  input_tokens: usage.inputTokens,
-  input_tokens_details: {
-    cached_tokens: usage.cachedInputTokens,
-    cache_write_tokens: usage.cacheWriteTokens,
-  },
-  output_tokens: usage.outputTokens,
-  output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
-  total_tokens: usage.inputTokens + usage.outputTokens,
-})
-
-export const creditMembers = ({ remainingCredits, creditsUsed, costUsd }: Receipt): Json => ({
-  remaining_credits: remainingCredits,
-  estimated_credits_used: creditsUsed,
-  estimated_cost_usd: costUsd,
-})

@@ -1,28 +1,28 @@
 import type { Protocol } from '#inference/protocol.ts'
 
-import { fold } from './fold-response-stream.ts'
-import { forwardRequest } from './forward-response-request.ts'
-import { createPassThrough } from './pass-response-stream.ts'
-import { readError } from './provider-failure.ts'
-import { createReader } from './read-response-stream.ts'
-import { readTurn } from './read-response-turn.ts'
-import { writeRequest } from './write-response-request.ts'
-import { createWriter } from './write-response-stream.ts'
+import { foldResponseStream } from './fold-response-stream.ts'
+import { forwardResponseRequest } from './forward-response-request.ts'
+import { createResponsePassThrough } from './pass-response-stream.ts'
+import { createResponseReader } from './read-response-stream.ts'
+import { readResponseTurn } from './read-response-turn.ts'
+import { readResponseError } from './response-error.ts'
+import { writeResponseRequest } from './write-response-request.ts'
+import { createResponseWriter } from './write-response-stream.ts'
 
 /** OpenAI's Responses format (card D). */
 export const responses: Protocol = {
   name: 'responses',
-  readTurn,
-  createWriter,
-  createPassThrough,
+  readTurn: readResponseTurn,
+  createWriter: createResponseWriter,
+  createPassThrough: createResponsePassThrough,
   ping: ': ping\n\n',
-  fold,
+  fold: foldResponseStream,
   path: '/responses',
   headers: {},
   // Our own bodies are flat (G7.8), those of upstreams are not.
   errorDialect: null,
-  writeRequest,
-  forwardRequest,
-  createReader,
-  readError,
+  writeRequest: writeResponseRequest,
+  forwardRequest: forwardResponseRequest,
+  createReader: createResponseReader,
+  readError: readResponseError,
 }

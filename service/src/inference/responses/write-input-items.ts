@@ -1,4 +1,5 @@
 import type { Json } from '#inference/answer.ts'
+import { writeDataUrl } from '#inference/data-url.ts'
 import type { ImagePart, Part, Source, TurnMessage } from '#inference/turn.ts'
 
 import type { ContentPart } from './read-input-parts.ts'
@@ -118,4 +119,4 @@ function writeDocument({ source, title }: Part & { type: 'document' }): Json {
 }
 
 const toUrl = (source: Exclude<Source, { type: 'file' }>) =>
-  source.type === 'url' ? source.url : `data:${source.mediaType};base64,${source.data}`
+  source.type === 'url' ? source.url : writeDataUrl(source)

@@ -3,14 +3,14 @@ import type { Json } from '#inference/answer.ts'
 import { type OutputItem, writeItem, writePart } from './output-item.ts'
 
 /** What is sent about an item, before it has its number in the stream. */
-export type Members = [type: string, members: Json]
+export type UnnumberedFrame = [type: string, members: Json]
 
-const added = (item: OutputItem): Members => [
+const added = (item: OutputItem): UnnumberedFrame => [
   'response.output_item.added',
   { output_index: item.index, item: writeItem(item) },
 ]
 
-const done = (item: OutputItem): Members => [
+const done = (item: OutputItem): UnnumberedFrame => [
   'response.output_item.done',
   { output_index: item.index, item: writeItem(item) },
 ]
@@ -27,14 +27,14 @@ const inSummary = ({ id, index }: OutputItem) => ({
   summary_index: 0,
 })
 
-export function startItem(item: OutputItem): Members[] {
+export function startItem(item: OutputItem): UnnumberedFrame[] {
   const { type } = item.block
   if (type !== 'text' && type !== 'refusal') return [added(item)]
   const part = writePart(type, '')
   return [added(item), ['response.content_part.added', { ...inContent(item), part }]]
 }
 
-export function addToItem(item: OutputItem, delta: string): Members[] {
+export function addToItem(item: OutputItem, delta: string): UnnumberedFrame[] {
   const isFirst = item.text === ''
   item.text += delta
   switch (item.block.type) {
@@ -57,12 +57,12 @@ export function addToItem(item: OutputItem, delta: string): Members[] {
   }
 }
 
-export function finishItem(item: OutputItem): Members[] {
+export function finishItem(item: OutputItem): UnnumberedFrame[] {
   item.isDone = true
   return [...endTexts(item), done(item)]
 }
 
-function endTexts(item: OutputItem): Members[] {
+function endTexts(item: OutputItem): UnnumberedFrame[] {
   const { id, index, block, text } = item
   switch (block.type) {
     case 'text':
@@ -91,7 +91,7 @@ function endTexts(item: OutputItem): Members[] {
   }
 }
 
-const summaryPart = (moment: 'added' | 'done', item: OutputItem, text: string): Members => [
+const summaryPart = (moment: 'added' | 'done', item: OutputItem, text: string): UnnumberedFrame => [
   `response.reasoning_summary_part.${moment}`,
   { ...inSummary(item), part: { type: 'summary_text', text } },
 ]

@@ -5,7 +5,7 @@ import type { OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#inference
 import { isOwnReasoning, writeInput } from './write-input-items.ts'
 
 /** A turn as a request for a streamed answer that the upstream does not keep. */
-export function writeRequest(turn: Turn, { model, maxOutputTokens }: UpstreamModel): Json {
+export function writeResponseRequest(turn: Turn, { model, maxOutputTokens }: UpstreamModel): Json {
   return {
     model,
     stream: true,

@@ -5,6 +5,7 @@ import type { AnswerEvent, Block, Json, OutFrame, StopReason } from '#inference/
 import { noUsage } from '#inference/answer.ts'
 import { packOpaque } from '#inference/opaque.ts'
 import type { Answering } from '#inference/protocol.ts'
+import { complaintOf, providerFailed } from '#inference/provider-failure.ts'
 import type { Opaque } from '#inference/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 
@@ -17,7 +18,6 @@ import {
   sumUp,
   toSource,
 } from './golden/golden-streams.ts'
-import { providerFailed } from './provider-failure.ts'
 import { responses } from './response-protocol.ts'
 
 const source = toSource({ type: 'any' })[0]!
@@ -205,7 +205,7 @@ const failures = [
   [new ApiError('upstream_timeout', 'Late.'), { code: 'server_is_overloaded', message: 'Late.' }],
   [new ApiError('upstream_error', 'Broken.'), { code: 'server_error', message: 'Broken.' }],
   [
-    providerFailed({ code: 'context_length_exceeded', message: 'Too long.' }),
+    providerFailed(complaintOf({ code: 'context_length_exceeded', message: 'Too long.' })),
     { code: 'context_length_exceeded', message: 'The model provider failed: Too long.' },
   ],
 ] as const

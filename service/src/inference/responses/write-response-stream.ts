@@ -1,11 +1,13 @@
 import type { AnswerEvent, Json, OutFrame, Receipt, Writer } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
+import { creditMembers } from '#inference/credit-members.ts'
 import type { Answering } from '#inference/protocol.ts'
 
-import { failResponse, toFrame } from './failed-response.ts'
 import { newItem, type OutputItem, writeItem } from './output-item.ts'
-import { creditMembers, newResponse, outcomeOf, writeUsage } from './response-object.ts'
-import { addToItem, finishItem, type Members, startItem } from './write-items.ts'
+import { failResponse, toFrame } from './response-error.ts'
+import { newResponse, outcomeOf } from './response-object.ts'
+import { writeUsage } from './response-usage.ts'
+import { addToItem, finishItem, type UnnumberedFrame, startItem } from './write-items.ts'
 
 type Writing = {
   answering: Answering
@@ -18,7 +20,7 @@ type Writing = {
 }
 
 /** Writes an answer in this format, which allows items to overlap: nothing is kept back but the end. */
-export function createWriter(answering: Answering): Writer {
+export function createResponseWriter(answering: Answering): Writer {
   const writing: Writing = {
     answering,
     response: newResponse(answering),
@@ -30,8 +32,8 @@ export function createWriter(answering: Answering): Writer {
     write: ({ events }) =>
       events
         .flatMap((event) => writeEvent(writing, event))
-        .map((members) => number(writing, members)),
-    close: (receipt) => [number(writing, complete(writing, receipt))],
+        .map((members) => numbered(writing, members)),
+    close: (receipt) => [numbered(writing, complete(writing, receipt))],
     fail: (error): OutFrame[] =>
       failResponse(error, {
         response: { ...writing.response, output: writeOutput(writing) },
@@ -41,10 +43,10 @@ export function createWriter(answering: Answering): Writer {
   }
 }
 
-const number = (writing: Writing, [type, members]: Members): OutFrame =>
+const numbered = (writing: Writing, [type, members]: UnnumberedFrame): OutFrame =>
   toFrame(type, writing.frameCount++, members)
 
-function writeEvent(writing: Writing, event: AnswerEvent): Members[] {
+function writeEvent(writing: Writing, event: AnswerEvent): UnnumberedFrame[] {
   switch (event.type) {
     case 'started':
       return ['response.created', 'response.in_progress'].map((type) => [
@@ -75,7 +77,7 @@ function itemAt({ items }: Writing, index: number): OutputItem {
   return item
 }
 
-function complete(writing: Writing, receipt: Receipt): Members {
+function complete(writing: Writing, receipt: Receipt): UnnumberedFrame {
   const { finished, response } = writing
   if (!finished) throw new BrokenAnswer('The answer is not finished.')
   const hasRefusal = [...writing.items.values()].some(({ block }) => block.type === 'refusal')

@@ -13,7 +13,8 @@ import type {
 } from '#inference/answer.ts'
 import type { Answering } from '#inference/protocol.ts'
 import { responses } from '#inference/responses/response-protocol.ts'
-import { createSseParser, type SseFrame, toSse } from '#inference/sse.ts'
+import { toSse } from '#inference/sse.ts'
+import { parseStream } from '#inference/testing-streams.ts'
 import type { Opaque } from '#inference/turn.ts'
 
 /** What an answer says in the end, however it was cut into pieces. */
@@ -58,26 +59,14 @@ export const credits = {
   estimated_cost_usd: 0.0001,
 }
 
-/** The frames of a stream that arrives in the given pieces. */
-export function parse(pieces: readonly Buffer[]): SourceFrame[] {
-  const parser = createSseParser({ frameMaxBytes: 1e6 })
-  const frames = [...pieces.flatMap((piece) => parser.feed(piece)), ...parser.end()]
-  return frames.map(withJson)
-}
-
-const withJson = (frame: SseFrame): SourceFrame => ({
-  ...frame,
-  json: frame.data === '' || frame.data === '[DONE]' ? {} : (JSON.parse(frame.data) as Json),
-})
-
 /** Frames as an upstream of this format would send them. */
 export const toSource = (...written: Json[]): SourceFrame[] =>
-  parse(
+  parseStream(
     written.map((data) => Buffer.from(toSse({ event: String(data['type']), data, bytes: null }))),
   )
 
 export const parseOutput = (frames: readonly OutFrame[]) =>
-  parse(frames.map((frame) => Buffer.from(toSse(frame))))
+  parseStream(frames.map((frame) => Buffer.from(toSse(frame))))
 
 export function readAll(frames: readonly SourceFrame[]): Frame[] {
   const reader = responses.createReader()

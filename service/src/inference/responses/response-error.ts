@@ -1,7 +1,16 @@
 import type { Json, OutFrame } from '#inference/answer.ts'
+import type { UpstreamComplaint } from '#inference/protocol.ts'
+import { complaintOf, ProviderFailure } from '#inference/provider-failure.ts'
+import { asObject, asText } from '#inference/untyped.ts'
 import type { ApiError } from '#platform/api-error.ts'
 
-import { ProviderFailure } from './provider-failure.ts'
+/** An upstream's refusal: an object as OpenAI writes it, or flat, as we and others do. */
+export function readResponseError(body: Json): UpstreamComplaint | null {
+  const error = asObject(body['error'])
+  const flat = asText(body['error']) ?? asText(body['message']) ?? asText(body['detail'])
+  const complaint = error ? complaintOf(error) : complaintOf(body, flat)
+  return complaint.message === '' ? null : complaint
+}
 
 /** A frame of this format: the name on its `event:` line is its type. */
 export const toFrame = (type: string, sequenceNumber: number, members: Json): OutFrame => ({
