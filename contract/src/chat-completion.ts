@@ -28,23 +28,21 @@ const Content = textOr(Parts).describe(
 
 const FunctionCall = z.looseObject({ name: Name, arguments: Text })
 
-const Message = z
-  .looseObject({
-    role: z.enum(['developer', 'system', 'user', 'assistant', 'tool', 'function']),
-    content: Content.nullish(),
-    name: z.string().max(256).nullish(),
-    refusal: Text.nullish(),
-    reasoning_content: Text.nullish().describe('What the model thought, as it was answered.'),
-    reasoning_signature: Text.nullish().describe(
-      'Belongs to reasoning_content; send it back as it came.',
-    ),
-    tool_calls: listOf(
-      z.looseObject({ id: CallId, type: Kind.nullish(), function: FunctionCall.nullish() }),
-    ).nullish(),
-    tool_call_id: CallId.nullish(),
-    function_call: FunctionCall.nullish(),
-  })
-  .meta({ id: 'ChatMessage' })
+const Message = z.looseObject({
+  role: z.enum(['developer', 'system', 'user', 'assistant', 'tool', 'function']),
+  content: Content.nullish(),
+  name: z.string().max(256).nullish(),
+  refusal: Text.nullish(),
+  reasoning_content: Text.nullish().describe('What the model thought, as it was answered.'),
+  reasoning_signature: Text.nullish().describe(
+    'Belongs to reasoning_content; send it back as it came.',
+  ),
+  tool_calls: listOf(
+    z.looseObject({ id: CallId, type: Kind.nullish(), function: FunctionCall.nullish() }),
+  ).nullish(),
+  tool_call_id: CallId.nullish(),
+  function_call: FunctionCall.nullish(),
+})
 
 const FunctionDefinition = z.looseObject({
   name: Name,
@@ -71,7 +69,7 @@ const ResponseFormat = z.looseObject({
 export const CreateChatCompletion = z
   .looseObject({
     model: Name,
-    messages: listOf(Message).min(1),
+    messages: listOf(Message, { min: 1 }),
     temperature: Temperature.nullish(),
     top_p: TopP.nullish(),
     n: z.int().min(1).max(128).nullish().describe('Only one choice is offered.'),

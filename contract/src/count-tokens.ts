@@ -40,5 +40,5 @@ export const countTokens = inferenceEndpoint({
   dialect: 'count_tokens',
   body: CountTokens,
   response: CountedTokens,
-  errors: ['unsupported_context_edit'],
+  errors: ['unsupported_context_edit', 'unsupported_parameter'],
 })

@@ -144,3 +144,13 @@ test('every other status is the same in every family', () => {
     expect(statuses.map((status) => statusIn(dialect, status))).toEqual(statuses)
   }
 })
+
+test('details for those who know them stand in the error of the messages families only', () => {
+  const failure = failureOf('unsupported_parameter', { details: { error_code: 'x' } })
+  for (const dialect of dialects) {
+    const body = renderError[dialect](failure)
+    const isTold = dialect === 'messages' || dialect === 'count_tokens'
+    expect(JSON.stringify(body).includes('"details":{"error_code":"x"}')).toBe(isTold)
+    expect(errorBodies[dialect].parse(body)).toEqual(body)
+  }
+})

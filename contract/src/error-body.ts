@@ -27,6 +27,8 @@ export type Failure = {
   /** Which policy decided, where one did (G4.55). */
   policy?: { policy_id: string; version: number | null; reason_code: string }
   violations?: readonly SchemaViolation[]
+  /** What clients of the messages families know how to read beyond the code. */
+  details?: Readonly<Record<string, unknown>>
 }
 
 const Policy = z.object({
@@ -51,7 +53,12 @@ const AdminErrorBody = z
 const MessagesErrorBody = z
   .object({
     type: z.literal('error'),
-    error: z.object({ type: z.string(), message: z.string(), code: z.string().optional() }),
+    error: z.object({
+      type: z.string(),
+      message: z.string(),
+      code: z.string().optional(),
+      details: z.record(z.string(), z.unknown()).optional(),
+    }),
     request_id: z.string(),
     policy: Policy.optional(),
   })
@@ -145,6 +152,7 @@ const messages = (failure: Failure) => ({
     type: messagesTypeByStatus[failure.status] ?? typeInMessages[failure.type],
     message: failure.message,
     code: codeForModelCallers(failure),
+    ...(failure.details && { details: failure.details }),
   },
   request_id: failure.requestId,
   ...(failure.policy && { policy: failure.policy }),

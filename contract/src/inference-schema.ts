@@ -13,13 +13,42 @@ export const Kind = z.string().max(1000)
 
 /** No list of an open request may be longer; far more than any model reads. */
 const listMax = 100_000
-export const listOf = <Item extends z.ZodType>(item: Item) => z.array(item).max(listMax)
+
+/**
+ * A list that is judged up to its first bad item: a hundred thousand complaints would take a second to
+ * collect, and nobody reads more than one.
+ */
+export function listOf<Item extends z.ZodType>(item: Item, { min = 0 } = {}): z.ZodArray<Item> {
+  const list = z
+    .array(z.unknown())
+    .min(min)
+    .max(listMax)
+    .check(({ value, issues }) => {
+      for (const [index, each] of value.entries()) {
+        const result = item.safeParse(each)
+        if (result.success) continue
+        const [first] = result.error.issues
+        if (first) issues.push({ ...first, path: [index, ...first.path], input: each } as never)
+        return
+      }
+    })
+  const { $schema: _, ...items } = z.toJSONSchema(item, { io: 'input' })
+  return list.meta({ items }) as unknown as z.ZodArray<Item>
+}
 
 /** A text, or a list of its parts. Whoever explains an issue digs out of the union which part is meant. */
 export const textOr = <List extends z.ZodArray>(list: List) => z.union([Text, list])
 
-/** JSON whose shape is the model's affair. Checked nine times faster than a record. */
-export const AnyObject = z.looseObject({})
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** JSON whose shape is the model's affair: its members are not looked at, however many there are. */
+export const AnyObject = z
+  .unknown()
+  .refine(isObject, { error: 'must be an object' })
+  .meta({ type: 'object', additionalProperties: true }) as unknown as z.ZodType<
+  Record<string, unknown>
+>
 
 export const tokensMax = 2_147_483_647
 

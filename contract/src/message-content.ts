@@ -96,17 +96,15 @@ const ProviderBlock = z.looseObject({
   ]),
 })
 
-export const ContentBlock = z
-  .discriminatedUnion('type', [
-    TextBlock,
-    ImageBlock,
-    DocumentBlock,
-    SearchResultBlock,
-    ToolUseBlock,
-    ToolResultBlock,
-    ThinkingBlock,
-    RedactedThinkingBlock,
-    ProviderBlock,
-  ])
-  .meta({ id: 'MessageContentBlock' })
+export const ContentBlock = z.discriminatedUnion('type', [
+  TextBlock,
+  ImageBlock,
+  DocumentBlock,
+  SearchResultBlock,
+  ToolUseBlock,
+  ToolResultBlock,
+  ThinkingBlock,
+  RedactedThinkingBlock,
+  ProviderBlock,
+])
 export type ContentBlock = z.infer<typeof ContentBlock>

@@ -24,21 +24,20 @@ const MessageParam = z.looseObject({
 export type MessageParam = z.infer<typeof MessageParam>
 
 /** The conversation. Only the last message may be empty, and only the assistant's (G2.62). */
-export const Conversation = listOf(MessageParam)
-  .min(1)
-  .check(({ value, issues }) => {
-    const index = value.findIndex(({ content }) => content.length === 0)
-    const empty = value[index]
-    if (!empty || (index === value.length - 1 && empty.role === 'assistant')) return
-    issues.push({
-      code: 'too_small',
-      origin: typeof empty.content === 'string' ? 'string' : 'array',
-      minimum: 1,
-      inclusive: true,
-      input: empty.content,
-      path: [index, 'content'],
-    })
+const Messages = listOf(MessageParam, { min: 1 })
+export const Conversation = Messages.check(({ value, issues }) => {
+  const index = value.findIndex(({ content }) => content.length === 0)
+  const empty = value[index]
+  if (!empty || (index === value.length - 1 && empty.role === 'assistant')) return
+  issues.push({
+    code: 'too_small',
+    origin: typeof empty.content === 'string' ? 'string' : 'array',
+    minimum: 1,
+    inclusive: true,
+    input: empty.content,
+    path: [index, 'content'],
   })
+}).meta({ ...Messages.meta() })
 
 export const SystemPrompt = textOr(listOf(TextBlock))
 
@@ -135,5 +134,5 @@ export const createMessage = inferenceEndpoint({
   dialect: 'messages',
   body: CreateMessage,
   response: Message,
-  errors: [...upstreamErrors],
+  errors: [...upstreamErrors, 'unsupported_parameter'],
 })

@@ -2,6 +2,7 @@ import { z } from 'zod'
 
 import { inferenceEndpoint, upstreamErrors } from './endpoint.ts'
 import {
+  AnyObject,
   creditMembers,
   FlaggedCategories,
   Kind,
@@ -52,7 +53,7 @@ export const CreateResponse = z
       .nullish(),
     text: z.looseObject({ format: z.looseObject({ type: Kind }).nullish() }).nullish(),
     include: listOf(Kind).nullish(),
-    metadata: z.record(z.string().max(1000), z.unknown()).nullish(),
+    metadata: AnyObject.nullish(),
     user: z.string().max(10_000).nullish(),
     safety_identifier: z.string().max(10_000).nullish(),
     store: z.boolean().nullish(),

@@ -51,6 +51,7 @@ export function errorText(
       requestId,
       docUrl: docsUrl ? `${docsUrl.replace(/\/+$/, '')}/errors#${error.code}` : null,
       ...(error.violations && { violations: error.violations }),
+      ...(error.details && { details: error.details }),
     }),
   )
 }

@@ -188,9 +188,9 @@ test('any bytes are read or refused, and nothing else happens', () => {
   )
 })
 
-test('a body of hundreds of thousands of values is refused before it is parsed', () => {
+test('a body of more values than any conversation has is refused before it is parsed', () => {
   const many = (count: number) => Buffer.from(`[${Array(count).fill('0').join()}]`)
-  expect(readJson(many(400_000))).toHaveLength(400_000)
-  expect(() => readJson(many(400_001))).toThrow('more than 400000 values')
+  expect(readJson(many(100_000))).toHaveLength(100_000)
+  expect(() => readJson(many(100_001))).toThrow('more than 100000 values')
   expect(readJson(Buffer.from(JSON.stringify(',[{'.repeat(500_000))))).toHaveLength(1_500_000)
 })

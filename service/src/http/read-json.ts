@@ -1,8 +1,9 @@
 import { ApiError } from '#platform/api-error.ts'
+import { parseExact } from '#platform/exact-json.ts'
 
 const depthMax = 64
 /** More than any conversation has. Parsing and checking millions of tiny values would stop everything else. */
-const valuesMax = 400_000
+const valuesMax = 100_000
 const quote = 0x22
 const backslash = 0x5c
 
@@ -15,7 +16,7 @@ const invalidJson = (message: string) => new ApiError('invalid_json', message)
  */
 export function readJson(bytes: Buffer, { isOpen = false } = {}): unknown {
   refuseDeepOrMany(bytes)
-  const value = parse(decode(bytes))
+  const value = parse(decode(bytes), isOpen)
   const name = isOpen ? undefined : findBadName(bytes)
   if (name) throw invalidJson(`The body has the member '${name.text.slice(0, 80)}' ${name.fault}.`)
   return value
@@ -29,9 +30,10 @@ function decode(bytes: Buffer): string {
   }
 }
 
-function parse(text: string): unknown {
+function parse(text: string, isOpen: boolean): unknown {
   try {
-    return JSON.parse(text)
+    // What travels on must arrive with the numbers it was sent with.
+    return isOpen ? parseExact(text) : JSON.parse(text)
   } catch {
     throw invalidJson('The body is not valid JSON.')
   }

@@ -63,7 +63,13 @@ export type SourceFrame = SseFrame & { json: Json }
 export type Json = Record<string, unknown>
 
 /** What a call has cost (contract 4.10). `remainingCredits` is null where no balance is known. */
-export type Receipt = { remainingCredits: number | null; creditsUsed: number; costUsd: number }
+export type Receipt = {
+  remainingCredits: number | null
+  creditsUsed: number
+  costUsd: number
+  /** Counted here, because the upstream said nothing believable; null: what it said stands. */
+  usage: Usage | null
+}
 
 /** A frame for the caller. `bytes` are the upstream's own, where nothing was changed. */
 export type OutFrame = {

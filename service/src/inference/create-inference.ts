@@ -1,4 +1,5 @@
 import type { Clock } from '#platform/clock.ts'
+import { createGate } from '#platform/gate.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { createOriginPools } from '#platform/origin-pools.ts'
@@ -48,6 +49,8 @@ export function createInference(options: Options) {
     catalogue: catalogue.current,
     counting,
     steps: createSteps({ limitInferenceCall, callModel, counting }),
+    /** Large bodies of one organization do not keep another's waiting. */
+    readingGate: createGate({ atOnce: 2, waitingMax: 100, waitMs: 10_000 }),
     /** Before the first call, which would otherwise wait for it. */
     warm: () => counting.warm(new Set(catalogue.current().models.map(({ encoding }) => encoding))),
     async stop() {

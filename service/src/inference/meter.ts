@@ -11,25 +11,23 @@ export type MeteredUsage = Usage & { origin: 'upstream' | 'local-estimate' }
 
 /** No model writes this much: an upstream that says so is not believed. */
 const tokensMax = 100_000_000
-/** What is kept of an unfinished answer in order to count it. */
+/** What is kept of an answer in order to count it, should its upstream not say how long it was. */
 const textMaxLength = 4 * 1024 * 1024
 
 /** Watches an answer go by and knows, whenever it ends, how many tokens it has used. */
 export function createMeter({ inputTokens, countText }: Options) {
   let known: Usage = noUsage
-  let isReported = false
+  let isFinished = false
   let hasBegun = false
-  let texts: string[] = []
+  const texts: string[] = []
   let textLength = 0
   let counted: Promise<number> | undefined
 
   function note(event: AnswerEvent) {
     hasBegun = true
-    if (event.type === 'started') known = event.usage
-    if (event.type === 'finished' && isPossible(event.usage)) {
-      known = event.usage
-      isReported = event.usage.inputTokens > 0 || event.usage.outputTokens > 0
-      texts = []
+    if (event.type === 'started' || event.type === 'finished') {
+      if (isPossible(event.usage)) known = event.usage
+      isFinished ||= event.type === 'finished'
     }
     if (event.type === 'block_delta' && textLength < textMaxLength) {
       texts.push(event.text)
@@ -37,27 +35,38 @@ export function createMeter({ inputTokens, countText }: Options) {
     }
   }
 
+  /** What has been written, as well as it can be known: never a reason to fail, whatever is out of order. */
+  const countWritten = () =>
+    (counted ??= countText(texts.join('')).catch(() => Math.ceil(textLength / 3)))
+
   return {
     /** Every piece of the answer, as it comes from the upstream. */
     note(piece: Piece) {
       for (const { events } of piece.frames) for (const event of events) note(event)
     },
-    hasBegun: () => hasBegun,
-    /** As the upstream says; else counted here from what was sent and what has come. */
+    /** As the upstream says, member by member; what it does not say, or says unbelievably, is counted here. */
     async usage(): Promise<MeteredUsage> {
-      if (isReported) return { ...known, origin: 'upstream' }
       if (!hasBegun) return { ...noUsage, origin: 'local-estimate' }
-      counted ??= countText(texts.join(''))
+      const isOutputKnown = isFinished && (known.outputTokens > 0 || textLength === 0)
+      const isInputKnown = known.inputTokens > 0
       return {
         ...known,
-        inputTokens: known.inputTokens || inputTokens,
-        outputTokens: Math.max(known.outputTokens, await counted),
-        origin: 'local-estimate',
+        inputTokens: isInputKnown ? known.inputTokens : inputTokens,
+        outputTokens: isOutputKnown
+          ? known.outputTokens
+          : Math.max(known.outputTokens, await countWritten()),
+        origin: isInputKnown && isOutputKnown ? 'upstream' : 'local-estimate',
       }
     },
   }
 }
 export type Meter = ReturnType<typeof createMeter>
 
-const isPossible = (usage: Usage) =>
-  Object.values(usage).every((count) => Number.isInteger(count) && count >= 0 && count <= tokensMax)
+/** Cached tokens are part of what was read; whoever says otherwise is not believed at all. */
+function isPossible(usage: Usage): boolean {
+  const { inputTokens, cachedInputTokens, cacheWriteTokens } = usage
+  const areCounts = Object.values(usage).every(
+    (count) => Number.isInteger(count) && count >= 0 && count <= tokensMax,
+  )
+  return areCounts && cachedInputTokens + cacheWriteTokens <= inputTokens
+}

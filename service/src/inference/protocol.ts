@@ -52,6 +52,8 @@ export type UpstreamModel = {
   model: string
   /** The most it may write: always said, because limits and holds rely on it. */
   maxOutputTokens: number
+  /** The name of that bound in Chat Completions: older servers know only `max_tokens`. */
+  outputLimitMember: 'max_completion_tokens' | 'max_tokens'
 }
 
 export type UpstreamComplaint = { message: string; type: string | null; code: string | null }

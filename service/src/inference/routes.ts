@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify'
 
 import { type Authentication, guard, identify } from '#access/guard.ts'
 import type { ErrorVoice } from '#http/error-dialect.ts'
+import type { LatelyRefused } from '#limits/lately-refused.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { InForce } from '#policy-gateway/in-force.ts'
@@ -25,6 +26,7 @@ export type InferenceRouteTools = ErrorVoice &
     authentication: Authentication
     policies: { inForce: Pick<InForce, 'pin'> }
     inference: Inference
+    latelyRefused: LatelyRefused
     now: Clock
     metrics: Metrics
   }

@@ -3,8 +3,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 import { route, sendJson } from '#http/bind.ts'
 import { openEventStream } from '#http/event-stream.ts'
+import type { LatelyRefused } from '#limits/lately-refused.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
+import type { Gate } from '#platform/gate.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { started } from '#platform/started.ts'
@@ -17,7 +19,14 @@ import { type AnswerPart, runInference, type Steps } from './run-inference.ts'
 import { untilHungUp } from './until-hung-up.ts'
 import { foldAnswer, streamAnswer } from './write-answer.ts'
 
-export type InferenceTools = ReadTools & { steps: Steps; now: Clock; log: Log; metrics: Metrics }
+export type InferenceTools = ReadTools & {
+  steps: Steps
+  now: Clock
+  log: Log
+  metrics: Metrics
+  latelyRefused: Pick<LatelyRefused, 'of'>
+  readingGate: Gate
+}
 
 /** Serves one inference endpoint. There is no other way to a model than `runInference`. */
 export function serveInference(
@@ -102,6 +111,18 @@ type Opening = {
   signal: AbortSignal
 }
 
+/** Up to here a body is read in no time; beyond, organizations take turns. */
+const largeBodyBytes = 64 * 1024
+
+/** Reading costs most of what a refused call costs: who is out of requests is not read. */
+function refuseUnread(request: FastifyRequest, reply: FastifyReply, tools: InferenceTools) {
+  const refused = request.principal && tools.latelyRefused.of(request.principal)
+  if (!refused) return
+  request.isCounted = true // as nothing, like every call that is refused
+  void reply.headers(refused.headers)
+  throw refused.refusal
+}
+
 async function openCall(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -109,7 +130,10 @@ async function openCall(
 ): Promise<Call> {
   const { principal, policies, bodyBytes, line } = request
   if (!principal || !policies) throw new Error('unguarded endpoint')
-  const asked = await readAsked(tools, { endpoint, protocol, bytes: bodyBytes, signal })
+  const isLarge = (bodyBytes?.length ?? 0) > largeBodyBytes
+  if (isLarge) refuseUnread(request, reply, tools)
+  const read = () => readAsked(tools, { endpoint, protocol, bytes: bodyBytes, signal })
+  const asked = await (isLarge ? tools.readingGate(principal.organizationId, read) : read())
   // From here on the pipeline counts it.
   request.isCounted = true
   return {

@@ -65,8 +65,12 @@ export function createSteps({ limitInferenceCall, callModel, counting }: StepToo
     async reserve(_, { model }, meter) {
       return {
         async settle() {
-          const credits = Number(creditsFor(await meter.usage(), model.price))
-          return { remainingCredits: null, creditsUsed: credits, costUsd: credits / 1_000_000 }
+          const usage = await meter.usage()
+          const credits = Number(creditsFor(usage, model.price))
+          return {
+            ...{ remainingCredits: null, creditsUsed: credits, costUsd: credits / 1_000_000 },
+            usage: usage.origin === 'upstream' ? null : usage,
+          }
         },
         async [Symbol.asyncDispose]() {},
       }

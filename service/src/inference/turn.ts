@@ -34,11 +34,20 @@ export type Part =
   | {
       type: 'tool_result'
       callId: string
-      parts: readonly (TextPart | ImagePart | DocumentPart)[]
+      parts: readonly ContentPart[]
       isError: boolean
     }
   | { type: 'reasoning'; text: string; opaque: Opaque | null }
   | { type: 'refusal'; text: string }
+  | ForeignPart
+
+/**
+ * Something that only an upstream of the caller's own format understands. It is counted and judged by its
+ * JSON text, because it travels there; other formats leave it out.
+ */
+export type ForeignPart = { type: 'foreign'; text: string }
+
+export type ContentPart = TextPart | ImagePart | DocumentPart
 
 export type TextPart = { type: 'text'; text: string }
 

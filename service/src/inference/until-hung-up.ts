@@ -9,6 +9,7 @@ export function untilHungUp(reply: FastifyReply) {
     if (!reply.raw.writableFinished) hungUp.abort(new ClientGone())
   }
   reply.raw.once('close', onClose)
+  if (reply.raw.closed) onClose() // it may have happened while the body was read
   return {
     signal: hungUp.signal,
     [Symbol.dispose]: () => void reply.raw.off('close', onClose),

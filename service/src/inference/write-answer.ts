@@ -4,10 +4,12 @@ import { ClientGone } from '#platform/client-gone.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
 import type { Json, OutFrame, Writer } from './answer.ts'
+import { BrokenAnswer } from './broken-answer.ts'
 import type { Answering, Protocol } from './protocol.ts'
 import type { AnswerPart } from './run-inference.ts'
 import { toSse } from './sse.ts'
 import type { ProtocolName } from './turn.ts'
+import { failureOf } from './upstreams/upstream-failure.ts'
 
 type Parts = AsyncIterable<AnswerPart>
 
@@ -31,7 +33,8 @@ function createPartWriter(protocol: Protocol, answering: Answering) {
   }
 }
 
-const plainMaxFrames = 1_000_000
+/** More than any model writes; a plain answer has to fit into memory, once as frames and once as a body. */
+const plainMaxBytes = 32 * 1024 * 1024
 
 /** A plain answer is a folded stream. */
 export async function foldAnswer(
@@ -41,14 +44,29 @@ export async function foldAnswer(
 ): Promise<Json> {
   const writer = createPartWriter(protocol, answering)
   const frames: OutFrame[] = []
-  for await (const part of parts) {
-    for (const frame of writer.write(part)) frames.push(frame)
-    if (frames.length > plainMaxFrames) {
-      throw new ApiError('upstream_error', 'The answer of the model provider has no end.')
+  let bytes = 0
+  try {
+    for await (const part of parts) {
+      bytes += sizeOf(part)
+      if (bytes > plainMaxBytes) {
+        throw new ApiError('upstream_error', 'The answer of the model provider is too large.')
+      }
+      for (const { event, data } of writer.write(part)) frames.push({ event, data, bytes: null })
     }
+    return protocol.fold(frames)
+  } catch (error) {
+    throw asFailure(error)
   }
-  return protocol.fold(frames)
 }
+
+function sizeOf(part: AnswerPart): number {
+  if ('receipt' in part) return 0
+  return part.piece.frames.reduce((sum, { source }) => sum + source.bytes.length, 0)
+}
+
+/** What only shows when an answer is put together is the upstream's fault as well. */
+const asFailure = (error: unknown) =>
+  error instanceof BrokenAnswer ? failureOf(error).error : error
 
 const pingEveryMs = 15_000
 
@@ -78,7 +96,7 @@ export async function streamAnswer(
     return undefined
   } catch (error) {
     if (signal.aborted || error instanceof ClientGone) return undefined
-    const told = toApiError(error)
+    const told = toApiError(asFailure(error))
     await stream.write(joined(writer.fail(told))).catch(() => undefined)
     return told
   } finally {

@@ -4,6 +4,7 @@ import type { Metrics } from '#platform/metrics.ts'
 import type { Redis } from '#platform/redis.ts'
 
 import type { Counters } from './counters.ts'
+import { createLatelyRefused } from './lately-refused.ts'
 import { createCallLimit, creditReadLimits } from './limit-calls.ts'
 import { createInferenceLimit } from './limit-inference-calls.ts'
 import { createLimiter } from './limiter.ts'
@@ -39,13 +40,17 @@ export function createLimits({ redis, namespace, adminCallLimits, ...tools }: Op
   const inference = countersFor('inference', 'rl')
   const administration = countersFor('administration', 'rla')
   const creditReads = countersFor('credit_read', 'rlc')
+  const latelyRefused = createLatelyRefused(tools)
   const all = [inference, administration, creditReads]
   return {
     adminCallLimits,
     inferenceCounters: inference,
     adminCounters: administration,
     areLimitsExact: () => all.every((counters) => counters.isExact()),
-    limitInferenceCall: createInferenceLimit({ ...tools, limiter: createLimiter(inference) }),
+    latelyRefused,
+    limitInferenceCall: createInferenceLimit({
+      ...{ ...tools, latelyRefused, limiter: createLimiter(inference) },
+    }),
     limitAdminCall: createCallLimit({
       ...{ ...tools, kind: 'administration', limits: adminCallLimits },
       limiter: createLimiter(administration),

@@ -3,12 +3,13 @@ import { ApiError } from '#platform/api-error.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { inferenceHeaders } from './inference-headers.ts'
+import type { LatelyRefused } from './lately-refused.ts'
 import type { Limiter, Slot } from './limiter.ts'
 import { leaseMs, type Limits, type Metric, type Refusal, scopes } from './limits.ts'
 import { keyScopeOf } from './subject.ts'
 import { limitsByTier, tierOf } from './tiers.ts'
 
-type Options = { limiter: Limiter; metrics: Metrics }
+type Options = { limiter: Limiter; metrics: Metrics; latelyRefused: LatelyRefused }
 
 type Call = {
   requestId: string
@@ -28,7 +29,7 @@ export type InferenceAdmission = {
  * The way in for every inference call: counted in three scopes at once before its body is acted on. The
  * caller of this settles the slot after the last byte, or when the other side hangs up.
  */
-export function createInferenceLimit({ limiter, metrics }: Options) {
+export function createInferenceLimit({ limiter, metrics, latelyRefused }: Options) {
   return async ({ requestId, principal, tokens }: Call): Promise<InferenceAdmission> => {
     const limits = limitsByTier[tierOf(principal)]
     const tooLarge = neverFits(tokens, limits)
@@ -43,9 +44,12 @@ export function createInferenceLimit({ limiter, metrics }: Options) {
     const { verdict, slot } = await limiter(attempt, limits)
     const headers = inferenceHeaders(verdict, limits)
     if (!verdict.refusal) return { headers, slot, refusal: tooLarge }
-    const { scope, metric } = verdict.refusal
+    const { scope, metric, waitMs } = verdict.refusal
     metrics.limitsRefused.inc({ kind: 'inference', scope, metric })
-    return { headers, slot: null, refusal: toError(verdict.refusal, limits) }
+    const refusal = toError(verdict.refusal, limits)
+    // Tokens may suffice for another call, and a slot may be free at any moment; requests are requests.
+    if (metric.startsWith('requests_')) latelyRefused.note(principal, { headers, refusal, waitMs })
+    return { headers, slot: null, refusal }
   }
 }
 

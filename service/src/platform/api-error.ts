@@ -7,6 +7,8 @@ type Details = {
   cause?: unknown
   violations?: readonly SchemaViolation[]
   verbatim?: Verbatim
+  /** For clients that know more than the code: see Failure. */
+  details?: Readonly<Record<string, unknown>>
 }
 
 /** A refusal in somebody else's words, for callers who speak that dialect and know the words. */
@@ -23,6 +25,7 @@ export class ApiError extends Error {
   readonly headers: Record<string, string>
   readonly violations: readonly SchemaViolation[] | undefined
   readonly verbatim: Verbatim | undefined
+  readonly details: Details['details'] | undefined
 
   constructor(code: ErrorCode, message: string, details: Details = {}) {
     const { status, type } = errors[code]
@@ -35,6 +38,7 @@ export class ApiError extends Error {
     this.headers = { ...retryAdvice(code, status), ...details.headers }
     this.violations = details.violations
     this.verbatim = details.verbatim
+    this.details = details.details
   }
 }
 

@@ -52,4 +52,4 @@ export function createGate({ atOnce, waitingMax, waitMs }: Options): Gate {
 }
 
 const overloaded = () =>
-  new ApiError('overloaded', 'Too many changes of this organization wait in line.')
+  new ApiError('overloaded', 'Too many requests of this organization wait in line.')

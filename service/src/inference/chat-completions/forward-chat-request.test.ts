@@ -5,7 +5,11 @@ import type { ProtocolName } from '#inference/turn.ts'
 
 import { chatCompletions } from './chat-completion-protocol.ts'
 
-const upstream = { model: 'upstream-model', maxOutputTokens: 1000 }
+const upstream = {
+  model: 'upstream-model',
+  maxOutputTokens: 1000,
+  outputLimitMember: 'max_completion_tokens',
+} as const
 const forward = (...messages: object[]) =>
   chatCompletions.forwardRequest({ model: 'ours', messages }, upstream)['messages']
 
@@ -31,4 +35,37 @@ test('what the upstream’s own model thought is forwarded as it came', () => {
   const own = thought('its-own-signature')
   const bare = { ...said, reasoning_content: 'Hm.' }
   expect(forward(question, own, bare)).toEqual([question, own, bare])
+})
+
+const forwarded = (request: object, member = upstream) =>
+  chatCompletions.forwardRequest({ model: 'ours', messages: [question], ...request }, member)
+
+test('nothing travels that lifts the bound on output or chooses another model', () => {
+  const escapes = {
+    ...{ n_predict: 9e9, max_new_tokens: 9e9, min_tokens: 9e9, min_new_tokens: 9e9, best_of: 20 },
+    ...{ extra_body: { max_tokens: 9e9 }, models: ['a'], route: 'fallback', fallbacks: ['b'] },
+  }
+  expect(Object.keys(forwarded({ ...escapes, seed: 7 })).toSorted()).toEqual(
+    Object.keys(forwarded({ seed: 7 })).toSorted(),
+  )
+})
+
+test('the upstream is not asked to keep anything', () => {
+  expect(forwarded({ store: true })).toMatchObject({ store: false })
+  expect(forwarded({})).not.toHaveProperty('store')
+})
+
+test('the bound has the names that the caller gave, or else the one that the upstream knows', () => {
+  const older = { ...upstream, outputLimitMember: 'max_tokens' } as never
+  const limits = ({ max_tokens, max_completion_tokens }: Record<string, unknown>) => [
+    max_tokens,
+    max_completion_tokens,
+  ]
+  expect(limits(forwarded({}))).toEqual([undefined, 1000])
+  expect(limits(forwarded({}, older))).toEqual([1000, undefined])
+  expect(limits(forwarded({ max_completion_tokens: 5 }, older))).toEqual([undefined, 5])
+  const both = { max_tokens: 5, max_completion_tokens: 9000 }
+  expect(limits(forwarded(both, older))).toEqual([5, 1000])
+  const turn = chatCompletions.readTurn({ messages: [question] })
+  expect(limits(chatCompletions.writeRequest(turn, older))).toEqual([1000, undefined])
 })

@@ -1,27 +1,32 @@
 import type { Json } from '#inference/answer.ts'
 import type { UpstreamModel } from '#inference/protocol.ts'
 import { asNumber, asObject, asText, isObject, listOf } from '#inference/untyped.ts'
+import { withoutEscapes } from '#inference/without-escapes.ts'
 
 import { readReasoning } from './reasoning-signature.ts'
 
 /** The caller's own request: we say which model, how much, and that we want it streamed with usage. */
 export function forwardChatRequest(request: Json, upstream: UpstreamModel): Json {
-  const { flagged_categories: _ours, ...members } = request
+  const { flagged_categories: _ours, store, ...members } = withoutEscapes(request)
   return {
     ...members,
     messages: withOwnReasoning(request['messages']),
     model: upstream.model,
     stream: true,
     stream_options: { ...asObject(request['stream_options']), include_usage: true },
-    ...boundOutput(request, upstream.maxOutputTokens),
+    ...(store !== undefined && { store: false }),
+    ...boundOutput(request, upstream),
   }
 }
 
-/** The bound stands under the name that the caller uses: some upstreams know only one of the two. */
-function boundOutput(request: Json, most: number): Json {
+/** The bound stands under the names that the caller uses: some upstreams know only one of the two. */
+function boundOutput(
+  request: Json,
+  { maxOutputTokens: most, outputLimitMember }: UpstreamModel,
+): Json {
   const names = ['max_completion_tokens', 'max_tokens'] as const
   const given = names.filter((name) => asNumber(request[name]) !== undefined)
-  if (given.length === 0) return { max_completion_tokens: most }
+  if (given.length === 0) return { [outputLimitMember]: most }
   return Object.fromEntries(
     given.map((name) => [name, Math.min(asNumber(request[name]) ?? most, most)]),
   )

@@ -34,7 +34,7 @@ export const wholeGoldens = goldens.flatMap((golden) =>
   golden.body ? [{ ...golden, body: golden.body }] : [],
 )
 
-export const receipt = { remainingCredits: 900, creditsUsed: 7, costUsd: 0.0007 }
+export const receipt = { remainingCredits: 900, creditsUsed: 7, costUsd: 0.0007, usage: null }
 export const credits = {
   remaining_credits: 900,
   estimated_credits_used: 7,

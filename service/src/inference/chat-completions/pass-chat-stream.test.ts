@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import type { Json, OutFrame, SourceFrame } from '#inference/answer.ts'
+import { type Json, noUsage, type OutFrame, type SourceFrame } from '#inference/answer.ts'
 
 import { chatCompletions } from './chat-completion-protocol.ts'
 import { answering, credits, endOfStream, readAll, receipt, source } from './golden-streams.ts'
@@ -154,4 +154,24 @@ test('folding leaves the frames as they were', () => {
   const once = chatCompletions.fold([...frames, ...closing])
   expect(JSON.stringify(frames)).toBe(before)
   expect(chatCompletions.fold([...frames, ...closing])).toEqual(once)
+})
+
+test('usage that was counted here stands in place of the upstream’s, and only once', () => {
+  const counted = { ...noUsage, inputTokens: 90, outputTokens: 4 }
+  const both = chunk({}, 'stop', { usage })
+  for (const sources of [
+    [hi, stop, usageChunk],
+    [hi, both],
+    [hi, both, usageChunk],
+    [hi, stop],
+  ]) {
+    for (const create of [chatCompletions.createPassThrough, chatCompletions.createWriter]) {
+      const writer = create(answering(asked))
+      for (const frame of readAll(sources).frames) writer.write(frame)
+      const closing = writer.close({ ...receipt, usage: counted }).map(({ data }) => data as Json)
+      expect(closing.flatMap((data) => data['usage'] ?? [])).toEqual([
+        expect.objectContaining({ prompt_tokens: 90, completion_tokens: 4, total_tokens: 94 }),
+      ])
+    }
+  }
 })

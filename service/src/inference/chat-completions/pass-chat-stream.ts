@@ -53,8 +53,9 @@ export function createChatPassThrough(answering: Answering): Writer {
       const credits = creditMembers(receipt)
       if (!isUsageInStream) return [...closeWithoutUsage(kept, finish, credits), doneFrame]
       const last = usageFrame ? dataOf(usageFrame) : usageChunk(kept, usage)
-      const frames = usageFrame ? kept : kept.map(withoutUsage)
-      return [...frames, frameOf({ ...last, ...credits }), doneFrame]
+      const counted = receipt.usage && { usage: writeUsage(receipt.usage) }
+      const frames = usageFrame && !counted ? kept : kept.map(withoutUsage)
+      return [...frames, frameOf({ ...last, ...counted, ...credits }), doneFrame]
     },
     fail: (error) => [errorFrame(error, answering.requestId)],
   }

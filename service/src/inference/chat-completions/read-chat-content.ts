@@ -1,18 +1,18 @@
 import type { Json } from '#inference/answer.ts'
 import { isDataUrl, readDataUrl } from '#inference/data-url.ts'
 import { invalidMember, needObject, needText } from '#inference/request-member.ts'
-import type { DocumentPart, ImagePart, Source, TextPart } from '#inference/turn.ts'
+import type { ContentPart, DocumentPart, ImagePart, Source } from '#inference/turn.ts'
 import { asObject, asText, isObject, listOf } from '#inference/untyped.ts'
 
-export type ContentPart = TextPart | ImagePart | DocumentPart | { type: 'refusal'; text: string }
+export type ChatPart = ContentPart | { type: 'refusal'; text: string }
 
 /** The content of a message: a text, nothing, or parts. `path` is where it stands, for complaints. */
-export function readContent(content: unknown, path: string): ContentPart[] {
+export function readContent(content: unknown, path: string): ChatPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   return listOf(content).map((part, position) => readPart(part, `${path}[${position}]`))
 }
 
-function readPart(part: unknown, path: string): ContentPart {
+function readPart(part: unknown, path: string): ChatPart {
   if (!isObject(part)) throw invalidMember(path, 'must be an object')
   switch (part['type']) {
     case 'text':

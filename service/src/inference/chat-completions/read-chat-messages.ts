@@ -1,60 +1,88 @@
 import type { Json } from '#inference/answer.ts'
+import { foreignMembers } from '#inference/foreign-part.ts'
 import { invalidMember } from '#inference/request-member.ts'
-import type { Part, TurnMessage } from '#inference/turn.ts'
+import type { ContentPart, ForeignPart, Part, TextPart, TurnMessage } from '#inference/turn.ts'
 import { asObject, asText, isObject, listOf, objectOf } from '#inference/untyped.ts'
 
-import { type ContentPart, readContent } from './read-chat-content.ts'
+import { type ChatPart, readContent } from './read-chat-content.ts'
 import { readReasoning } from './reasoning-signature.ts'
 
-type Conversation = { system: string[]; messages: TurnMessage[] }
+/** `foreign` is what instructions say that has no place in the system's texts. */
+type Conversation = { system: string[]; messages: TurnMessage[]; foreign: ForeignPart[] }
 
 /** Instructions before everything else are the system's; later ones stay where they are, as the user's. */
 export function readMessages(messages: readonly unknown[]): Conversation {
-  const conversation: Conversation = { system: [], messages: [] }
+  const conversation: Conversation = { system: [], messages: [], foreign: [] }
   for (const [position, message] of messages.entries()) {
     if (isObject(message)) readMessage(message, `body.messages[${position}]`, conversation)
   }
   return conversation
 }
 
-function readMessage(message: Json, path: string, { system, messages }: Conversation) {
+function readMessage(message: Json, path: string, conversation: Conversation) {
   const parts = readContent(message['content'], `${path}.content`)
+  const said = parts.map(asContent)
+  const foreign = foreignMembers(message, membersOf(message))
+  const add = (role: TurnMessage['role'], read: readonly Part[]) =>
+    conversation.messages.push({ role, parts: [...read, ...foreign] })
   switch (message['role']) {
     case 'system':
     case 'developer':
-      if (messages.length > 0) messages.push({ role: 'user', parts: parts.filter(isUserPart) })
-      else system.push(...parts.flatMap((part) => (part.type === 'text' ? part.text : [])))
+      if (conversation.messages.length > 0 || !isText(said)) add('user', said)
+      else addInstructions(conversation, said, foreign)
       return
     case 'user':
-      messages.push({ role: 'user', parts: parts.filter(isUserPart) })
+      add('user', said)
       return
     case 'assistant':
-      messages.push({ role: 'assistant', parts: readAssistant(message, parts, path) })
+      add('assistant', readAssistant(message, parts, path))
       return
     case 'tool':
-      messages.push(toolResult(asText(message['tool_call_id']), parts, `${path}.tool_call_id`))
+      add('user', [toolResult(asText(message['tool_call_id']), said, `${path}.tool_call_id`)])
       return
     case 'function':
-      messages.push(toolResult(legacyId(message['name']), parts, `${path}.name`))
+      add('user', [toolResult(legacyId(message['name']), said, `${path}.name`)])
   }
 }
 
-type UserPart = Exclude<ContentPart, { type: 'refusal' }>
-const isUserPart = (part: ContentPart): part is UserPart => part.type !== 'refusal'
+const isText = (parts: readonly ContentPart[]): parts is TextPart[] =>
+  parts.every(({ type }) => type === 'text')
 
-function toolResult(callId: string | undefined, parts: ContentPart[], path: string): TurnMessage {
+function addInstructions(
+  conversation: Conversation,
+  parts: readonly TextPart[],
+  foreign: readonly ForeignPart[],
+) {
+  for (const { text } of parts) conversation.system.push(text)
+  for (const part of foreign) conversation.foreign.push(part)
+}
+
+/** Members that are read. Of the two names of reasoning only one is. */
+function membersOf(message: Json): ReadonlySet<string> {
+  const own = {
+    assistant: [
+      ...['refusal', 'reasoning_content', 'reasoning_signature', 'tool_calls', 'function_call'],
+      ...(typeof message['reasoning_content'] === 'string' ? [] : ['reasoning']),
+    ],
+    tool: ['tool_call_id'],
+    function: ['name'],
+  } as Record<string, string[]>
+  return new Set(['role', 'content', ...(own[String(message['role'])] ?? [])])
+}
+
+/** Only an assistant refuses; elsewhere the words are text like any other. */
+const asContent = (part: ChatPart): ContentPart =>
+  part.type === 'refusal' ? { type: 'text', text: part.text } : part
+
+function toolResult(callId: string | undefined, parts: ContentPart[], path: string): Part {
   if (callId === undefined) throw invalidMember(path, 'is required')
-  const result = parts.filter(isUserPart)
-  return {
-    role: 'user',
-    parts: [{ type: 'tool_result', callId, parts: result, isError: false }],
-  }
+  return { type: 'tool_result', callId, parts, isError: false }
 }
 
 /** The old calls of functions had no ids: call and result are one by their name. */
 const legacyId = (name: unknown) => (typeof name === 'string' ? `call_${name}` : undefined)
 
-function readAssistant(message: Json, content: ContentPart[], path: string): Part[] {
+function readAssistant(message: Json, content: ChatPart[], path: string): Part[] {
   const reasoning = asText(message['reasoning_content']) ?? asText(message['reasoning']) ?? ''
   const signature = asText(message['reasoning_signature']) ?? ''
   const refusal = asText(message['refusal']) ?? ''

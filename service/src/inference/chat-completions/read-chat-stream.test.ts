@@ -124,11 +124,10 @@ test('a whole message in place of a delta is read', () => {
   expect(outline(chunk({ content: 'All of it.' }), source(whole))).toContain('text All of it.')
 })
 
-test('comments, events we do not know and other choices are not part of the answer', () => {
+test('comments and events we do not know are not part of the answer', () => {
   const comment = { event: '', data: '', json: {}, bytes: Buffer.from(': hi\n\n') }
-  const other = source({ choices: [{ index: 1, delta: { content: 'No' }, finish_reason: null }] })
   const unknown = source({ object: 'x', choices: null })
-  expect(outline(comment, unknown, other, chunk({ content: 'Yes' }), finish)).toEqual([
+  expect(outline(comment, unknown, chunk({ content: 'Yes' }), finish)).toEqual([
     'started c1 m',
     'text Yes',
     'finished end 0 in 0 out',
@@ -213,4 +212,13 @@ test.each([
   [{}, null],
 ])('the refusal %j is read as %j', (body, complaint) => {
   expect(readChatError(body)).toEqual(complaint)
+})
+
+test('a second choice is a broken answer, whatever its number; a second piece of the first is read', () => {
+  const said = (index: unknown, content: string) => ({ index, delta: { content } })
+  const both = (...choices: Json[]) => outline(source({ id: 'c1', choices }), finish)
+  for (const index of [1, -1, '0']) {
+    expect(() => both(said(0, 'a'), said(index, 'b'))).toThrow(BrokenAnswer)
+  }
+  expect(both(said(0, 'a'), said(0, 'b'))).toEqual(both(said(0, 'ab')))
 })

@@ -57,8 +57,7 @@ export function createChatReader(): Reader {
     const hadFinishReason = finishReason !== undefined
     const usageSaid = asObject(chunk['usage'])
     if (usageSaid) usage = readUsage(usageSaid)
-    const choice = choicesOf(chunk).find((one) => (one['index'] ?? 0) === 0)
-    if (choice) readChoice(choice, chunk)
+    for (const choice of choicesOf(chunk)) readChoice(choice, chunk)
     if (hadFinishReason && usageSaid) finish()
   }
 
@@ -97,6 +96,8 @@ function choicesOf(chunk: Json): Json[] {
   if (!Array.isArray(choices)) throw new BrokenAnswer('The choices of a chunk are not a list.')
   return choices.map((choice: unknown) => {
     if (!isObject(choice)) throw new BrokenAnswer('A choice is not an object.')
+    // We ask for one choice: nobody would judge or count another.
+    if ((choice['index'] ?? 0) !== 0) throw new BrokenAnswer('A chunk has a second choice.')
     return choice
   })
 }

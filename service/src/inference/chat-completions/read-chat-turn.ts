@@ -1,6 +1,14 @@
 import type { Json } from '#inference/answer.ts'
+import { addForeign, foreignMembers, foreignPart } from '#inference/foreign-part.ts'
 import { invalidMember } from '#inference/request-member.ts'
-import type { OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#inference/turn.ts'
+import type {
+  ForeignPart,
+  OutputFormat,
+  Reasoning,
+  Tool,
+  ToolChoice,
+  Turn,
+} from '#inference/turn.ts'
 import {
   asBoolean,
   asNumber,
@@ -22,9 +30,13 @@ export function readChatTurn(request: Json): Turn {
   }
   const { choice, allowed } = readToolChoice(request)
   const tools = readTools(request)
+  const isAllowed = ({ name }: Tool) => !allowed || allowed.includes(name)
+  const { system, messages, foreign } = readMessages(listOf(request['messages']))
+  const idle = tools.filter((tool) => !isAllowed(tool)).map(foreignPart)
   return {
-    ...readMessages(listOf(request['messages'])),
-    tools: allowed ? tools.filter(({ name }) => allowed.includes(name)) : tools,
+    system,
+    messages: addForeign(messages, [...foreign, ...readForeign(request), ...idle]),
+    tools: tools.filter(isAllowed),
     toolChoice: choice,
     canCallToolsInParallel: asBoolean(request['parallel_tool_calls']) ?? null,
     maxOutputTokens:
@@ -54,6 +66,28 @@ function readTools(request: Json): Tool[] {
     return definition
   })
   return [...functions, ...listOf(request['functions'])].filter(isObject).map(readFunction)
+}
+
+/** Members that are read, or that only say how the call is to be handled. */
+const members: ReadonlySet<string> = new Set([
+  ...['model', 'messages', 'tools', 'functions', 'tool_choice', 'function_call', 'stop', 'user'],
+  ...['reasoning_effort', 'response_format', 'safety_identifier', 'stream_options', 'metadata'],
+  ...['logit_bias', 'service_tier', 'modalities', 'verbosity', 'flagged_categories'],
+  ...['prompt_cache_key', 'prompt_cache_retention', 'prompt_cache_options'],
+])
+const formatMembers: ReadonlySet<string> = new Set(['type', 'json_schema'])
+const schemaMembers: ReadonlySet<string> = new Set(['name', 'schema'])
+
+/** Tools that are no functions, and members that we do not know: they travel, so they count. */
+function readForeign(request: Json): ForeignPart[] {
+  const tools = listOf(request['tools']).filter((tool) => objectOf(tool)['type'] !== 'function')
+  const format = objectOf(request['response_format'])
+  return [
+    ...tools.map(foreignPart),
+    ...foreignMembers(format, formatMembers),
+    ...foreignMembers(objectOf(format['json_schema']), schemaMembers),
+    ...foreignMembers(request, members),
+  ]
 }
 
 const readFunction = (definition: Json): Tool => ({

@@ -16,5 +16,5 @@ export function toolCallIndex(call: Json, position: number, knownCalls: KnownCal
   const idThere = known.get(position) ?? ''
   if (id === '' || idThere === '' || id === idThere) return position
   for (const [place, knownId] of known) if (knownId === id) return place
-  return Math.max(...known.keys()) + 1
+  return known.keys().reduce((most, place) => Math.max(most, place), position) + 1
 }

@@ -7,7 +7,11 @@ import type { Part, Turn, TurnMessage } from '#inference/turn.ts'
 import { chatCompletions } from './chat-completion-protocol.ts'
 
 const { readTurn, writeRequest, forwardRequest } = chatCompletions
-const upstream = { model: 'upstream-model', maxOutputTokens: 1000 }
+const upstream = {
+  model: 'upstream-model',
+  maxOutputTokens: 1000,
+  outputLimitMember: 'max_completion_tokens',
+} as const
 
 const nothing = readTurn({ messages: [] })
 const write = (turn: Partial<Turn>) => writeRequest({ ...nothing, ...turn }, upstream)

@@ -17,7 +17,7 @@ export function writeChatRequest(turn: Turn, upstream: UpstreamModel): Json {
     ],
     stream: true,
     stream_options: { include_usage: true },
-    max_completion_tokens: Math.min(
+    [upstream.outputLimitMember]: Math.min(
       turn.maxOutputTokens ?? upstream.maxOutputTokens,
       upstream.maxOutputTokens,
     ),

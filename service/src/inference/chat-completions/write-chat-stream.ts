@@ -53,7 +53,7 @@ export function createChatWriter(answering: Answering): Writer {
       const credits = creditMembers(receipt)
       const last = frame({ finish_reason: reason }, isUsageInStream ? {} : credits)
       if (!isUsageInStream) return [last, doneFrame]
-      const usage = writeUsage(end?.usage ?? noUsage)
+      const usage = writeUsage(receipt.usage ?? end?.usage ?? noUsage)
       const data = { ...members, choices: [], usage, ...credits }
       return [last, { event: null, data, bytes: null }, doneFrame]
     },

@@ -53,6 +53,13 @@ describe('the count of a turn', () => {
     expect((await count(turn)).tokens).toBe(expected)
   })
 
+  test('has what only its own format understands, by its JSON', async () => {
+    const foreign = '{"type":"web_search_call","query":"gold"}'
+    expect((await count(says({ type: 'foreign', text: foreign }))).tokens).toBe(
+      3 + 1 + (await tokensOf(foreign)),
+    )
+  })
+
   test('has calls of tools and their results, with what is inside them', async () => {
     const turn = says(
       { type: 'tool_call', id: 'x', name: 'weather', arguments: '{"city":"Bern"}' },

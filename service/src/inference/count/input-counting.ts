@@ -3,19 +3,27 @@ import { chatCompletions } from '#inference/chat-completions/chat-completion-pro
 import type { Turn } from '#inference/turn.ts'
 import type { CatalogueModel } from '#inference/upstreams/catalogue.ts'
 import { createUpstreamPosts } from '#inference/upstreams/post-upstream.ts'
+import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
 import type { ThreadPool } from '#platform/thread-pool.ts'
 import type { Encoding } from '#tokens/ranks.ts'
 
 import { countInThreads } from './count-in-thread.ts'
-import { type CountingRule, createTurnCounter, type TurnCount } from './count-turn.ts'
+import {
+  type CountingRule,
+  createTurnCounter,
+  requireCountable,
+  type TurnCount,
+} from './count-turn.ts'
 import type { FittedFactors } from './fitted-factor.ts'
 import { withoutEarlierReasoning } from './last-turn.ts'
 import { createUpstreamCounter, type UpstreamCounter } from './upstream-counter.ts'
 import { toMessagesCount } from './upstream-request.ts'
 
 type Options = { threads: ThreadPool; pools: OriginPools; factors: FittedFactors; now: Clock }
+
+const leastOutput = { maxOutputTokens: 1, outputLimitMember: 'max_tokens' } as const
 
 type CountRequest = { request: Json; keepsAll: boolean; headers: Record<string, string> }
 
@@ -61,12 +69,19 @@ export function createInputCounting({ threads, pools, factors, now }: Options) {
         toRequest: (turn: Turn): Json =>
           isMessages
             ? toMessagesCount(request, name, keepsAll)
-            : chatCompletions.writeRequest(turn, { model: name, maxOutputTokens: 1 }),
+            : chatCompletions.writeRequest(turn, { ...leastOutput, model: name }),
       }
     },
     /** Without asking anybody: what is reserved before a call. */
-    estimate: (turn: Turn, model: CatalogueModel, signal: AbortSignal): Promise<TurnCount> =>
-      counter.count(withoutEarlierReasoning(turn), ruleOf(model), signal),
+    async estimate(turn: Turn, model: CatalogueModel, signal: AbortSignal): Promise<TurnCount> {
+      const read = withoutEarlierReasoning(turn)
+      try {
+        return await counter.count(read, ruleOf(model), signal)
+      } catch (error) {
+        if (error instanceof ApiError && error.code === 'overloaded') return guess(read)
+        throw error
+      }
+    },
     /** What an answer has come to, where its upstream does not say. */
     countText: (text: string, encoding: Encoding): Promise<number> =>
       counter.countText(text, encoding),
@@ -80,4 +95,11 @@ export function createInputCounting({ threads, pools, factors, now }: Options) {
     warm: counter.warm,
   }
 }
+/** No thread is free, or the text is a hard one: a guess that errs high is better than a refusal. */
+function guess(turn: Turn): TurnCount {
+  const { bytes, otherTokens } = requireCountable(turn)
+  const tokens = Math.ceil(bytes / 2) + otherTokens
+  return { tokens, origin: 'local-estimate', localTokens: 0, script: 'other' }
+}
+
 export type InputCounting = ReturnType<typeof createInputCounting>

@@ -43,6 +43,7 @@ function addPart(items: Items, part: Part) {
   switch (part.type) {
     case 'text':
     case 'refusal':
+    case 'foreign':
       items.texts.push(part.text)
       return
     case 'tool_call':

@@ -31,4 +31,5 @@ export function withoutEarlierReasoning(turn: Turn): Turn {
 const isSaid = ({ type }: { type: string }) => type !== 'reasoning'
 
 const isToolAnswer = ({ parts }: TurnMessage) =>
-  parts.length > 0 && parts.every(({ type }) => type === 'tool_result')
+  parts.some(({ type }) => type === 'tool_result') &&
+  parts.every(({ type }) => type === 'tool_result' || type === 'foreign')

@@ -1,8 +1,9 @@
 import type { Json, OutFrame } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
-import { asText, isObject, listOf, objectOf } from '#inference/untyped.ts'
+import { asObject, asText, listOf, objectOf } from '#inference/untyped.ts'
 
-import { completeUsage, mergeUsage } from './message-usage.ts'
+import { completeUsage } from './message-usage.ts'
+import { readToolInput } from './tool-input.ts'
 
 /** A block as it grows; `json` collects the fragments of a tool's input. */
 type Growing = { block: Json; json: string }
@@ -29,7 +30,8 @@ export function foldMessageStream(frames: readonly OutFrame[]): Json {
       case 'message_delta': {
         const { type: _, delta, usage: later, ...members } = data
         message = { ...objectOf(message), ...objectOf(delta), ...members }
-        usage = mergeUsage(usage, objectOf(later))
+        // The last one was written when the bill was settled: nothing said before adds to it.
+        usage = asObject(later) ?? usage
         break
       }
       default:
@@ -73,8 +75,8 @@ function whole({ block, json }: Growing, isCut: boolean): Json {
 /** Where the answer ran out of tokens inside a tool's input, there is none. */
 function parsed(json: string, isCut: boolean): Json {
   try {
-    const input: unknown = JSON.parse(json)
-    if (isObject(input)) return input
+    const input = readToolInput(json)
+    if (input) return input
   } catch {
     // Said below, for both.
   }

@@ -26,7 +26,7 @@ export const answering = {
   request: {},
 }
 
-export const receipt = { remainingCredits: 4999, creditsUsed: 123, costUsd: 0.000123 }
+export const receipt = { remainingCredits: 4999, creditsUsed: 123, costUsd: 0.000123, usage: null }
 
 /** Read one after the other, as the pipeline does. */
 export function readAll(sources: readonly SourceFrame[]): Frame[] {

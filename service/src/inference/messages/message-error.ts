@@ -16,7 +16,10 @@ export function readMessageError(body: Json): UpstreamComplaint | null {
 
 /** Our own failure in the middle of an answer; the connection closes after it. */
 export function errorFrame(error: ApiError, requestId: string): OutFrame {
-  const { code, type, status, message, param } = error
-  const failure: Failure = { code, type, status, message, param, requestId, docUrl: null }
+  const { code, type, status, message, param, details } = error
+  const failure: Failure = {
+    ...{ code, type, status, message, param, requestId, docUrl: null },
+    ...(details && { details }),
+  }
   return { event: 'error', data: renderError.messages(failure), bytes: null }
 }

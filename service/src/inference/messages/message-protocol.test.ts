@@ -1,6 +1,7 @@
 import { Message } from '@gatehouse/contract/message'
 import { expect, test } from 'vitest'
 
+import type { Json } from '#inference/answer.ts'
 import type { OutFrame } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
 import { toSse } from '#inference/sse.ts'
@@ -177,3 +178,60 @@ test.each([{}, { error: {} }, { error: { message: '' } }, { error: 5 }])(
     expect(messages.readError(body)).toBeNull()
   },
 )
+
+const counted = {
+  inputTokens: 100,
+  outputTokens: 20,
+  cachedInputTokens: 30,
+  cacheWriteTokens: 0,
+  reasoningTokens: 5,
+}
+
+test('usage that was counted here stands in place of the provider’s, in a stream and in a plain answer', () => {
+  const settled = {
+    input_tokens: 70,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 30,
+    output_tokens: 20,
+    output_tokens_details: { thinking_tokens: 5 },
+  }
+  for (const create of [messages.createPassThrough, messages.createWriter]) {
+    const writer = create(answering)
+    const start = {
+      type: 'message_start',
+      message: { id: 'm', usage: { input_tokens: 7, cache_creation_input_tokens: 9 } },
+    }
+    const stop = {
+      type: 'message_delta',
+      delta: { stop_reason: 'end_turn' },
+      usage: { output_tokens: 1 },
+    }
+    const sources = [start, stop, { type: 'message_stop' }].map((json) => ({
+      ...{ event: json.type, data: JSON.stringify(json), bytes: Buffer.alloc(0), json },
+    }))
+    const frames = readAll(sources).flatMap((frame) => writer.write(frame))
+    const closing = writer.close({ ...receipt, usage: counted })
+    expect((closing[0]!.data as Json)['usage']).toEqual(settled)
+    expect(messages.fold([...frames, ...closing])['usage']).toEqual(settled)
+  }
+})
+
+test('a number that a double cannot hold reaches the tool as the model wrote it', () => {
+  const json = '{"id":1234567890123456789}'
+  const opening = { type: 'tool_use', id: 't', name: 'f', input: {} }
+  const frames = [
+    { type: 'message_start', message: { id: 'm' } },
+    { type: 'content_block_start', index: 0, content_block: opening },
+    {
+      type: 'content_block_delta',
+      index: 0,
+      delta: { type: 'input_json_delta', partial_json: json },
+    },
+  ].map((data) => ({ event: data.type, data, bytes: null }))
+  expect(JSON.stringify(messages.fold(frames)['content'])).toContain(`"input":${json}`)
+  const number = { type: 'input_json_delta', partial_json: '1234567890123456789' }
+  const bad = { ...frames[2]!.data, delta: number }
+  expect(() => messages.fold([frames[0]!, frames[1]!, { ...frames[2]!, data: bad }])).toThrow(
+    'The input of a tool call is not a JSON object.',
+  )
+})

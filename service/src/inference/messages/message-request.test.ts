@@ -6,7 +6,11 @@ import type { Part, Turn } from '#inference/turn.ts'
 
 import { messages } from './message-protocol.ts'
 
-const upstream = { model: 'claude-up', maxOutputTokens: 8000 }
+const upstream = {
+  model: 'claude-up',
+  maxOutputTokens: 8000,
+  outputLimitMember: 'max_completion_tokens',
+} as const
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
 const text = (value: string) => ({ type: 'text', text: value })
 
@@ -164,16 +168,9 @@ test.each([{ type: 'tool', name: 'g' }, { type: 'tool' }])('%j names no tool', (
   )
 })
 
-test('search results are read as text; what a provider did by itself is left out', () => {
+test('search results are read as text, also in the result of a tool', () => {
   const found = { type: 'search_result', source: 'https://x', title: 'T', content: [text('a')] }
-  expect(
-    partsOf(
-      found,
-      { type: 'server_tool_use', id: 's', name: 'web_search', input: {} },
-      { type: 'web_search_tool_result', tool_use_id: 's', content: [] },
-      { type: 'tool_result', tool_use_id: 't', content: [found, { type: 'tool_reference' }] },
-    ),
-  ).toEqual([
+  expect(partsOf(found, { type: 'tool_result', tool_use_id: 't', content: [found] })).toEqual([
     { type: 'text', text: 'T\nhttps://x\na' },
     {
       type: 'tool_result',
@@ -343,4 +340,15 @@ test('thinking that this format never signed does not travel', () => {
     { role: 'user', content: 'a' },
     { role: 'assistant', content: [{ type: 'redacted_thinking', data: 'own' }, own] },
   ])
+})
+
+test('numbers in the arguments of a call are sent as they were written', () => {
+  const sent = (given: string) =>
+    JSON.stringify(
+      written({
+        messages: [assistant({ type: 'tool_call', id: 'a', name: 'f', arguments: given })],
+      })['messages'],
+    )
+  expect(sent('{"id":1234567890123456789}')).toContain('"input":{"id":1234567890123456789}')
+  expect(sent('1234567890123456789')).toContain('"input":{"value":1234567890123456789}')
 })

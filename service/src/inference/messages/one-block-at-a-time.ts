@@ -1,4 +1,14 @@
 import type { AnswerEvent } from '#inference/answer.ts'
+import { BrokenAnswer } from '#inference/broken-answer.ts'
+import type { Opaque } from '#inference/turn.ts'
+
+type Started = Extract<AnswerEvent, { type: 'block_started' }>
+
+/** A block whose turn has not come; however many pieces it had, they are one text. */
+type Waiting = { started: Started; text: string; opaque: Opaque | null; hasEnded: boolean }
+
+/** How much may wait in all, in characters: an answer is no reason to fill the memory. */
+const waitingMaxLength = 8 * 1024 * 1024
 
 /**
  * Puts the events of an answer into an order in which no two blocks overlap: while one is open, what
@@ -6,39 +16,63 @@ import type { AnswerEvent } from '#inference/answer.ts'
  */
 export function createBlockQueue() {
   let open: number | null = null
-  const waiting = new Map<number, AnswerEvent[]>()
+  let waitingLength = 0
+  const waiting = new Map<number, Waiting>()
 
-  function releaseNext(): AnswerEvent[] {
-    const released: AnswerEvent[] = []
-    for (const [index, events] of waiting) {
-      waiting.delete(index)
-      released.push(...events)
-      if (events.at(-1)?.type === 'block_ended') continue
-      open = index
-      break
+  function keep(text: string): string {
+    waitingLength += text.length
+    if (waitingLength <= waitingMaxLength) return text
+    throw new BrokenAnswer('Too much of the answer waits for an earlier block to end.')
+  }
+
+  function wait(event: Exclude<AnswerEvent, { type: 'started' | 'finished' }>) {
+    if (event.type === 'block_started') {
+      waiting.set(event.index, { started: event, text: '', opaque: null, hasEnded: false })
+      return
     }
-    return released
+    const block = waiting.get(event.index)
+    if (!block) return
+    if (event.type === 'block_delta') block.text += keep(event.text)
+    else if (event.type === 'block_ended') block.hasEnded = true
+    else {
+      keep(event.opaque.data)
+      block.opaque = event.opaque
+    }
+  }
+
+  function releaseNext(released: AnswerEvent[]) {
+    for (const [index, block] of waiting) {
+      waiting.delete(index)
+      waitingLength -= block.text.length + (block.opaque?.data.length ?? 0)
+      for (const event of eventsOf(block)) released.push(event)
+      if (block.hasEnded) continue
+      open = index
+      return
+    }
   }
 
   return {
     /** What may be written now, `event` or others. */
     push(event: AnswerEvent): AnswerEvent[] {
       if (event.type === 'started' || event.type === 'finished') return [event]
-      if (event.type === 'block_started') {
-        if (open !== null) {
-          waiting.set(event.index, [event])
-          return []
-        }
-        open = event.index
-        return [event]
-      }
+      if (event.type === 'block_started' && open === null) open = event.index
       if (event.index !== open) {
-        waiting.get(event.index)?.push(event)
+        wait(event)
         return []
       }
-      if (event.type !== 'block_ended') return [event]
+      const released: AnswerEvent[] = [event]
+      if (event.type !== 'block_ended') return released
       open = null
-      return [event, ...releaseNext()]
+      releaseNext(released)
+      return released
     },
   }
+}
+
+function* eventsOf({ started, text, opaque, hasEnded }: Waiting): Iterable<AnswerEvent> {
+  const { index } = started
+  yield started
+  if (text !== '') yield { type: 'block_delta', index, text }
+  if (opaque) yield { type: 'block_sealed', index, opaque }
+  if (hasEnded) yield { type: 'block_ended', index }
 }

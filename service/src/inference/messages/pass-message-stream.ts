@@ -5,7 +5,7 @@ import { objectOf } from '#inference/untyped.ts'
 
 import { errorFrame } from './message-error.ts'
 import { settledFrame, stopFrame } from './message-frame.ts'
-import { completeUsage, mergeUsage } from './message-usage.ts'
+import { completeUsage, mergeUsage, writeUsage } from './message-usage.ts'
 import { typeOf } from './read-message-stream.ts'
 
 /**
@@ -36,7 +36,8 @@ export function createMessagePassThrough(answering: Answering): Writer {
     write: ({ source }) => write(source),
     close(receipt) {
       const delta = lastDelta?.json ?? { delta: { stop_reason: 'end_turn', stop_sequence: null } }
-      const settled = settledFrame({ ...delta, usage: completeUsage(usage) }, receipt)
+      const said = receipt.usage ? writeUsage(receipt.usage) : completeUsage(usage)
+      const settled = settledFrame({ ...delta, usage: said }, receipt)
       return [settled, stop ? asItCame(stop) : stopFrame]
     },
     fail: (error) => [errorFrame(error, answering.requestId)],

@@ -1,9 +1,12 @@
 import type { MessageParam } from '@gatehouse/contract/message'
 import type { ContentBlock } from '@gatehouse/contract/message-content'
 
+import { foreignMembers, foreignPart } from '#inference/foreign-part.ts'
 import { unpackOpaque } from '#inference/opaque.ts'
 import type {
+  ContentPart,
   DocumentPart,
+  ForeignPart,
   ImagePart,
   Opaque,
   Part,
@@ -13,7 +16,6 @@ import type {
 } from '#inference/turn.ts'
 
 type Block<Type extends ContentBlock['type']> = Extract<ContentBlock, { type: Type }>
-type Readable = TextPart | ImagePart | DocumentPart
 
 /** A conversation; messages in which nothing remains to be said are left out. */
 export function readMessages(messages: readonly MessageParam[]): TurnMessage[] {
@@ -33,10 +35,11 @@ function readBlock(block: ContentBlock): Part[] {
   switch (block.type) {
     case 'tool_use': {
       const { id, name, input } = block
-      return [{ type: 'tool_call', id, name, arguments: JSON.stringify(input) }]
+      const call: Part = { type: 'tool_call', id, name, arguments: JSON.stringify(input) }
+      return [call, ...othersOf(block)]
     }
     case 'tool_result':
-      return [readToolResult(block)]
+      return readToolResult(block)
     case 'thinking':
       return readThinking(block.thinking, readOpaque(block.signature ?? '', 'signature'))
     case 'redacted_thinking':
@@ -46,26 +49,50 @@ function readBlock(block: ContentBlock): Part[] {
   }
 }
 
-/** What people could read too. What a provider did by itself, or only it understands, is left out. */
-function readReadable(block: { type: string }): Readable[] {
+/** By the type of a block: members that are read, or that only say how it is to be handled. */
+const knownMembers: Record<string, readonly string[]> = {
+  text: ['text'],
+  image: ['source'],
+  document: ['source', 'title'],
+  search_result: ['source', 'title', 'content'],
+  tool_use: ['id', 'name', 'input', 'caller'],
+  tool_result: ['tool_use_id', 'content', 'is_error'],
+}
+
+/**
+ * What people could read too, and what else the block says. What a provider did by itself, or only it
+ * understands, is foreign as a whole.
+ */
+function readReadable(block: { type: string }): (ContentPart | ForeignPart)[] {
   switch (block.type) {
     case 'text':
-      return readText((block as Block<'text'>).text)
+      return [...readText((block as Block<'text'>).text), ...othersOf(block)]
     case 'image':
-      return [readImage(block as Block<'image'>)]
+      return [readImage(block as Block<'image'>), ...othersOf(block)]
     case 'document':
-      return readDocument(block as Block<'document'>)
+      return [...readDocument(block as Block<'document'>), ...othersOf(block)]
     case 'search_result':
-      return readSearchResult(block as Block<'search_result'>)
+      return [...readSearchResult(block as Block<'search_result'>), ...othersOf(block)]
     default:
-      return []
+      return [foreignPart(block)]
   }
 }
 
-function readToolResult(block: Block<'tool_result'>): Part {
+/** Of a text, citations are what it cites; elsewhere they are a switch. */
+function othersOf(block: { type: string; citations?: unknown }): ForeignPart[] {
+  const { citations, ...others } = block
+  const known = new Set(['type', 'cache_control', ...(knownMembers[block.type] ?? [])])
+  return foreignMembers(Array.isArray(citations) ? block : others, known)
+}
+
+/** What is foreign in a result has no place inside it and stands behind it. */
+function readToolResult(block: Block<'tool_result'>): Part[] {
   const { tool_use_id: callId, content = [], is_error: isError } = block
-  const parts = typeof content === 'string' ? readText(content) : content.flatMap(readReadable)
-  return { type: 'tool_result', callId, parts, isError: isError === true }
+  const read = typeof content === 'string' ? readText(content) : content.flatMap(readReadable)
+  const parts = read.filter((part) => part.type !== 'foreign')
+  const foreign = read.filter((part) => part.type === 'foreign')
+  const result: Part = { type: 'tool_result', callId, parts, isError: isError === true }
+  return [result, ...foreign, ...othersOf(block)]
 }
 
 const readThinking = (text: string, opaque: Opaque | null): Part[] =>
@@ -92,7 +119,7 @@ function readSource(source: Block<'image'>['source']): Source {
 }
 
 /** The pictures of a document made of blocks follow its text. */
-function readDocument({ source, title = null }: Block<'document'>): Readable[] {
+function readDocument({ source, title = null }: Block<'document'>): ContentPart[] {
   if (source.type === 'text') return [textDocument(source.data, title)]
   if (source.type !== 'content') return [{ type: 'document', source: readSource(source), title }]
   if (typeof source.content === 'string') return [textDocument(source.content, title)]

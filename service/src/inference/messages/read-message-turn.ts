@@ -1,20 +1,28 @@
 import { type CreateMessage, isCustomTool } from '@gatehouse/contract/message'
 
 import type { Json } from '#inference/answer.ts'
+import { addForeign, foreignMembers, foreignPart } from '#inference/foreign-part.ts'
 import { invalidMember } from '#inference/request-member.ts'
-import type { OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#inference/turn.ts'
+import type {
+  ForeignPart,
+  OutputFormat,
+  Reasoning,
+  Tool,
+  ToolChoice,
+  Turn,
+} from '#inference/turn.ts'
 
 import { readMessages } from './read-message-parts.ts'
 import { refuseThread } from './refuse-thread.ts'
 
-/** A caller's request as a turn. What only a provider of this format understands is left out. */
+/** A caller's request as a turn. What only a provider of this format understands is kept as foreign. */
 export function readMessageTurn(request: Json): Turn {
   refuseThread(request)
   // The contract has judged it: see contract/src/message.ts.
   const body = request as CreateMessage
   return {
     system: readSystem(body.system),
-    messages: readMessages(body.messages),
+    messages: addForeign(readMessages(body.messages), readForeign(body)),
     tools: readTools(body.tools),
     toolChoice: readToolChoice(body),
     canCallToolsInParallel: readParallel(body.tool_choice),
@@ -44,6 +52,19 @@ function readTools(tools: CreateMessage['tools']): Tool[] {
     parameters: tool.input_schema ?? {},
     isStrict: tool.strict ?? null,
   }))
+}
+
+const toolMembers: ReadonlySet<string> = new Set([
+  ...['type', 'name', 'description', 'input_schema', 'strict', 'cache_control'],
+  ...['allowed_callers', 'defer_loading'],
+])
+
+/** Tools that the provider runs, what its tools have beyond ours, and what it is told to use besides. */
+function readForeign({ tools = [], mcp_servers, container }: CreateMessage): ForeignPart[] {
+  const inTools = tools.flatMap((tool) =>
+    isCustomTool(tool) ? foreignMembers(tool, toolMembers) : [foreignPart(tool)],
+  )
+  return [...inTools, ...foreignMembers({ mcp_servers, container }, new Set())]
 }
 
 function readToolChoice({ tools = [], tool_choice: choice }: CreateMessage): ToolChoice | null {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 
+import { errorText } from '#http/error-dialect.ts'
 import type { ApiError } from '#platform/api-error.ts'
 
 import { messages } from './message-protocol.ts'
@@ -17,16 +18,24 @@ function refusalOf(thread: unknown): ApiError | undefined {
 
 test('a conversation kept by the provider is refused in the words that its clients recover from', () => {
   const refusal = refusalOf({ type: 'create' })
-  expect(refusal).toMatchObject({ code: 'unsupported_parameter', param: 'body.thread' })
-  expect(refusal?.verbatim).toMatchObject({ dialect: 'messages', status: 400 })
-  expect(JSON.parse(refusal?.verbatim?.body ?? '')).toMatchObject({
-    type: 'error',
-    error: {
-      type: 'invalid_request_error',
-      message: refusal?.message,
-      details: { error_code: 'thread_unsupported_request' },
-    },
+  expect(refusal).toMatchObject({
+    code: 'unsupported_parameter',
+    status: 400,
+    param: 'body.thread',
   })
+  for (const dialect of ['messages', 'count_tokens'] as const) {
+    const body = errorText(refusal!, 'req_1', { dialect, docsUrl: undefined })
+    expect(JSON.parse(body)).toEqual({
+      type: 'error',
+      error: {
+        type: 'invalid_request_error',
+        message: refusal?.message,
+        code: 'unsupported_parameter',
+        details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
+      },
+      request_id: 'req_1',
+    })
+  }
 })
 
 test.each([undefined, null])('%s is no thread', (thread) => {

@@ -10,10 +10,8 @@ const message =
  */
 export function refuseThread({ thread }: Json) {
   if (thread === undefined || thread === null) return
-  const details = { error_code: 'thread_unsupported_request', unsupported: ['thread'] }
-  const error = { type: 'invalid_request_error', message, code: 'unsupported_parameter', details }
   throw new ApiError('unsupported_parameter', message, {
     param: 'body.thread',
-    verbatim: { dialect: 'messages', status: 400, body: JSON.stringify({ type: 'error', error }) },
+    details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
   })
 }

@@ -1,13 +1,8 @@
 import type { Json } from '#inference/answer.ts'
-import type {
-  DocumentPart,
-  ImagePart,
-  Part,
-  Source,
-  TextPart,
-  TurnMessage,
-} from '#inference/turn.ts'
-import { isObject } from '#inference/untyped.ts'
+import type { ContentPart, DocumentPart, Part, Source, TurnMessage } from '#inference/turn.ts'
+import { parseExact } from '#platform/exact-json.ts'
+
+import { readToolInput } from './tool-input.ts'
 
 export type WrittenMessage = { role: TurnMessage['role']; content: Json[] }
 
@@ -20,7 +15,7 @@ export function writeMessages(messages: readonly TurnMessage[]): WrittenMessage[
   for (const { role, parts } of messages) {
     const content = parts.flatMap(writePart)
     const last = written.at(-1)
-    if (last?.role === role) last.content.push(...content)
+    if (last?.role === role) for (const block of content) last.content.push(block)
     else if (content.length > 0) written.push({ role, content })
   }
   return written.map(({ role, content }) => ({ role, content: resultsFirst(content) }))
@@ -45,12 +40,16 @@ function writePart(part: Part): Json[] {
       return writeReasoning(part)
     case 'refusal':
       return writeText(part.text)
-    default:
+    case 'foreign':
+      return []
+    case 'text':
+    case 'image':
+    case 'document':
       return writeReadable(part)
   }
 }
 
-function writeReadable(part: TextPart | ImagePart | DocumentPart): Json[] {
+function writeReadable(part: ContentPart): Json[] {
   if (part.type === 'text') return writeText(part.text)
   if (part.type === 'image') return [{ type: 'image', source: writeSource(part.source) }]
   const { source, title } = part
@@ -102,8 +101,7 @@ const toId = (id: string) => id.replaceAll(/[^a-zA-Z0-9_-]/g, '_')
 function toInput(text: string): Json {
   if (text.trim() === '') return {}
   try {
-    const input: unknown = JSON.parse(text)
-    return isObject(input) ? input : { value: input }
+    return readToolInput(text) ?? { value: parseExact(text) }
   } catch {
     return { value: text }
   }

@@ -41,7 +41,10 @@ export function createMessageWriter(answering: Answering): Writer {
 
   return {
     write: ({ events }) => events.flatMap((event) => queue.push(event).flatMap(writeEvent)),
-    close: (receipt) => [settledFrame(messageDelta(finished, kinds), receipt), stopFrame],
+    close(receipt) {
+      const settled = { ...finished, usage: receipt.usage ?? finished.usage }
+      return [settledFrame(messageDelta(settled, kinds), receipt), stopFrame]
+    },
     fail: (error) => [errorFrame(error, answering.requestId)],
   }
 }

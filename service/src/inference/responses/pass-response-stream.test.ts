@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 
-import type { SourceFrame } from '#inference/answer.ts'
+import { noUsage, type SourceFrame } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
 import { parseStream } from '#inference/testing-streams.ts'
 
-import { answering, credits, receipt, toSource } from './golden/golden-streams.ts'
+import { answering, credits, readAll, receipt, toSource } from './golden/golden-streams.ts'
 import { responses } from './response-protocol.ts'
 
 const passThrough = () => responses.createPassThrough(answering)
@@ -53,5 +53,27 @@ test('a stream that failed has no plain answer', () => {
     expect(() => responses.fold([{ event: data.type, data, bytes: null }])).toThrow(
       expect.objectContaining({ code: 'overloaded' }),
     )
+  }
+})
+
+test('usage that was counted here stands in place of the upstream’s', () => {
+  const usage = { ...noUsage, inputTokens: 9, outputTokens: 4, cachedInputTokens: 3 }
+  const response = { id: 'r', usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 } }
+  for (const create of [responses.createPassThrough, responses.createWriter]) {
+    const writer = create(answering)
+    for (const frame of readAll(toSource({ type: 'response.completed', response }))) {
+      writer.write(frame)
+    }
+    const [last] = writer.close({ ...receipt, usage })
+    expect(last?.data).toMatchObject({
+      response: {
+        usage: {
+          input_tokens: 9,
+          input_tokens_details: { cached_tokens: 3 },
+          output_tokens: 4,
+          total_tokens: 13,
+        },
+      },
+    })
   }
 })

@@ -7,6 +7,7 @@ import { asIndex, asObject, asText } from '#inference/untyped.ts'
 
 import { failResponse } from './response-error.ts'
 import { newResponse } from './response-object.ts'
+import { writeUsage } from './response-usage.ts'
 
 type Passing = {
   /** The response as the upstream last described it. */
@@ -49,6 +50,10 @@ function pass(passing: Passing, source: SourceFrame): OutFrame[] {
 function closeWith({ last }: Passing, receipt: Receipt): OutFrame {
   if (!last) throw new BrokenAnswer('The answer is not finished.')
   const { type, json } = last
-  const response = { ...asObject(json['response']), ...creditMembers(receipt) }
+  const response = {
+    ...asObject(json['response']),
+    ...(receipt.usage && { usage: writeUsage(receipt.usage) }),
+    ...creditMembers(receipt),
+  }
   return { event: type, data: { ...json, response }, bytes: null }
 }

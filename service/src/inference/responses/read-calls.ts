@@ -18,14 +18,14 @@ type Call = Item & { type: 'function_call' | 'custom_tool_call' }
 const customHead = '{"input":"'
 const customTail = '"}'
 
-export function startCall(reading: Reading, written: Json): OpenBlock {
+export function startCall(reading: Reading, written: Json): { name: string; block: OpenBlock } {
   const id = asText(written['call_id']) ?? asText(written['id'])
   const name = asText(written['name'])
   if (!id || !name) throw new BrokenAnswer('A call has no id or no name.')
   reading.hasCalled = true
   const block = startBlock(reading, { type: 'tool_call', id, name })
   if (written['type'] === 'custom_tool_call') addText(reading, block, customHead)
-  return block
+  return { name, block }
 }
 
 /** A piece of the arguments of a function, or of the input of a custom tool. */
@@ -37,11 +37,19 @@ export function addArguments(reading: Reading, item: Call, piece: string) {
 
 /** The whole arguments, when the call is complete. */
 export function readArguments(reading: Reading, item: Call, whole: unknown) {
-  if (item.block.isEnded) return
-  addArguments(reading, item, restOf(asText(whole) ?? item.block.text, item.block.text))
+  const { block } = item
+  const rest = restOf(asText(whole) ?? '', block.text, block)
+  if (rest !== '') addArguments(reading, item, rest)
+}
+
+/** The name is what the caller will call: it may be told again, and not otherwise. */
+export function checkName({ name }: Call, written: Json) {
+  const again = asText(written['name']) ?? ''
+  if (again !== '' && again !== name) throw new BrokenAnswer('A call changes its name.')
 }
 
 export function endCall(reading: Reading, { type, block }: Call) {
+  if (block.isEnded) return
   if (type === 'custom_tool_call') addText(reading, block, customTail)
   endBlock(reading, block)
 }

@@ -1,19 +1,21 @@
 import type { Json } from '#inference/answer.ts'
+import { foreignPart } from '#inference/foreign-part.ts'
 import { unpackOpaque } from '#inference/opaque.ts'
 import { invalidMember, needText } from '#inference/request-member.ts'
-import type { Opaque, Part, TurnMessage } from '#inference/turn.ts'
+import type { ForeignPart, Opaque, Part, TurnMessage } from '#inference/turn.ts'
 import { asObject, asText, listOf } from '#inference/untyped.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import { readMessageContent, readToolOutput } from './read-input-parts.ts'
+import { readForeignContent, readMessageContent, readToolOutput } from './read-input-parts.ts'
 
 /** Grows while items are read: a long conversation must not be copied for each of them. */
 type Message = { role: TurnMessage['role']; parts: Part[] }
-type Conversation = { system: string[]; messages: Message[] }
+/** `foreign` is what came before the first message. */
+type Conversation = { system: string[]; messages: Message[]; foreign: ForeignPart[] }
 
-/** A text, or a list of items, as a conversation. Items of kinds we do not know are passed over (G4.57). */
+/** A text, or a list of items, as a conversation. Items of kinds we do not know are foreign (G4.57). */
 export function readInput(input: unknown, param: string): Conversation {
-  const conversation: Conversation = { system: [], messages: [] }
+  const conversation: Conversation = { system: [], messages: [], foreign: [] }
   const text = asText(input)
   if (text !== undefined) {
     conversation.messages.push({ role: 'user', parts: [{ type: 'text', text }] })
@@ -38,14 +40,18 @@ function readItem(conversation: Conversation, item: Json, param: string) {
       return addToAssistant(messages, [readCall(item, param)])
     case 'function_call_output':
     case 'custom_tool_call_output':
-      return addResult(messages, {
+      addResult(messages, {
         type: 'tool_result',
         callId: needText(item, 'call_id', param),
         parts: readToolOutput(item['output'], `${param}.output`),
         isError: false,
       })
+      return addForeign(conversation, readForeignContent(item['output']))
     case 'reasoning':
-      return addToAssistant(messages, readReasoning(item))
+      addToAssistant(messages, readReasoning(item))
+      // Only one of the two is read.
+      if (joinTexts(item['summary']) === '' || joinTexts(item['content']) === '') return undefined
+      return addForeign(conversation, [foreignPart({ content: item['content'] })])
     case 'item_reference':
       throw new ApiError(
         'unsupported_parameter',
@@ -53,11 +59,22 @@ function readItem(conversation: Conversation, item: Json, param: string) {
         { param },
       )
     default:
-      return undefined
+      return addForeign(conversation, [foreignPart(item)])
   }
 }
 
-function readMessage({ system, messages }: Conversation, item: Json, param: string) {
+/** Stands in the message before it, of whatever role: a message of its own would divide what belongs together. */
+function addForeign({ messages, foreign }: Conversation, parts: readonly ForeignPart[]) {
+  const place: Part[] = messages.at(-1)?.parts ?? foreign
+  for (const part of parts) place.push(part)
+}
+
+function readMessage(conversation: Conversation, item: Json, param: string) {
+  addMessage(conversation, item, param)
+  addForeign(conversation, readForeignContent(item['content']))
+}
+
+function addMessage({ system, messages }: Conversation, item: Json, param: string) {
   const parts = readMessageContent(item['content'], `${param}.content`)
   switch (item['role']) {
     case 'assistant':

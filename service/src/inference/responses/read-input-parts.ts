@@ -1,10 +1,17 @@
 import type { Json } from '#inference/answer.ts'
 import { isDataUrl, readDataUrl } from '#inference/data-url.ts'
+import { foreignMembers } from '#inference/foreign-part.ts'
 import { invalidMember, needText } from '#inference/request-member.ts'
-import type { DocumentPart, ImagePart, Part, Source, TextPart } from '#inference/turn.ts'
+import type {
+  ContentPart,
+  DocumentPart,
+  ForeignPart,
+  ImagePart,
+  Part,
+  Source,
+  TextPart,
+} from '#inference/turn.ts'
 import { asObject, asText, listOf } from '#inference/untyped.ts'
-
-export type ContentPart = TextPart | ImagePart | DocumentPart
 
 /** The content of a message: a text, or a list of parts. */
 export function readMessageContent(content: unknown, param: string): Part[] {
@@ -14,6 +21,15 @@ export function readMessageContent(content: unknown, param: string): Part[] {
       : readContentPart(part, place),
   )
 }
+
+const partMembers: ReadonlySet<string> = new Set([
+  ...['type', 'text', 'refusal', 'detail', 'image_url', 'file_id', 'filename', 'file_data'],
+  ...['file_url', 'logprobs', 'prompt_cache_breakpoint'],
+])
+
+/** What the parts of a content say beyond what is read of them, such as what a text cites. */
+export const readForeignContent = (content: unknown): ForeignPart[] =>
+  listOf(content).flatMap((part) => foreignMembers(asObject(part) ?? {}, partMembers))
 
 /** What a tool answered: a text, or a list of parts. */
 export const readToolOutput = (output: unknown, param: string): ContentPart[] =>

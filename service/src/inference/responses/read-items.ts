@@ -2,7 +2,7 @@ import type { Json } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
 import { asIndex, asObject, asText, listOf } from '#inference/untyped.ts'
 
-import { endCall, readArguments, startCall } from './read-calls.ts'
+import { checkName, endCall, readArguments, startCall } from './read-calls.ts'
 import { readParts, readReasoningTexts } from './read-texts.ts'
 import { endBlock, type Item, type Reading, startBlock } from './reading.ts'
 
@@ -41,9 +41,6 @@ export function finishItem(reading: Reading, json: Json) {
   const written = needItem(json)
   const index = asIndex(json['output_index'])
   const known = index === undefined ? itemById(reading, written['id']) : reading.items.get(index)
-  if (known && known.type !== typeOf(written)) {
-    throw new BrokenAnswer('An item ends as another kind than it started.')
-  }
   completeItem(reading, known ?? addUnseen(reading, written, index), written)
 }
 
@@ -95,7 +92,7 @@ function typeOf(written: Json): Item['type'] {
 
 function startItem(reading: Reading, written: Json): Item {
   const type = typeOf(written)
-  const common = { id: asText(written['id']), isDone: false }
+  const common = { id: asText(written['id']) }
   switch (type) {
     case 'message':
       return { ...common, type, parts: new Map() }
@@ -103,14 +100,18 @@ function startItem(reading: Reading, written: Json): Item {
       return { ...common, type, block: null, shown: null }
     case 'function_call':
     case 'custom_tool_call':
-      return { ...common, type, block: startCall(reading, written) }
+      return { ...common, type, ...startCall(reading, written) }
     case 'other':
       return { ...common, type }
   }
 }
 
+/** An item as a whole, also when it was told before: then it must say the same. */
 function completeItem(reading: Reading, item: Item, written: Json) {
-  if (item.isDone) return
+  if (item.type !== typeOf(written)) {
+    throw new BrokenAnswer('An item ends as another kind than it started.')
+  }
+  if (item.type === 'function_call' || item.type === 'custom_tool_call') checkName(item, written)
   if (item.type === 'message') readParts(reading, item, written['content'])
   if (item.type === 'reasoning') readReasoningTexts(reading, item, written)
   if (item.type === 'function_call') readArguments(reading, item, written['arguments'])
@@ -118,9 +119,8 @@ function completeItem(reading: Reading, item: Item, written: Json) {
   endItem(reading, item, written)
 }
 
+/** Does nothing the second time. */
 function endItem(reading: Reading, item: Item, written: Json) {
-  if (item.isDone) return
-  item.isDone = true
   switch (item.type) {
     case 'message':
       for (const part of item.parts.values()) endBlock(reading, part)

@@ -9,17 +9,18 @@ import {
   addPartText,
   addReasoning,
   completePart,
+  completeReasoning,
   kindOf,
   partOf,
   shownReasoning,
 } from './read-texts.ts'
-import { endBlock, newReading, type Reading, restOf } from './reading.ts'
+import { endBlock, newReading, type Reading } from './reading.ts'
 import { readUsage } from './response-usage.ts'
 
 /**
  * Reads a stream of this format. Each item has its place, `output_index`, and items may overlap. A text
  * comes in pieces, or whole when its part, its item or the response is done; whatever comes whole only
- * adds what the pieces did not have.
+ * adds what the pieces did not have, and must not contradict them.
  */
 export function createResponseReader(): Reader {
   const reading = newReading()
@@ -154,11 +155,10 @@ function addThought(from: 'summary' | 'content', place: string) {
 function completeThought(from: 'summary' | 'content', place: string) {
   return (reading: Reading, json: Json) => {
     const item = itemOfKind(reading, json, 'reasoning')
-    const shown = item && !item.isDone && shownReasoning(item, from)
+    const shown = item && shownReasoning(item, from)
     if (!shown) return
     const index = asIndex(json[place]) ?? 0
-    const text = restOf(asText(json['text']) ?? '', shown.texts.get(index) ?? '')
-    addReasoning(reading, item, shown, { index, text })
+    completeReasoning(reading, item, shown, { index, text: asText(json['text']) ?? '' })
   }
 }
 

@@ -1,6 +1,14 @@
 import type { Json } from '#inference/answer.ts'
+import { addForeign, foreignMembers, foreignPart } from '#inference/foreign-part.ts'
 import { invalidMember, needText } from '#inference/request-member.ts'
-import type { OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#inference/turn.ts'
+import type {
+  ForeignPart,
+  OutputFormat,
+  Reasoning,
+  Tool,
+  ToolChoice,
+  Turn,
+} from '#inference/turn.ts'
 import { asBoolean, asNumber, asObject, asText, listOf } from '#inference/untyped.ts'
 import { ApiError } from '#platform/api-error.ts'
 
@@ -14,10 +22,10 @@ export function readResponseTurn(request: Json): Turn {
   if (isInputMissing && instructions === undefined) {
     throw new ApiError('missing_input', "Send 'input' or 'instructions'.", { param: 'body.input' })
   }
-  const { system, messages } = readInput(request['input'], 'body.input')
+  const { system, messages, foreign } = readInput(request['input'], 'body.input')
   return {
     system: instructions === undefined ? system : [instructions, ...system],
-    messages,
+    messages: addForeign(messages, [...foreign, ...readForeign(request)]),
     tools: readTools(request['tools']),
     toolChoice: readToolChoice(request['tool_choice']),
     canCallToolsInParallel: asBoolean(request['parallel_tool_calls']) ?? null,
@@ -53,8 +61,31 @@ const unsupported = (member: string, instead: string) =>
 function readTools(tools: unknown): Tool[] {
   return listOf(tools).flatMap((item, index) => {
     const tool = asObject(item)
-    return tool?.['type'] === 'function' ? [readTool(tool, `body.tools[${index}]`)] : []
+    return isFunction(tool) ? [readTool(tool, `body.tools[${index}]`)] : []
   })
+}
+
+const isFunction = (tool: Json | undefined): tool is Json => tool?.['type'] === 'function'
+
+/** Members that are read, or that only say how the call is to be handled. */
+const members: ReadonlySet<string> = new Set([
+  ...['model', 'input', 'instructions', 'tools', 'tool_choice', 'parallel_tool_calls', 'text'],
+  ...['temperature', 'top_p', 'reasoning', 'user', 'safety_identifier', 'stream', 'store'],
+  ...['stream_options', 'include', 'metadata', 'service_tier', 'truncation', 'client_metadata'],
+  ...['prompt_cache_key', 'prompt_cache_retention', 'prompt_cache_options', 'flagged_categories'],
+])
+
+const formatMembers: ReadonlySet<string> = new Set(['type', 'name', 'schema'])
+
+/** Tools that are no functions, and members that we do not know: they travel, so they count. */
+function readForeign(request: Json): ForeignPart[] {
+  const tools = listOf(request['tools']).filter((tool) => !isFunction(asObject(tool)))
+  const format = asObject(asObject(request['text'])?.['format']) ?? {}
+  return [
+    ...tools.map(foreignPart),
+    ...foreignMembers(format, formatMembers),
+    ...foreignMembers(request, members),
+  ]
 }
 
 const readTool = (tool: Json, param: string): Tool => ({

@@ -30,6 +30,7 @@ export function partOf(reading: Reading, { parts }: Message, place: unknown, typ
   const known = parts.get(index)
   if (known && known.type !== type) throw new BrokenAnswer('A part of a message changes its kind.')
   if (known) return known
+  if (type === 'refusal') reading.hasRefused = true
   const part = { ...startBlock(reading, { type }), type }
   parts.set(index, part)
   return part
@@ -38,13 +39,12 @@ export function partOf(reading: Reading, { parts }: Message, place: unknown, typ
 export function addPartText(reading: Reading, part: ReturnType<typeof partOf>, text: string) {
   addText(reading, part, text)
   part.text += text
-  if (part.type === 'refusal') reading.hasRefused = true
 }
 
 /** The whole text of a part, when it is complete. */
 export function completePart(reading: Reading, part: ReturnType<typeof partOf>, whole: unknown) {
-  if (part.isEnded) return
-  addPartText(reading, part, restOf(asText(whole) ?? part.text, part.text))
+  const rest = restOf(asText(whole) ?? '', part.text, part)
+  if (rest !== '') addPartText(reading, part, rest)
 }
 
 /** The whole content of a message. */
@@ -80,14 +80,27 @@ export function addReasoning(
   texts.set(index, read + text)
 }
 
+const sources = ['summary', 'content'] as const
+
 /** All texts of a reasoning item, when it is complete. */
 export function readReasoningTexts(reading: Reading, item: Thought, written: Json) {
-  const from = item.shown?.from ?? (textsOf(written['summary']).length > 0 ? 'summary' : 'content')
-  const shown = shownReasoning(item, from)
-  if (!shown) return
-  for (const [index, whole] of textsOf(written[from]).entries()) {
-    addReasoning(reading, item, shown, { index, text: restOf(whole, shown.texts.get(index) ?? '') })
+  const from = item.shown?.from ?? sources.find((name) => textsOf(written[name]).some(Boolean))
+  const shown = from && shownReasoning(item, from)
+  if (!from || !shown) return
+  for (const [index, text] of textsOf(written[from]).entries()) {
+    completeReasoning(reading, item, shown, { index, text })
   }
+}
+
+/** One whole text of reasoning. */
+export function completeReasoning(
+  reading: Reading,
+  item: Thought,
+  shown: ShownReasoning,
+  { index, text: whole }: { index: number; text: string },
+) {
+  const text = restOf(whole, shown.texts.get(index) ?? '', item.block)
+  addReasoning(reading, item, shown, { index, text })
 }
 
 const textsOf = (parts: unknown): string[] =>

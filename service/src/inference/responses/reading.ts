@@ -18,9 +18,9 @@ export type Reading = {
 /** A block of the answer. `text` is what was read of it, as the upstream wrote it. */
 export type OpenBlock = { index: number; text: string; isEnded: boolean }
 
-export type Item = { id: string | undefined; isDone: boolean } & (
+export type Item = { id: string | undefined } & (
   | { type: 'message'; parts: Map<number, OpenBlock & { type: 'text' | 'refusal' }> }
-  | { type: 'function_call' | 'custom_tool_call'; block: OpenBlock }
+  | { type: 'function_call' | 'custom_tool_call'; name: string; block: OpenBlock }
   /** Starts its block with its first text, or its seal: most reasoning is never shown. */
   | { type: 'reasoning'; block: OpenBlock | null; shown: ShownReasoning | null }
   | { type: 'other' }
@@ -57,9 +57,15 @@ export function endBlock(reading: Reading, block: OpenBlock, opaque: Opaque | nu
   reading.events.push({ type: 'block_ended', index: block.index })
 }
 
-/** What a whole text has beyond what was read already. Servers may trim it or leave it out; they may not change it. */
-export function restOf(whole: string, read: string): string {
-  if (whole.startsWith(read)) return whole.slice(read.length)
-  if (whole === '' || whole.trim() === read.trim()) return ''
-  throw new BrokenAnswer('A text differs from the sum of its pieces.')
+/**
+ * What a whole text has beyond what was read of it already. Servers may trim it or leave it out; they may not
+ * change it, nor add to it when its block has ended: a caller would get what nobody has judged.
+ */
+export function restOf(whole: string, read: string, block: OpenBlock | null): string {
+  if (whole === '' || whole.trim() === read.trim()) {
+    return block?.isEnded || !whole.startsWith(read) ? '' : whole.slice(read.length)
+  }
+  const isMore = whole.startsWith(read) && !block?.isEnded
+  if (!isMore) throw new BrokenAnswer('A text differs from the sum of its pieces.')
+  return whole.slice(read.length)
 }

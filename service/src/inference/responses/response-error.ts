@@ -50,5 +50,7 @@ function writeError({ code, message, cause }: ApiError): { code: string; message
   }
   if (overloads.includes(code)) return { code: 'server_is_overloaded', message }
   const word = cause instanceof ProviderFailure ? cause.code : ''
-  return { code: finalWords.includes(word) ? word : 'server_error', message }
+  if (finalWords.includes(word)) return { code: word, message }
+  // What was refused once is refused again.
+  return { code: code === 'upstream_rejected' ? 'invalid_prompt' : 'server_error', message }
 }

@@ -1,8 +1,6 @@
 import type { Json } from '#inference/answer.ts'
 import { writeDataUrl } from '#inference/data-url.ts'
-import type { ImagePart, Part, Source, TurnMessage } from '#inference/turn.ts'
-
-import type { ContentPart } from './read-input-parts.ts'
+import type { ContentPart, ImagePart, Part, Source, TurnMessage } from '#inference/turn.ts'
 
 /** A conversation as items, in its order. */
 export const writeInput = (messages: readonly TurnMessage[]): Json[] => messages.flatMap(writeItems)
@@ -48,6 +46,7 @@ function writeItem(part: Part): Json | null {
     case 'image':
     case 'document':
     case 'refusal':
+    case 'foreign':
       return null
   }
 }
@@ -88,6 +87,7 @@ function writeContent(part: Part): Json | null {
     case 'tool_call':
     case 'tool_result':
     case 'reasoning':
+    case 'foreign':
       return null
   }
 }

@@ -4,7 +4,11 @@ import type { Turn } from '#inference/turn.ts'
 
 import { responses } from './response-protocol.ts'
 
-const upstream = { model: 'gpt-upstream', maxOutputTokens: 1000 }
+const upstream = {
+  model: 'gpt-upstream',
+  maxOutputTokens: 1000,
+  outputLimitMember: 'max_completion_tokens',
+} as const
 
 const rich: Turn = {
   system: ['You are brief.\n\nAlways.'],
@@ -223,4 +227,15 @@ test('refusals of upstreams are read in the forms in use', () => {
   expect(responses.readError({ detail: 'Bad.' })?.message).toBe('Bad.')
   expect(responses.readError({ error: {} })).toBeNull()
   expect(responses.readError({})).toBeNull()
+})
+
+test('nothing is forwarded that lifts the bound on output, chooses another model or runs later', () => {
+  const escapes = {
+    ...{ max_tokens: 9e9, max_completion_tokens: 9e9, n_predict: 9e9, min_tokens: 9e9 },
+    ...{ extra_body: {}, models: ['a'], route: 'x', fallbacks: ['b'], background: false },
+  }
+  const bare = { model: 'ours', input: 'Hi' }
+  expect(responses.forwardRequest({ ...bare, ...escapes }, upstream)).toEqual(
+    responses.forwardRequest(bare, upstream),
+  )
 })

@@ -183,7 +183,11 @@ test('reasoning sealed by another format comes back as it was', () => {
     { role: 'assistant', parts: [{ type: 'reasoning', text: 'Hm.', opaque }] },
   ])
   // Neither way may it reach an upstream of this format.
-  const upstream = { model: 'm', maxOutputTokens: 9 }
+  const upstream = {
+    model: 'm',
+    maxOutputTokens: 9,
+    outputLimitMember: 'max_completion_tokens',
+  } as const
   expect(responses.writeRequest(turn, upstream)['input']).toEqual([])
   expect(responses.forwardRequest({ input: output }, upstream)['input']).toEqual([])
 })
@@ -203,6 +207,7 @@ const failures = [
   ],
   [new ApiError('overloaded', 'Later.'), { code: 'server_is_overloaded', message: 'Later.' }],
   [new ApiError('upstream_timeout', 'Late.'), { code: 'server_is_overloaded', message: 'Late.' }],
+  [new ApiError('upstream_rejected', 'Bad.'), { code: 'invalid_prompt', message: 'Bad.' }],
   [new ApiError('upstream_error', 'Broken.'), { code: 'server_error', message: 'Broken.' }],
   [
     providerFailed(complaintOf({ code: 'context_length_exceeded', message: 'Too long.' })),

@@ -89,7 +89,7 @@ function complete(writing: Writing, receipt: Receipt): UnnumberedFrame {
         ...response,
         ...outcome,
         output: writeOutput(writing),
-        usage: writeUsage(finished.usage),
+        usage: writeUsage(receipt.usage ?? finished.usage),
         ...creditMembers(receipt),
       },
     },

@@ -66,8 +66,8 @@ export function createModelCalls(tools: Tools) {
         note('given_up')
         throw error
       }
-      if (error.failure.isItsFault) breaker.failed()
-      else breaker.succeeded()
+      if (error.failure.health === 'bad') breaker.failed()
+      if (error.failure.health === 'good') breaker.succeeded()
       note(error.failure.error.code)
       return error.failure
     }
@@ -102,7 +102,8 @@ export function createModelCalls(tools: Tools) {
       }
     } catch (error) {
       call.signal.throwIfAborted()
-      const { error: told } = failureOf(error)
+      const { error: told, health } = failureOf(error)
+      if (health === 'bad') healthOf(upstream).breaker.failed()
       metrics.upstreamAttempts.inc({ upstream: upstream.name, outcome: 'broken' })
       throw told
     }
@@ -139,7 +140,7 @@ function toAttempt(
   const isShared = upstream.protocols.includes(callers.name)
   const name = isShared ? callers.name : (upstream.protocols[0] ?? callers.name)
   const protocol = protocols[name]
-  const asked = { model, maxOutputTokens }
+  const asked = { model, maxOutputTokens, outputLimitMember: upstream.output_limit_member }
   return {
     upstream,
     protocol,

@@ -28,6 +28,10 @@ const Upstream = z.strictObject({
   key: KeyReference.optional(),
   /** The formats it speaks, the preferred one first. */
   protocols: z.array(z.enum(protocolNames)).min(1).max(3).optional(),
+  /** How it calls the maximum of output in Chat Completions. */
+  output_limit_member: z
+    .enum(['max_completion_tokens', 'max_tokens'])
+    .default('max_completion_tokens'),
   /** What it offers for counting tokens. */
   counter: z.enum(['anthropic', 'vllm', 'llama_cpp']).optional(),
   connections: z.int().min(1).max(10_000).default(1000),

@@ -39,6 +39,8 @@ export class AttemptFailed extends Error {
 const frameMaxBytes = 8 * 1024 * 1024
 const refusalMaxBytes = 64 * 1024
 const restMaxBytes = 64 * 1024
+const restMaxMs = 1000
+const earlyMax = 100
 
 /** Calls an upstream once. When this returns, the first piece of its answer is there. */
 export async function openAnswer(
@@ -50,7 +52,7 @@ export async function openAnswer(
     const answer = await send(pools, attempt, deadline.signal)
     if (answer.status !== 200) throw new AttemptFailed(await readRefusal(answer, attempt))
     refuseOtherBodies(answer)
-    return await started(readPieces(answer.body, attempt.protocol, deadline))
+    return await started(readPieces(answer.body, attempt, deadline))
   } catch (error) {
     deadline.end()
     attempt.signal.throwIfAborted()
@@ -112,8 +114,8 @@ function refuseOtherBodies({ headers, body }: OriginAnswer) {
 }
 
 async function readRefusal(answer: OriginAnswer, attempt: Attempt): Promise<UpstreamFailure> {
-  const text = await readText(answer.body)
-  const { protocol } = attempt
+  const { protocol, upstream } = attempt
+  const text = withoutSecret(await readText(answer.body), upstream)
   const complaint = readComplaint(text, protocol)
   const isSpoken = complaint !== null && protocol.errorDialect !== null
   return failureOfStatus(answer.status, complaint, {
@@ -124,6 +126,13 @@ async function readRefusal(answer: OriginAnswer, attempt: Attempt): Promise<Upst
         : null,
   })
 }
+
+/** Some providers repeat the key that they refuse: it is ours, and nobody else's business. */
+const withoutSecret = (text: string, { secret }: Upstream) =>
+  secret === null ? text : text.replaceAll(secret, '[removed]')
+
+const speaksOfSecret = (problem: unknown, { secret }: Upstream) =>
+  secret !== null && problem instanceof Error && problem.message.includes(secret)
 
 function readComplaint(text: string, protocol: Protocol) {
   try {
@@ -147,16 +156,25 @@ async function readText(body: AnswerBody): Promise<string> {
 
 async function* readPieces(
   body: AnswerBody,
-  protocol: Protocol,
+  { protocol, upstream }: Attempt,
   deadline: Deadline,
 ): AsyncGenerator<Piece> {
   const parser = createSseParser({ frameMaxBytes })
   const reader = protocol.createReader()
+  /** Comments and pings before the answer itself: with those alone it has not begun. */
+  let early: Frame[] = []
+  let hasBegun = false
   /** What came before a frame that makes no sense is still part of the answer. */
   function* toPieces(sent: readonly SseFrame[]): Generator<Piece> {
     const { frames, problem } = readFrames(sent, reader)
-    if (frames.length > 0) yield { protocol: protocol.name, frames }
-    if (problem) throw problem
+    hasBegun ||= frames.some(({ events }) => events.length > 0)
+    if (!hasBegun) early.push(...frames.slice(0, earlyMax - early.length))
+    else if (frames.length > 0) {
+      yield { protocol: protocol.name, frames: early.length > 0 ? [...early, ...frames] : frames }
+      early = []
+    }
+    if (problem)
+      throw speaksOfSecret(problem, upstream) ? new BrokenAnswer('It told a secret.') : problem
   }
   try {
     // Left open when the answer is finished: what may follow is read away below.
@@ -169,9 +187,16 @@ async function* readPieces(
     if (!reader.isFinished()) throw new BrokenAnswer('The answer ended in the middle.')
   } finally {
     deadline.end()
-    if (reader.isFinished()) body.dump({ limit: restMaxBytes }).catch(() => undefined)
+    if (reader.isFinished()) readRest(body)
     else body.destroy()
   }
+}
+
+/** A connection that has been read to its end can be used again; one that goes on and on cannot. */
+function readRest(body: AnswerBody) {
+  body
+    .dump({ limit: restMaxBytes, signal: AbortSignal.timeout(restMaxMs) })
+    .catch(() => body.destroy())
 }
 
 /** Some upstreams just stop when they have said all: the reader decides whether they had. */

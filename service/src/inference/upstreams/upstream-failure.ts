@@ -12,8 +12,8 @@ type Remedy = 'again' | 'next' | 'final'
 export type UpstreamFailure = {
   remedy: Remedy
   error: ApiError
-  /** Says something about the upstream's health, not only about this request. */
-  isItsFault: boolean
+  /** What it says about the upstream's health; `unknown`: nothing, it may not even have been asked. */
+  health: 'good' | 'bad' | 'unknown'
 }
 
 /** An answer that is not 200. */
@@ -28,15 +28,15 @@ export function failureOfStatus(
     const error = new ApiError('overloaded', 'The model provider takes no more calls now.', {
       headers,
     })
-    return { remedy: 'next', error, isItsFault: false }
+    return { remedy: 'next', error, health: 'good' }
   }
   if (status === 529 || status === 503) {
     const error = new ApiError('overloaded', 'The model provider is overloaded.')
-    return { remedy: 'again', error, isItsFault: true }
+    return { remedy: 'again', error, health: 'bad' }
   }
   if (status >= 500 || status === 408 || status === 409 || status < 400) {
     const error = new ApiError('upstream_error', `The model provider failed with ${status}.`)
-    return { remedy: 'again', error, isItsFault: true }
+    return { remedy: 'again', error, health: 'bad' }
   }
   // Our own credential or configuration: the caller can do nothing about it, another upstream may.
   if (status === 401 || status === 402 || status === 403 || status === 404) {
@@ -44,11 +44,12 @@ export function failureOfStatus(
     const error = new ApiError('upstream_error', 'The model provider refused the gateway.', {
       cause,
     })
-    return { remedy: 'next', error, isItsFault: true }
+    // Only a credential that is refused says something about every other call too.
+    return { remedy: 'next', error, health: status === 401 || status === 402 ? 'bad' : 'good' }
   }
   const message = `The model provider refused the request${said}`
   const error = new ApiError('upstream_rejected', message, verbatim ? { verbatim } : {})
-  return { remedy: 'final', error, isItsFault: false }
+  return { remedy: 'final', error, health: 'good' }
 }
 
 /** The whole answer took too long. */
@@ -62,17 +63,17 @@ const timeouts = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 export function failureOf(thrown: unknown): UpstreamFailure {
   if (thrown instanceof ApiError) {
     const isOurs = thrown.code === 'upstream_rejected'
-    return { remedy: isOurs ? 'final' : 'again', error: thrown, isItsFault: !isOurs }
+    return { remedy: isOurs ? 'final' : 'again', error: thrown, health: isOurs ? 'good' : 'bad' }
   }
   if (thrown instanceof PoolFull) {
     const error = new ApiError('overloaded', 'Too many calls to the model provider are open.')
-    return { remedy: 'next', error, isItsFault: false }
+    return { remedy: 'next', error, health: 'unknown' }
   }
   const { code = '' } = Object(thrown) as { code?: string }
   if (timeouts.has(code) || thrown instanceof TotalTimeout) {
     const message = 'The model provider did not answer in time.'
     const error = new ApiError('upstream_timeout', message, { cause: thrown })
-    return { remedy: 'next', error, isItsFault: true }
+    return { remedy: 'next', error, health: 'bad' }
   }
   const message =
     thrown instanceof BrokenAnswer
@@ -81,6 +82,6 @@ export function failureOf(thrown: unknown): UpstreamFailure {
   return {
     remedy: 'again',
     error: new ApiError('upstream_error', message, { cause: thrown }),
-    isItsFault: true,
+    health: 'bad',
   }
 }

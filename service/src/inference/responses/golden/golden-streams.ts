@@ -52,7 +52,7 @@ export const answering: Answering = {
   request: { model: 'house-model', input: 'Hello' },
 }
 
-export const receipt = { remainingCredits: 900, creditsUsed: 100, costUsd: 0.0001 }
+export const receipt = { remainingCredits: 900, creditsUsed: 100, costUsd: 0.0001, usage: null }
 export const credits = {
   remaining_credits: 900,
   estimated_credits_used: 100,

@@ -1,0 +1,205 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import Anthropic from '@anthropic-ai/sdk'
+import { createProjectApiKey } from '@gatehouse/contract/api-key'
+import { createClient } from '@gatehouse/contract/client'
+import type { Script } from '@gatehouse/tools/scripted-upstream/script'
+import { startScriptedUpstream } from '@gatehouse/tools/scripted-upstream/server'
+import { createTenants, type Tenant } from '@gatehouse/tools/start-stack'
+import OpenAI from 'openai'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { ask, begin, bodyOf, eventsOf, formats, type Wish } from './support/stream-call.ts'
+import { expectBrokenStream, expectRefusal } from './support/stream-errors.ts'
+import { catalogueOf } from './support/stream-models.ts'
+import { useStack } from './support/use-stack.ts'
+
+// An answer that fails in the middle says so, in every format and from every format of an upstream; one that
+// fails before it begins is a plain error, even if a stream was asked for.
+
+const upstream = await startScriptedUpstream()
+afterAll(upstream.stop)
+const nobody = await startScriptedUpstream()
+await nobody.stop()
+
+/** Answers with 200 and everything but a stream. */
+const odd = createServer((request, response) => {
+  request.resume()
+  const headers = { 'content-type': 'application/json' }
+  response.writeHead(200, headers).write('{"id":"msg_1",')
+  setTimeout(() => response.end('"type":"message"}'), 50)
+})
+await new Promise<void>((resolve) => odd.listen(0, '127.0.0.1', resolve))
+afterAll(() => void odd.close())
+const oddUrl = `http://127.0.0.1:${(odd.address() as AddressInfo).port}`
+
+const settings = { url: upstream.url, idle_timeout_ms: 300 }
+const stack = useStack({
+  models: () =>
+    catalogueOf({
+      ...Object.fromEntries(formats.map((format) => [`by-${format}`, [{ ...settings, format }]])),
+      absent: [{ url: nobody.url }],
+      odd: [{ url: oddUrl }],
+    }),
+})
+
+let tenants: Tenant[] = []
+beforeAll(async () => {
+  tenants = await createTenants(stack().service, 1)
+})
+const target = (credential = tenants[0]?.project_key ?? '') => ({
+  ...{ baseUrl: stack().description.base_url, credential },
+})
+
+const speech = { tokens: 20, paceMs: 15 }
+const faults = {
+  'an error event': { ...speech, errorAfter: { pieces: 4 } },
+  'an early close': { ...speech, closeAfter: { pieces: 4 } },
+  'a malformed frame': { ...speech, malformedAfter: { pieces: 4 } },
+  silence: { ...speech, stallAfter: { pieces: 4, ms: 20_000 } },
+  'no end': { ...speech, closeAfter: { pieces: 20 } },
+} as const satisfies Record<string, Script>
+
+describe.each(formats)('a stream of %s', (format) => {
+  test.each(formats)(
+    'from an upstream of %s tells every failure by its last event',
+    async (origin) => {
+      const wish = { format, model: `by-${origin}` }
+      const check = async ([name, script]: [string, Script]) => {
+        const heard = await ask(target(), { ...wish, script })
+        expectBrokenStream(heard, format)
+        // What came before the failure has arrived; of the unfinished frame nothing has.
+        expect(textOf(heard.text), name).toMatch(/^\w+ \w+ \w+ \w+/)
+        expect(heard.text.length).toBeLessThan(50_000)
+        const plain = await ask(target(), { ...wish, script, isStreamed: false })
+        const isSilent = name === 'silence'
+        expectRefusal(plain, format, isSilent ? timeout : failure)
+      }
+      await Promise.all(Object.entries(faults).map(check))
+    },
+  )
+})
+
+test.each(formats)('%s: a frame larger than 8 MiB ends in an error event', async (format) => {
+  const script = { ...speech, hugeFrameBytes: 9 * 1024 * 1024 }
+  const heard = await ask(target(), { format, model: `by-${format}`, script })
+  expectBrokenStream(heard, format)
+  expect(textOf(heard.text)).toMatch(/^\w+ \w+ \w+ \w+/)
+  expect(heard.text.length).toBeLessThan(50_000)
+})
+
+test.each(formats)(
+  '%s: what came before an error in the same packet reaches the caller',
+  async (format) => {
+    const words = { text: 'one two three four five six seven eight', coalesce: true }
+    const script = { ...words, stallAfter: { pieces: 2, ms: 50 }, errorAfter: { pieces: 6 } }
+    const heard = await ask(target(), { format, model: `by-${format}`, script })
+    expectBrokenStream(heard, format)
+    expect(textOf(heard.text).trim()).toBe('one two three four five six')
+  },
+)
+
+test('a 200 that is not a stream is a 502, and harms nobody else', async () => {
+  for (const format of formats) {
+    expectRefusal(await ask(target(), { format, model: 'odd' }), format, failure)
+  }
+  expect((await ask(target(), { format: 'chat', model: 'by-chat' })).status).toBe(200)
+})
+
+const timeout = { status: 504, code: 'upstream_timeout', messagesType: 'timeout_error' }
+const failure = { status: 502, code: 'upstream_error', messagesType: 'api_error' }
+
+type Delta = {
+  delta?: string | { text?: string }
+  choices?: { delta: { content?: string } }[]
+}
+
+/** All text of a stream, whichever format it is in. */
+function textOf(stream: string): string {
+  return eventsOf(stream)
+    .map(({ data }) => data as Delta)
+    .map(({ delta, choices }) => {
+      const piece = typeof delta === 'string' ? delta : delta?.text
+      return piece ?? choices?.[0]?.delta.content ?? ''
+    })
+    .join('')
+}
+
+describe('the official clients', () => {
+  const options = () => ({
+    baseURL: `${stack().description.base_url}/v1`,
+    ...{ apiKey: tenants[0]?.project_key ?? '', maxRetries: 0 },
+  })
+  const clients = {
+    async messages(wish: Wish) {
+      const client = new Anthropic({ ...options(), baseURL: stack().description.base_url })
+      const body = bodyOf(wish) as unknown as Anthropic.MessageCreateParamsStreaming
+      return client.messages.stream(body).finalMessage()
+    },
+    async chat(wish: Wish) {
+      const body = bodyOf(wish) as unknown as OpenAI.ChatCompletionCreateParamsStreaming
+      return new OpenAI(options()).chat.completions.stream(body).finalChatCompletion()
+    },
+    async responses(wish: Wish) {
+      const body = bodyOf(wish) as unknown as Parameters<OpenAI['responses']['stream']>[0]
+      return new OpenAI(options()).responses.stream(body).finalResponse()
+    },
+  }
+
+  test.each(formats)('of %s raise when a stream fails', async (format) => {
+    const check = async (script: Script) => {
+      const outcome = await clients[format]({ format, model: `by-${format}`, script }).then(
+        (whole) => whole as { status?: string },
+        (error: unknown) => error as Error,
+      )
+      if (outcome instanceof Error) expect(outcome.message).not.toMatch(/^Connection error/)
+      // This client hands a failed response to its caller, as a failed one.
+      else expect([format, outcome.status]).toEqual(['responses', 'failed'])
+    }
+    await Promise.all(Object.values(faults).map(check))
+  })
+
+  test.each(formats)('of %s read the same stream without a failure', async (format) => {
+    const whole = await clients[format]({ format, model: `by-${format}`, script: { tokens: 5 } })
+    expect(JSON.stringify(whole)).toMatch(/\w+ \w+ \w+/)
+  })
+})
+
+describe.each(formats)('%s: although a stream was asked for', (format) => {
+  const model = `by-${format}`
+
+  test('400, 401, 403 and 502 are plain JSON', async () => {
+    const { base_url: baseUrl, admin_key, project_id } = stack().description
+    const client = createClient({ baseUrl, credential: admin_key })
+    const { value: cannot } = await client.call(createProjectApiKey, {
+      params: { project_id },
+      body: { name: 'cannot call models', permissions: ['credits.read'] },
+    })
+    const invalid = { messagesType: 'invalid_request_error' }
+    const unknown = await ask(target(), { format, model: 'of-nobody' })
+    expectRefusal(unknown, format, { ...invalid, status: 400, code: 'model_not_found' })
+    const malformed = await ask(target(), { format, model, body: { temperature: 'hot' } })
+    expectRefusal(malformed, format, { ...invalid, status: 400, code: 'invalid_request' })
+    const stranger = await ask(target(`gate_prj_${'x'.repeat(40)}`), { format, model })
+    const authentication = { code: 'invalid_api_key', messagesType: 'authentication_error' }
+    expectRefusal(stranger, format, { ...authentication, status: 401 })
+    const forbidden = await ask(target(cannot), { format, model })
+    const permission = { code: 'permission_denied', messagesType: 'permission_error' }
+    expectRefusal(forbidden, format, { ...permission, status: 403 })
+    expectRefusal(await ask(target(), { format, model: 'absent' }), format, failure)
+  })
+
+  test('429 is plain JSON', async () => {
+    const { project_key } = stack().description
+    // A free key has four slots.
+    const script = { headMs: 400 }
+    const held = [1, 2, 3, 4].map(() => begin(target(project_key), { format, model, script }))
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    const refused = await ask(target(project_key), { format, model })
+    const limit = { code: 'rate_limit_exceeded', messagesType: 'rate_limit_error' }
+    expectRefusal(refused, format, { ...limit, status: 429 })
+    expect(refused.headers['retry-after']).toBe('1')
+    await Promise.all(held.map(({ heard }) => heard))
+  })
+})

@@ -1,0 +1,144 @@
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { startScriptedUpstream } from '@gatehouse/tools/scripted-upstream/server'
+import { afterAll, expect, test } from 'vitest'
+
+import { addTenant } from './support/limited-call.ts'
+import {
+  ask,
+  begin,
+  beginRaw,
+  type Format,
+  formats,
+  type Heard,
+  pathOf,
+  type Target,
+} from './support/stream-call.ts'
+import { catalogueOf } from './support/stream-models.ts'
+import { stateOf } from './support/stream-upstream.ts'
+import { useStack } from './support/use-stack.ts'
+
+// Every attempt of a caller we know is one request of its limits, however it ends, and hears where it stands
+// (G8.3, G8.10). Organizations are on the free tier: 60 requests a minute per key.
+
+const upstream = await startScriptedUpstream()
+afterAll(upstream.stop)
+const stack = useStack({
+  models: () =>
+    catalogueOf(
+      Object.fromEntries(
+        formats.map((format) => [`by-${format}`, [{ url: upstream.url, format }]]),
+      ),
+    ),
+})
+
+const headers = ['requests', 'tokens'].flatMap((unit) =>
+  ['limit', 'remaining', 'reset'].map((what) => `x-ratelimit-${what}-${unit}`),
+)
+
+function remainingIn(heard: Heard, name: string): number {
+  const said = Object.keys(heard.headers).filter((header) => header.startsWith('x-ratelimit-'))
+  expect(said.toSorted(), name).toEqual(headers.toSorted())
+  expect(heard.headers['x-ratelimit-limit-requests']).toBe('60')
+  return Number(heard.headers['x-ratelimit-remaining-requests'])
+}
+
+const tooLarge = Buffer.alloc(33 * 1024 * 1024, ' ')
+
+type Attempt = (target: Target, format: Format) => Promise<Heard | undefined>
+
+const raw =
+  (payload: string | Buffer, further: Record<string, string> = {}): Attempt =>
+  (target, format) =>
+    beginRaw(target, { path: pathOf[format], payload, headers: further }).heard
+
+const scripted =
+  (script: object, isStreamed = true): Attempt =>
+  (target, format) =>
+    ask(target, { format, model: `by-${format}`, script, isStreamed })
+
+/** Hangs up when the upstream has been asked and a moment has passed. */
+const hungUp =
+  (script: object, isStreamed: boolean): Attempt =>
+  async (target, format) => {
+    const call = begin(target, { format, model: `by-${format}`, script, isStreamed })
+    await expect.poll(async () => (await stateOf(upstream.url)).open, { interval: 5 }).toBe(1)
+    await sleep(100)
+    call.hangUp()
+    await expect.poll(async () => (await stateOf(upstream.url)).open).toBe(0)
+    return undefined
+  }
+
+const cutOff: Attempt = async ({ baseUrl, credential }, format) => {
+  const { hostname, port } = new URL(baseUrl)
+  const socket = connect(Number(port), hostname)
+  socket.write(
+    `POST ${pathOf[format]} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${credential}\r\n` +
+      'Content-Type: application/json\r\nContent-Length: 200\r\n\r\n{"model":',
+  )
+  await sleep(100)
+  socket.destroy()
+  await sleep(100)
+  return undefined
+}
+
+const attempts: Record<string, [status: number | undefined, attempt: Attempt]> = {
+  'a good call': [200, scripted({})],
+  'a good plain call': [200, scripted({}, false)],
+  'a body that is not JSON': [400, raw('{"model":')],
+  'an empty body': [400, raw('')],
+  'a body of another type': [400, raw('{}', { 'content-type': 'text/plain' })],
+  'a body that does not fit': [400, raw('{"model":7}')],
+  'a body of 33 MiB': [413, raw(tooLarge)],
+  'an unknown model': [400, (target, format) => ask(target, { format, model: 'unknown' })],
+  'an upstream that refuses': [400, scripted({ error: { status: 400 } })],
+  'an upstream that fails': [502, scripted({ error: { status: 500 } })],
+  'an upstream that fails midway': [
+    200,
+    scripted({ tokens: 9, paceMs: 9, errorAfter: { pieces: 4 } }),
+  ],
+  'a hang-up before the first byte': [undefined, hungUp({ headMs: 20_000 }, true)],
+  'a hang-up in mid-stream': [undefined, hungUp({ tokens: 500, paceMs: 20 }, true)],
+  'a hang-up of a plain call': [undefined, hungUp({ tokens: 500, paceMs: 20 }, false)],
+  'a body that was cut off': [undefined, cutOff],
+}
+
+async function startTenant(name: string) {
+  const tenant = await addTenant(stack(), name)
+  const key = await tenant.addKey()
+  const cannot = await tenant.addKey(tenant.projectId, ['credits.read'])
+  const targetOf = (credential: string) => ({ baseUrl: stack().description.base_url, credential })
+  return { target: targetOf(key.value), forbidden: targetOf(cannot.value) }
+}
+
+/** A key that may not call models spends its requests trying. */
+async function expectForbidden(target: Target, format: Format) {
+  for (const left of [59, 58]) {
+    const heard = await ask(target, { format, model: `by-${format}` })
+    expect([heard.status, remainingIn(heard, '403')]).toEqual([403, left])
+  }
+  const refused = await beginRaw(target, { path: pathOf[format], payload: '{"model":' }).heard
+  expect([refused.status, remainingIn(refused, '403')]).toEqual([403, 57])
+}
+
+test.each(formats)('%s: every attempt is one request, and says what is left', async (format) => {
+  const { target, forbidden } = await startTenant(format)
+  await expectForbidden(forbidden, format)
+  const good = async () => {
+    const heard = await ask(target, { format, model: `by-${format}` })
+    expect(heard.status).toBe(200)
+    return remainingIn(heard, 'a good call')
+  }
+  const wrong: string[] = []
+  let left = await good()
+  for (const [name, [status, attempt]] of Object.entries(attempts)) {
+    const heard = await attempt(target, format)
+    expect(heard?.status, name).toBe(status)
+    const said = heard ? remainingIn(heard, name) : left - 1
+    const next = await good()
+    if (said !== left - 1 || next !== left - 2) wrong.push(`${name}: ${left}, ${said}, ${next}`)
+    left = next
+  }
+  expect(wrong).toEqual([])
+})
