@@ -102,8 +102,7 @@ export function createModelCalls(tools: Tools) {
       }
     } catch (error) {
       call.signal.throwIfAborted()
-      const { error: told, health } = failureOf(error)
-      if (health === 'bad') healthOf(upstream).breaker.failed()
+      const { error: told } = failureOf(error)
       metrics.upstreamAttempts.inc({ upstream: upstream.name, outcome: 'broken' })
       throw told
     }
