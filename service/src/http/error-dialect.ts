@@ -23,9 +23,11 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, given: G
   const isKnown = given.thrown === error && error.cause === undefined
   if (error.status >= 500 && !isKnown) given.log.problem(error.code, given.thrown, request.id)
   request.line.code = error.code
-  // A connection that is closed while its client still sends gives that client no answer at all: what it
-  // sends is read and thrown away instead, for as long as any request may take.
-  if (error.code === 'request_too_large') void reply.removeHeader('connection')
+  // A connection that is closed while its client still sends megabytes gives that client no answer at all:
+  // what it sends is read and thrown away instead, for as long as any request may take.
+  if (error.code === 'request_too_large' && given.dialect !== 'admin') {
+    void reply.removeHeader('connection')
+  }
   const { verbatim } = error
   const isOwnDialect = verbatim?.dialect === given.dialect
   return reply
