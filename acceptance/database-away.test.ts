@@ -8,7 +8,7 @@ import { useStack } from './support/use-stack.ts'
 // PostgreSQL breaks every connection, in the middle of queries and transactions. The process lives,
 // says 503 with Retry-After where it cannot do better, and is back at once.
 
-const stack = useStack()
+const stack = useStack({ models: null })
 let admin: pg.Client
 beforeAll(async () => {
   const url = new URL(stack().database.url)

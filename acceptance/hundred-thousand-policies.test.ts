@@ -13,7 +13,7 @@ import { useStack } from './support/use-stack.ts'
 
 // An organization with 100,000 policies can list them all, quickly, while others create and delete.
 
-const stack = useStack({ environment: { POLICIES_MAX: '1000000' } })
+const stack = useStack({ models: null, environment: { POLICIES_MAX: '1000000' } })
 let database: pg.Client
 
 beforeAll(async () => {

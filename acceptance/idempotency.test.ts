@@ -12,7 +12,7 @@ import { useStack } from './support/use-stack.ts'
 // One key, one effect, one answer: under concurrent duplicates, over two processes, and when one of
 // them is killed in the middle.
 
-const stack = useStack({ processes: 2 })
+const stack = useStack({ models: null, processes: 2 })
 
 /** Sends until there is an answer that counts, as a careful client would. */
 async function sendUntilAnswered(endpoint: Endpoint, key: string, body: object, first: number) {

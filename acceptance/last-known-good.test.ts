@@ -14,7 +14,7 @@ import { useStack } from './support/use-stack.ts'
 // The database is away when a process starts. It knows its callers and their policies from the copy on
 // disk, is ready because nobody else could serve better, and catches up when the database is back.
 
-const stack = useStack()
+const stack = useStack({ models: null })
 
 /** A way to the database that is closed until it is opened. */
 async function closedDoor() {

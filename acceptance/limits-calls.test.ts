@@ -23,7 +23,12 @@ import { useStack } from './support/use-stack.ts'
 // tier: 60 requests and 1M tokens a minute per key, 1.5M tokens per project, 4 calls at once per key. Every
 // test has one of its own, so that it can be done again.
 
-const stack = useStack({ entry: 'testing/limited-main.ts', hasLimits: true, processes: 2 })
+const stack = useStack({
+  models: null,
+  entry: 'testing/limited-main.ts',
+  hasLimits: true,
+  processes: 2,
+})
 
 let turn = 0
 /** The processes take turns: what one counts, the other must know. */
@@ -334,7 +339,7 @@ test('different refused tokens from one address end in 429, while good keys from
 })
 
 test('two processes without Redis are not ready, and say why', async () => {
-  const alone = await startStack({ entry: 'testing/limited-main.ts', redis: null })
+  const alone = await startStack({ models: null, entry: 'testing/limited-main.ts', redis: null })
   try {
     const second = await alone.startApi('api-2')
     for (const { baseUrl, metricsUrl } of [...alone.apis, second]) {

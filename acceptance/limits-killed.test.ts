@@ -70,6 +70,7 @@ beforeAll(async () => {
   console.log(`limits with killed processes: seed ${seed}`)
   redis = await startOwnRedis()
   stack = await startStack({
+    models: null,
     ...{ processes, redis: redis.url, entry: 'testing/limited-main.ts', hasLimits: true },
   })
   running = [...stack.apis]

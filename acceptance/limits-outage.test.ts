@@ -61,6 +61,7 @@ const at = (ms: number) => sleep(startedAtMs + ms - Date.now())
 beforeAll(async () => {
   redis = await startOwnRedis()
   stack = await startStack({
+    models: null,
     ...{ processes, redis: redis.url, entry: 'testing/limited-main.ts', hasLimits: true },
     environment: {
       ADMIN_REQUESTS_PER_MINUTE: '100000',

@@ -77,7 +77,7 @@ const reachedBy: Record<Tier, readonly string[] | null> = {
   tier_5: ['payment', '--id', 'pay_1', '--usd', '5000'],
 }
 
-const stack = useStack({ entry: 'testing/limited-main.ts', hasLimits: true })
+const stack = useStack({ models: null, entry: 'testing/limited-main.ts', hasLimits: true })
 
 /** Two keys of one project and one of another: with them each scope can be filled before the next. */
 type Member = { tier: Tier; tenant: Tenant; keys: Record<Scope, ProjectKey> }

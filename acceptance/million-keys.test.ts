@@ -11,7 +11,7 @@ import { useStack } from './support/use-stack.ts'
 
 // With a million keys in the table, an authenticated list stays quick.
 
-const stack = useStack()
+const stack = useStack({ models: null })
 const keys: string[] = []
 
 beforeAll(async () => {

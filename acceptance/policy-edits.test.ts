@@ -21,7 +21,7 @@ import { useStack } from './support/use-stack.ts'
 const clients = 16
 const seconds = 20
 
-const stack = useStack({ processes: 2 })
+const stack = useStack({ models: null, processes: 2 })
 
 type Change = { action: string; policy: Policy }
 

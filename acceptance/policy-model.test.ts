@@ -36,7 +36,7 @@ const seed = Number(process.env['POLICY_SEED'] ?? Date.now() % 2 ** 31)
 const lanesAtOnce = 8
 const stepsMax = 30
 
-const stack = useStack()
+const stack = useStack({ models: null })
 
 type Tracked = { policy: model.ModelPolicy; facts: model.Facts }
 

@@ -14,7 +14,7 @@ import { useStack } from './support/use-stack.ts'
 // A process that is killed between any two statements of a publish leaves the old state or the new one.
 // Version, policy, event, change, epoch and stored answer are there together or not at all.
 
-const stack = useStack()
+const stack = useStack({ models: null })
 let database: pg.Client
 let policyId: string
 let round = 0

@@ -24,7 +24,7 @@ let redis: Awaited<ReturnType<typeof startOwnRedis>>
 let stack: Stack
 beforeAll(async () => {
   redis = await startOwnRedis()
-  stack = await startStack({ processes: 2, redis: redis.url })
+  stack = await startStack({ models: null, processes: 2, redis: redis.url })
 })
 afterAll(async () => {
   await stack.stop()

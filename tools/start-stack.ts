@@ -26,8 +26,8 @@ export type StackOptions = {
   entry?: string
   /** Also serves the tiny real model. */
   hasLlama?: boolean
-  /** The model catalogue, instead of the usual one. */
-  models?: (urls: UpstreamUrls) => object
+  /** The model catalogue, instead of the usual one; null: none, and processes start faster. */
+  models?: ((urls: UpstreamUrls) => object) | null
   /** Further variables for every process of the service. */
   environment?: Record<string, string>
 }
@@ -58,9 +58,10 @@ export async function startStack({
     const upstreams = await startUpstreams(hasLlama)
     cleanup.push(upstreams.stop)
     const modelsFile = join(folder, 'models.json')
-    await writeFile(modelsFile, JSON.stringify(models(upstreams.urls), null, 2))
+    if (models) await writeFile(modelsFile, JSON.stringify(models(upstreams.urls), null, 2))
     const settings = serviceSettings({
-      ...{ databaseUrl: database.url, redis, folder, name: database.name, modelsFile },
+      ...{ databaseUrl: database.url, redis, folder, name: database.name },
+      modelsFile: models ? modelsFile : '',
     })
     const service = { ...settings, ...(hasLimits ? {} : generous), ...environment }
     /** `further` are variables for this process alone. */

@@ -14,8 +14,8 @@ import { speakErrors } from '#http/error-dialect.ts'
 import { validate } from '#http/validate.ts'
 import { stopOnSignals } from '#platform/shutdown.ts'
 
-// The service with one more route: a call that is limited as inference will be, and does nothing but
-// last. Acceptance tests start it instead of main.ts until inference exists; nothing ships it.
+// The service with one more route: a call that is limited as inference is, and does nothing but
+// last, so that a test can say to the token what it reserves and uses. Nothing ships it.
 
 const Wish = z.object({
   /** What it reserves, and what it turns out to use. */
@@ -72,7 +72,7 @@ function serveLimited(app: FastifyInstance, house: House) {
   })
 }
 
-const house = assemble(loadConfig(process.env))
+const house = assemble(loadConfig(process.env), { environment: process.env })
 const api = await startApi(house, (app) => serveLimited(app, house))
 stopOnSignals(
   [
