@@ -1,7 +1,7 @@
 import type { ApiError } from '#platform/api-error.ts'
 
 import type { SseFrame } from './sse.ts'
-import type { Opaque } from './turn.ts'
+import type { Opaque, ProtocolName } from './turn.ts'
 
 /**
  * What a model says, as it says it. An answer is `started`, then blocks, then `finished`, exactly once
@@ -56,6 +56,9 @@ export type Frame = {
   events: readonly AnswerEvent[]
   source: SourceFrame
 }
+
+/** What has arrived of an answer at once, and the format it is in. */
+export type Piece = { protocol: ProtocolName; frames: readonly Frame[] }
 
 /** A frame as the upstream sent it, with its JSON read once. */
 export type SourceFrame = SseFrame & { json: Json }

@@ -1,5 +1,4 @@
-import { type AnswerEvent, noUsage, type Usage } from './answer.ts'
-import type { Piece } from './upstreams/open-answer.ts'
+import { type AnswerEvent, noUsage, type Piece, type Usage } from './answer.ts'
 
 type Options = {
   /** The local estimate of what was sent, for when the upstream does not say. */

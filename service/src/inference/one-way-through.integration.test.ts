@@ -6,7 +6,7 @@ import { join } from 'node:path'
 
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
 import type { House } from '#assemble.ts'
 import { createTestApi } from '#testing/test-api.ts'
@@ -79,6 +79,8 @@ async function prepare() {
   const environment = { MODELS_FILE: await writeCatalogue(upstream.url) }
   const change = (house: House) => watched(house, taken)
   const api = await createTestApi({ environment, change })
+  // Nothing is let through before the policies are known.
+  await vi.waitUntil(api.house.follower.lastPollAt, { timeout: 5000, interval: 5 })
   const { value: credential } = await createProjectKey(api.house, api.organization)
   return { ...api, upstream, taken, credential }
 }

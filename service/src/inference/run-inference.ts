@@ -1,10 +1,9 @@
 import { requirePermission } from '#access/unauthorized.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import type { Receipt } from './answer.ts'
+import type { Piece, Receipt } from './answer.ts'
 import type { Asked, Call } from './call.ts'
 import type { Meter } from './meter.ts'
-import type { Piece } from './upstreams/open-answer.ts'
 
 /** What a call goes through. Each step belongs to a feature of its own; all of them run for every call. */
 export type Steps = {

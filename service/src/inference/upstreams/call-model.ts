@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { Json } from '#inference/answer.ts'
+import type { Json, Piece } from '#inference/answer.ts'
 import type { Protocol } from '#inference/protocol.ts'
 import type { ProtocolName, Turn } from '#inference/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
@@ -10,7 +10,7 @@ import type { OriginPools } from '#platform/origin-pools.ts'
 
 import type { CatalogueModel } from './catalogue.ts'
 import { breakerPauseMs, createHealths } from './health.ts'
-import { type Attempt, AttemptFailed, openAnswer, type Piece } from './open-answer.ts'
+import { type Attempt, AttemptFailed, openAnswer } from './open-answer.ts'
 import { lastOpaqueOf, type Sticky } from './sticky.ts'
 import { failureOf, type UpstreamFailure } from './upstream-failure.ts'
 

@@ -1,22 +1,18 @@
-import type { Frame, Json, Reader } from '#inference/answer.ts'
+import type { Json, Piece } from '#inference/answer.ts'
 import { BrokenAnswer } from '#inference/broken-answer.ts'
 import type { Protocol } from '#inference/protocol.ts'
-import { createSseParser, type SseFrame } from '#inference/sse.ts'
-import type { ProtocolName } from '#inference/turn.ts'
 import type { AnswerBody, OriginAnswer, OriginPools } from '#platform/origin-pools.ts'
 import { started } from '#platform/started.ts'
 
 import type { Upstream } from './catalogue.ts'
 import { settingsOf } from './origins.ts'
+import { readPieces } from './read-pieces.ts'
 import {
   failureOf,
   failureOfStatus,
   TotalTimeout,
   type UpstreamFailure,
 } from './upstream-failure.ts'
-
-/** What has arrived of an answer at once, and the format it is in. */
-export type Piece = { protocol: ProtocolName; frames: readonly Frame[] }
 
 export type Attempt = {
   upstream: Upstream
@@ -36,11 +32,7 @@ export class AttemptFailed extends Error {
   }
 }
 
-const frameMaxBytes = 8 * 1024 * 1024
 const refusalMaxBytes = 64 * 1024
-const restMaxBytes = 64 * 1024
-const restMaxMs = 1000
-const earlyMax = 100
 
 /** Calls an upstream once. When this returns, the first piece of its answer is there. */
 export async function openAnswer(
@@ -52,7 +44,7 @@ export async function openAnswer(
     const answer = await send(pools, attempt, deadline.signal)
     if (answer.status !== 200) throw new AttemptFailed(await readRefusal(answer, attempt))
     refuseOtherBodies(answer)
-    return await started(readPieces(answer.body, attempt, deadline))
+    return await started(readPieces(answer.body, { ...attempt, onEnd: deadline.end }))
   } catch (error) {
     deadline.end()
     attempt.signal.throwIfAborted()
@@ -131,9 +123,6 @@ async function readRefusal(answer: OriginAnswer, attempt: Attempt): Promise<Upst
 const withoutSecret = (text: string, { secret }: Upstream) =>
   secret === null ? text : text.replaceAll(secret, '[removed]')
 
-const speaksOfSecret = (problem: unknown, { secret }: Upstream) =>
-  secret !== null && problem instanceof Error && problem.message.includes(secret)
-
 function readComplaint(text: string, protocol: Protocol) {
   try {
     return protocol.readError(JSON.parse(text) as Json)
@@ -152,79 +141,4 @@ async function readText(body: AnswerBody): Promise<string> {
     if (bytes > refusalMaxBytes) break
   }
   return Buffer.concat(chunks).toString()
-}
-
-async function* readPieces(
-  body: AnswerBody,
-  { protocol, upstream }: Attempt,
-  deadline: Deadline,
-): AsyncGenerator<Piece> {
-  const parser = createSseParser({ frameMaxBytes })
-  const reader = protocol.createReader()
-  /** Comments and pings before the answer itself: with those alone it has not begun. */
-  let early: Frame[] = []
-  let hasBegun = false
-  /** What came before a frame that makes no sense is still part of the answer. */
-  function* toPieces(sent: readonly SseFrame[]): Generator<Piece> {
-    const { frames, problem } = readFrames(sent, reader)
-    hasBegun ||= frames.some(({ events }) => events.length > 0)
-    if (!hasBegun) early.push(...frames.slice(0, earlyMax - early.length))
-    else if (frames.length > 0) {
-      yield { protocol: protocol.name, frames: early.length > 0 ? [...early, ...frames] : frames }
-      early = []
-    }
-    if (problem)
-      throw speaksOfSecret(problem, upstream) ? new BrokenAnswer('It told a secret.') : problem
-  }
-  try {
-    // Left open when the answer is finished: what may follow is read away below.
-    for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      yield* toPieces(parser.feed(chunk))
-      if (reader.isFinished()) break
-    }
-    if (!reader.isFinished()) yield* toPieces(parser.end())
-    if (!reader.isFinished()) yield* toPieces([endOfStream])
-    if (!reader.isFinished()) throw new BrokenAnswer('The answer ended in the middle.')
-  } finally {
-    deadline.end()
-    if (reader.isFinished()) readRest(body)
-    else body.destroy()
-  }
-}
-
-/** A connection that has been read to its end can be used again; one that goes on and on cannot. */
-function readRest(body: AnswerBody) {
-  body
-    .dump({ limit: restMaxBytes, signal: AbortSignal.timeout(restMaxMs) })
-    .catch(() => body.destroy())
-}
-
-/** Some upstreams just stop when they have said all: the reader decides whether they had. */
-const endOfStream: SseFrame = { event: '', data: '[DONE]', bytes: Buffer.alloc(0) }
-
-function readFrames(sent: readonly SseFrame[], reader: Reader) {
-  const frames: Frame[] = []
-  try {
-    for (const frame of sent) {
-      if (reader.isFinished()) break
-      const { event, data, bytes } = frame
-      const source = { event, data, bytes, json: readJson(data) }
-      frames.push({ events: reader.read(source), source })
-    }
-  } catch (error) {
-    return { frames, problem: error }
-  }
-  return { frames, problem: undefined }
-}
-
-function readJson(data: string): Json {
-  if (data === '' || data === '[DONE]') return {}
-  let json: unknown
-  try {
-    json = JSON.parse(data)
-  } catch {
-    throw new BrokenAnswer('A frame is not JSON.')
-  }
-  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as Json
-  throw new BrokenAnswer('A frame is not a JSON object.')
 }
