@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+
 import { expect, test } from 'vitest'
 
 import { readCatalogue } from './catalogue.ts'
@@ -28,6 +30,15 @@ test('a model is found by its id and by its aliases, and by nothing else', () =>
   expect(['small', 'tiny', 'vendor/tiny:1', 'Small', 'toString'].map(catalogue.find)).toEqual([
     ...[catalogue.models[0], catalogue.models[0], catalogue.models[0]],
     ...[undefined, undefined],
+  ])
+})
+
+test('the example that ships is good', async () => {
+  const file = new URL('../../../../deploy/models.example.json', import.meta.url)
+  const { models } = readCatalogue(await readFile(file, 'utf8'), () => 'secret')
+  expect(models.map(({ prices }) => [prices.input, prices.output])).toEqual([
+    ['5', '5'],
+    ['5', '5'],
   ])
 })
 
