@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { createAdminApiKey } from '@gatehouse/contract/api-key'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { createProject, listProjects } from '@gatehouse/contract/project'
-import { stopProcess } from '@gatehouse/tools/start-stack'
+import { stopProcess } from '@gatehouse/tools/service-process'
 import { expect, test } from 'vitest'
 
 import { type Answer, call, codeOf } from './support/call.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 import { createClient } from '@gatehouse/contract/client'
 import { createPolicy, listPolicies, publishPolicy } from '@gatehouse/contract/policy'
-import { type ApiProcess, stopProcess } from '@gatehouse/tools/start-stack'
+import { type ApiProcess, stopProcess } from '@gatehouse/tools/service-process'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { call, codeOf } from './support/call.ts'

@@ -1,13 +1,8 @@
 import { createProjectApiKey } from '@gatehouse/contract/api-key'
 import { createClient } from '@gatehouse/contract/client'
 import { createProject } from '@gatehouse/contract/project'
-import {
-  type ApiProcess,
-  createOrganization,
-  type Stack,
-  startStack,
-  stopProcess,
-} from '@gatehouse/tools/start-stack'
+import { type ApiProcess, stopProcess } from '@gatehouse/tools/service-process'
+import { createOrganization, type Stack, startStack } from '@gatehouse/tools/start-stack'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
 import { type OwnRedis, startOwnRedis } from './support/own-redis.ts'

@@ -8,7 +8,7 @@ import {
   retrievePolicy,
   updatePolicy,
 } from '@gatehouse/contract/policy'
-import { stopProcess } from '@gatehouse/tools/start-stack'
+import { stopProcess } from '@gatehouse/tools/service-process'
 import pg from 'pg'
 import { expect, test } from 'vitest'
 

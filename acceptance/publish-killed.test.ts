@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 
 import { createPolicy, publishPolicy, updatePolicy } from '@gatehouse/contract/policy'
-import { stopProcess } from '@gatehouse/tools/start-stack'
+import { stopProcess } from '@gatehouse/tools/service-process'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 

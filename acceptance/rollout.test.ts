@@ -7,7 +7,8 @@ import {
   readPolicyRollout,
   updatePolicy,
 } from '@gatehouse/contract/policy'
-import { type ApiProcess, type Stack, startStack } from '@gatehouse/tools/start-stack'
+import type { ApiProcess } from '@gatehouse/tools/service-process'
+import { type Stack, startStack } from '@gatehouse/tools/start-stack'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { startOwnRedis } from './support/own-redis.ts'

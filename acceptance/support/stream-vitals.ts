@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { readdir, readlink } from 'node:fs/promises'
 
-import type { ApiProcess } from '@gatehouse/tools/start-stack'
+import type { ApiProcess } from '@gatehouse/tools/service-process'
 
 import { residentMegabytes } from './stream-flood.ts'
 
