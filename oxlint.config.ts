@@ -9,7 +9,7 @@ export const mayImport: Record<string, readonly string[]> = {
   audit: ['text', 'platform'], // anyone may announce; redacts before it writes
   access: ['audit', 'http', 'platform'], // revocations go through the log
   limits: ['http', 'platform'], // counts; writes no events
-  credits: ['audit', 'http', 'platform'], // grants and refunds are events
+  credits: ['access', 'audit', 'http', 'platform'], // payments decide the tier; grants and refunds are events
   moderation: ['text', 'tokens', 'platform'], // scores; decides nothing, writes nothing
   policies: ['moderation', 'access', 'audit', 'text', 'http', 'platform'],
   exports: ['access', 'audit', 'http', 'platform'], // sinks and audit reads, from the log

@@ -194,10 +194,16 @@ describe.each(named(all))('%s', (_, endpoint) => {
 test('these endpoints need no credential, and no others', async () => {
   const open = all.filter(({ permission }) => permission === null)
   expect(open.map(({ path }) => path)).toEqual([
+    '/v1/webhooks/stripe',
     ...['/', '/openapi.json', '/.well-known/openapi.json', '/health/live', '/health/ready'],
   ])
   for (const endpoint of open) {
-    const { status } = await call(stack().description.base_url, endpoint)
-    expect(status).toBe(200)
+    const answer = await call(stack().description.base_url, endpoint, {
+      ...(endpoint.body && { body: {} }),
+    })
+    const isWebhook = endpoint.body !== undefined
+    expect([answer.status, isWebhook && codeOf(answer)]).toEqual(
+      isWebhook ? [404, 'webhook_not_configured'] : [200, false],
+    )
   }
 })

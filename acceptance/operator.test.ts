@@ -63,6 +63,56 @@ test('list is paged', async () => {
   expect(rest.data).toEqual(first.data.slice(1))
 })
 
+/** A new organization, and its commands. */
+async function addOrganization() {
+  const made = await operator('organizations', 'create', '--name', 'Payer', '--json')
+  const { organization_id: id } = JSON.parse(made.output) as { organization_id: string }
+  const run = async (command: string, ...args: string[]) => {
+    const { code, output, errors } = await operator('organizations', command, id, ...args, '--json')
+    return code === 0 ? (JSON.parse(output) as object) : { code, errors }
+  }
+  return { id, run }
+}
+
+test('payments, grants and refunds move the balance once by their ids, and show tells it', async () => {
+  const { id, run } = await addOrganization()
+  const usd = (amount: string) => ['--usd', amount]
+  const none = { balance_credits: 0, held_credits: 0, used_credits: 0, paid_usd: 0, tier: 'free' }
+  expect(await run('show')).toMatchObject({ id, plan: 'free', ...none })
+  const paid = { balance_credits: 20_500_000, balance_usd: 20.5, paid_usd: 20.5, tier: 'tier_1' }
+  for (const changed of [true, false]) {
+    const answer = await run('payment', '--id', 'pay_1', ...usd('20.5'))
+    expect(answer).toMatchObject({ id, ...paid, changed })
+  }
+  expect(await run('grant', '--id', 'gift_1', ...usd('0.000001'))).toMatchObject({
+    ...{ balance_credits: 20_500_001, available_credits: 20_500_001, paid_usd: 20.5 },
+  })
+  const back = ['--id', 'back_1', '--payment', 'pay_1', ...usd('10')]
+  const left = { balance_credits: 10_500_001, paid_usd: 10.5, tier: 'free' }
+  for (const changed of [true, false]) {
+    expect(await run('refund', ...back)).toMatchObject({ ...left, changed })
+  }
+  for (const [args, text] of [
+    [['grant', '--id', 'gift_1', ...usd('1')], 'with another amount: 0.000001 USD'],
+    [['grant', '--id', 'pay_1', ...usd('20.5')], "'pay_1' was recorded before, as a payment"],
+    [['refund', '--id', 'back_2', '--payment', 'pay_1', ...usd('11')], 'only 10.50 USD'],
+    [['refund', '--id', 'back_2', '--payment', 'pay_2', ...usd('1')], "no payment 'pay_2'"],
+  ] as const) {
+    const [command, ...rest] = args
+    expect(await run(command, ...rest)).toEqual({
+      ...{ code: 1, errors: expect.stringContaining(text) as string },
+    })
+  }
+  const shown = await operator('organizations', 'show', id)
+  expect(shown.output).toContain('balance_credits: 10500001\nbalance_usd: 10.500001\n')
+  for (const scope of [[], [id]]) {
+    const checked = await operator('credits', 'reconcile', ...scope)
+    expect([checked.code, checked.output]).toEqual([0, expect.stringContaining('agrees')])
+  }
+  const json = JSON.parse((await operator('credits', 'reconcile', id, '--json')).output) as object
+  expect(json).toEqual({ organizations: 1, entries: 3, difference_count: 0, differences: [] })
+})
+
 test.each([
   [['organizations', 'create'], 2, 'Give the organization a name'],
   [['organizations', 'create', '--name', ''], 2, 'Give the organization a name'],
@@ -70,6 +120,13 @@ test.each([
   [['organizations', 'suspend'], 2, 'Name the organization'],
   [['organizations', 'suspend', 'org_none'], 1, "No organization has the id 'org_none'"],
   [['organizations', 'list', '--after', 'org_none'], 1, "No organization has the id 'org_none'"],
+  [['organizations', 'show', 'org_none'], 1, "No organization has the id 'org_none'"],
+  [['organizations', 'payment', 'org_1', '--id', 'pay_1'], 2, 'Say which payment and how much'],
+  [['organizations', 'grant', 'org_1', '--usd', '5'], 2, 'Say which grant and how much'],
+  [['organizations', 'grant', 'org_1', '--id', 'a', '--usd', '-5'], 2, 'Option'],
+  [['organizations', 'grant', 'org_1', '--id', 'a', '--usd=0'], 2, 'Say which grant and how much'],
+  [['organizations', 'refund', 'org_1', '--id', 'a', '--usd', '5'], 2, 'Say which payment'],
+  [['credits', 'destroy'], 2, "There is no command 'destroy'"],
   [['organizations', 'destroy'], 2, "There is no command 'destroy'"],
   [['planets', 'list'], 2, "There is no topic 'planets'"],
 ] as const)('%j is explained', async (args, code, text) => {

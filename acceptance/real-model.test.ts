@@ -1,10 +1,13 @@
 import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import Anthropic from '@anthropic-ai/sdk'
 import { whyNoLlama } from '@gatehouse/tools/llama-upstream/start'
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 
+import { openAccount, recomputed } from './support/money.ts'
+import { begin, formats } from './support/stream-call.ts'
 import { useStack } from './support/use-stack.ts'
 
 // A real language model behind the gateway: a tiny one that writes stories, the same at every run.
@@ -137,4 +140,33 @@ describe.skipIf(reason)(`a story from a real model ${reason ?? ''}`, () => {
       "The model 'stories' cannot read images.",
     )
   })
+
+  const ways = formats.flatMap((format) =>
+    [true, false].map((isStreamed) => ({ format, isStreamed })),
+  )
+  test.each(ways)(
+    '$format, streamed: $isStreamed: who leaves in the middle pays for what was told',
+    async ({ format, isStreamed }) => {
+      const account = await openAccount(stack(), `Leaving ${format} ${isStreamed}`, 1_000_000)
+      const body = { [format === 'chat' ? 'max_completion_tokens' : tokensMember[format]]: 250 }
+      // The story is short and machines differ: the later somebody leaves, the more was told.
+      for (let waitMs = 10; ; waitMs += 10) {
+        expect(waitMs, 'nobody left in the middle').toBeLessThan(1000)
+        const { length: before } = await account.calls()
+        const call = begin(account.target, { format, model, isStreamed, body })
+        await sleep(waitMs)
+        call.hangUp()
+        await expect.poll(() => account.calls(), { timeout: 5000 }).toHaveLength(before + 1)
+        const [entry] = await account.calls()
+        expect(BigInt(entry!.amount)).toBe(recomputed(entry!))
+        const told = entry!.output_tokens ?? 0
+        expect(told).toBeLessThanOrEqual(300)
+        if (told === 0 || entry!.usage_source !== 'local-estimate') continue
+        expect([entry!.kind, entry!.amount > 0]).toEqual(['usage', true])
+        return
+      }
+    },
+  )
 })
+
+const tokensMember = { messages: 'max_tokens', responses: 'max_output_tokens' } as const

@@ -58,6 +58,11 @@ function panel({ description: stack, folder, modelsFile }: Stack, hasLlama: bool
     export OPENAI_BASE_URL=${stack.base_url}/v1 OPENAI_API_KEY=${stack.project_key}
     export ANTHROPIC_BASE_URL=${stack.base_url} ANTHROPIC_API_KEY=${stack.project_key}
 
+  It begins with 1000 USD of credits. What is left of them, and where they went:
+
+    curl -s -H "Authorization: Bearer ${stack.project_key}" ${stack.base_url}/v1/credits
+    ${call} '${stack.base_url}/v1/organization/credits/ledger?order=desc'
+
   Administer it:
 
     ${call} ${stack.base_url}/v1/organization/admin_api_keys

@@ -20,6 +20,8 @@ export type StackOptions = {
   processes?: number
   /** null: the stack runs without Redis, by polling only. */
   redis?: string | null
+  /** The PostgreSQL server in which the stack's database is made, instead of the usual one. */
+  server?: string
   /** Tests ask more than administrators do: without this, administration calls are hardly limited. */
   hasLimits?: boolean
   /** What an API process runs; a test may have an entry of its own. */
@@ -38,6 +40,7 @@ export type NewOrganization = { organization_id: string; project_id: string; adm
 export async function startStack({
   processes = 1,
   redis = redisUrl,
+  server,
   entry = 'main.ts',
   hasLimits = false,
   hasLlama = false,
@@ -49,7 +52,7 @@ export async function startStack({
     for (const undo of cleanup.splice(0).toReversed()) await undo().catch(() => undefined)
   }
   try {
-    const database = await createMigratedDatabase('stack')
+    const database = await createMigratedDatabase('stack', server)
     cleanup.push(() => database[Symbol.asyncDispose]())
     const folder = await makeFolder()
     cleanup.push(() => rm(folder, { recursive: true, force: true }))
@@ -74,7 +77,7 @@ export async function startStack({
       cleanup.push(() => stopProcess(started.child))
       return started
     }
-    const [organization, , ...apis] = await allOrNone([
+    const [organization, worker, ...apis] = await allOrNone([
       createOrganization(service, 'Example Ltd'),
       start('worker', 'worker'),
       ...Array.from({ length: processes }, (_, index) => start('api', `api-${index + 1}`)),
@@ -83,8 +86,8 @@ export async function startStack({
     await Promise.all(apis.map(untilReady))
     const description = await describe(apis, organization, upstreams.urls.scripted)
     return {
-      ...{ description, apis, database, folder, service, stop, modelsFile },
-      startApi: start.bind(null, 'api'),
+      ...{ description, apis, worker, database, folder, service, stop, modelsFile },
+      ...{ startApi: start.bind(null, 'api'), startWorker: start.bind(null, 'worker') },
     }
   } catch (error) {
     await stop()
@@ -166,6 +169,7 @@ function serviceSettings(place: Place): Record<string, string> {
     STATE_DIRECTORY: join(folder, 'state'),
     UNREADY_SECONDS: '0',
     DRAIN_SECONDS: '20',
+    FREE_REQUESTS_PER_DAY: '1000',
   }
 }
 
@@ -176,8 +180,13 @@ export async function runOperator(service: Record<string, string>, args: readonl
   return JSON.parse(stdout) as unknown
 }
 
-export async function createOrganization(service: Record<string, string>, name: string) {
-  return (await runOperator(service, ['create', '--name', name])) as NewOrganization
+/** `usd`: the credits it begins with. */
+export async function createOrganization(
+  service: Record<string, string>,
+  name: string,
+  usd = '1000',
+) {
+  return (await runOperator(service, ['create', '--name', name, '--usd', usd])) as NewOrganization
 }
 
 export type Tenant = { organization_id: string; project_key: string }

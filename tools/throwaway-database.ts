@@ -12,12 +12,12 @@ export const redisUrl = process.env['TEST_REDIS_URL'] ?? 'redis://127.0.0.1:6379
 const root = new URL('../', import.meta.url)
 
 /** A fresh database with all migrations applied, dropped when its owner is done. */
-export async function createMigratedDatabase(purpose: string) {
+export async function createMigratedDatabase(purpose: string, server = serverUrl) {
   const name = `gatehouse_${purpose}_${randomBytes(6).toString('hex')}`
-  await onServer(`create database ${name}`)
-  const url = new URL(serverUrl)
+  await onServer(server, `create database ${name}`)
+  const url = new URL(server)
   url.pathname = `/${name}`
-  const drop = () => onServer(`drop database if exists ${name} with (force)`)
+  const drop = () => onServer(server, `drop database if exists ${name} with (force)`)
   try {
     await promisify(execFile)(process.execPath, ['service/src/migrate.ts'], {
       cwd: root,
@@ -30,12 +30,12 @@ export async function createMigratedDatabase(purpose: string) {
   return { name, url: url.toString(), [Symbol.asyncDispose]: drop }
 }
 
-async function onServer(statement: string) {
-  const client = new pg.Client({ connectionString: serverUrl, connectionTimeoutMillis: 3000 })
+async function onServer(server: string, statement: string) {
+  const client = new pg.Client({ connectionString: server, connectionTimeoutMillis: 3000 })
   try {
     await client.connect()
   } catch (error) {
-    const { host } = new URL(serverUrl)
+    const { host } = new URL(server)
     throw new Error(
       `PostgreSQL cannot be reached at ${host}. Start it, or set TEST_DATABASE_URL to a server where databases may be created.`,
       { cause: error },

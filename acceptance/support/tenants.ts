@@ -50,7 +50,7 @@ export async function prepareTenants(stack: Stack) {
         ...(seconds && { expires_in_seconds: seconds }),
       },
     })
-  const keysWithout = new Map<Permission, Promise<{ value: string }>>()
+  const keysWithout = new Map<string, Promise<{ value: string }>>()
   const foreign = await createOrganization(stack.service, 'Foreign Ltd')
   const suspended = await createOrganization(stack.service, 'Suspended Ltd')
   const suspendedCaller = await createClient({ baseUrl, credential: suspended.admin_key }).call(
@@ -100,13 +100,15 @@ export async function prepareTenants(stack: Stack) {
     /** Keys of the kind that the endpoint takes, in every state a key can be in. */
     keysFor: (endpoint: Endpoint) => (takesProjectKeys(endpoint) ? callers : administrators),
     /** A key that may do everything but this; made once, because their number is limited. */
-    keyWithout: async ({ permission }: Endpoint & { permission: Permission }) => {
-      const isCaller = permission === 'model.invoke'
+    keyWithout: async (endpoint: Endpoint & { permission: Permission }) => {
+      const { permission } = endpoint
+      const isCaller = takesProjectKeys(endpoint)
       const all: readonly Permission[] = isCaller ? allOfProjects : allPermissions
       const others = all.filter((each) => each !== permission)
       const make = isCaller ? makeProjectKey : makeAdminKey
-      const key = keysWithout.get(permission) ?? make(`all but ${permission}`, others)
-      keysWithout.set(permission, key)
+      const name = `all but ${permission}${isCaller ? ', to call with' : ''}`
+      const key = keysWithout.get(name) ?? make(name, others)
+      keysWithout.set(name, key)
       return (await key).value
     },
     /** Path parameters that name things of the owner's organization. */

@@ -24,6 +24,8 @@ type Base = {
   readonly errors: readonly ErrorCode[]
   /** Takes an Idempotency-Key: key, effect and stored answer commit together (card I). */
   readonly isIdempotent: boolean
+  /** Serves somebody without a credential once, if they ask for it with `X-Free-Tier: true`. */
+  readonly takesFreeRequests?: boolean
 }
 
 type Guarded = { readonly credentials: readonly CredentialKind[]; readonly permission: Permission }
@@ -138,7 +140,12 @@ function schemaErrorsOf({ params, query, body, dialect }: Endpoint): ErrorCode[]
   ]
 }
 
-function guardErrorsOf({ permission, credentials, dialect }: Endpoint): ErrorCode[] {
+function guardErrorsOf({
+  permission,
+  credentials,
+  dialect,
+  takesFreeRequests,
+}: Endpoint): ErrorCode[] {
   if (permission === null) return []
   const takesTokens = credentials.some((kind) => kind === 'jwt')
   return [
@@ -147,6 +154,7 @@ function guardErrorsOf({ permission, credentials, dialect }: Endpoint): ErrorCod
     'expired_api_key',
     'revoked_api_key',
     ...(takesTokens ? (['invalid_token', 'expired_token', 'wrong_project'] as const) : []),
+    ...(takesFreeRequests ? (['free_request_used'] as const) : []),
     'permission_denied',
     'organization_suspended',
     'rate_limit_exceeded',

@@ -1,6 +1,7 @@
 import * as apiKey from './api-key.ts'
 import * as chatCompletion from './chat-completion.ts'
 import * as countTokens from './count-tokens.ts'
+import * as credits from './credits.ts'
 import type { Endpoint, Method } from './endpoint.ts'
 import type { Dialect } from './error-body.ts'
 import * as limits from './limits.ts'
@@ -10,6 +11,7 @@ import * as policy from './policy.ts'
 import * as project from './project.ts'
 import * as response from './response.ts'
 import * as serviceInfo from './service-info.ts'
+import * as webhook from './webhook.ts'
 
 /** The API at a glance: every endpoint there is. */
 export const endpoints = [
@@ -37,12 +39,16 @@ export const endpoints = [
   apiKey.createAdminApiKey,
   apiKey.deleteAdminApiKey,
   limits.readLimits,
+  credits.listLedgerEntries,
+  credits.readUsage,
   message.createMessage,
   countTokens.countTokens,
   response.createResponse,
   chatCompletion.createChatCompletion,
   model.listModels,
   model.retrieveModel,
+  credits.readCredits,
+  webhook.receiveStripeEvent,
   serviceInfo.readRoot,
   serviceInfo.readOpenApi,
   serviceInfo.readWellKnownOpenApi,

@@ -60,6 +60,10 @@ export const errors = {
     400,
     "The model provider refused the request as it was sent; the message has the provider's own words.",
   ),
+  invalid_signature: invalid(
+    400,
+    'The event is not signed with a secret of this webhook, or was signed more than five minutes ago.',
+  ),
   missing_input: invalid(400, 'Neither input nor instructions were sent.'),
   unsupported_parameter: invalid(
     400,
@@ -112,6 +116,9 @@ export const errors = {
   unknown_model: notFound('No model has this id or alias. GET /v1/models lists them.'),
   project_not_found: notFound('No project with this id exists in your organization.'),
   api_key_not_found: notFound('No active key with this id exists at this place.'),
+  webhook_not_configured: notFound(
+    'This webhook has no signing secret. Set STRIPE_WEBHOOK_SECRETS to use it.',
+  ),
   route_not_found: notFound('No endpoint has this path. /openapi.json lists them all.'),
   method_not_allowed: invalid(
     405,

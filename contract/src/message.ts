@@ -134,5 +134,6 @@ export const createMessage = inferenceEndpoint({
   dialect: 'messages',
   body: CreateMessage,
   response: Message,
+  takesFreeRequests: true,
   errors: [...upstreamErrors, 'unsupported_parameter'],
 })

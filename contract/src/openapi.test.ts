@@ -127,6 +127,14 @@ test.each(guarded)('$id: it names a credential that is declared', (endpoint, { s
   expect(declared).toEqual(expect.arrayContaining(security.flatMap(Object.keys)))
 })
 
+test.each(guarded)(
+  '$id: it says whether it can be called without a credential',
+  (endpoint, out) => {
+    const isOptional = out.security.some((requirement) => Object.keys(requirement).length === 0)
+    expect(isOptional).toBe(endpoint.takesFreeRequests ?? false)
+  },
+)
+
 test('a public operation says that it needs no credential', () => {
   const open = operations.filter(([{ permission }]) => permission === null)
   expect(open.map(([, { security }]) => security)).toEqual(open.map(() => []))
@@ -143,7 +151,10 @@ test.each(operations)('$id: every error it can answer stands under its status', 
 
 test.each(operations)('$id: it takes a body and a key exactly when it says so', (endpoint, out) => {
   const headers = (out.parameters ?? []).filter((parameter) => parameter.in === 'header')
-  expect(headers.map(({ name }) => name)).toEqual(endpoint.isIdempotent ? ['Idempotency-Key'] : [])
+  expect(headers.map(({ name }) => name)).toEqual([
+    ...(endpoint.isIdempotent ? ['Idempotency-Key'] : []),
+    ...(endpoint.takesFreeRequests ? ['X-Free-Tier'] : []),
+  ])
   expect('requestBody' in out).toBe(endpoint.body !== undefined)
 })
 

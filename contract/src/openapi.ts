@@ -40,17 +40,24 @@ function operation(endpoint: Endpoint): Json {
     ...parametersIn('path', endpoint.params),
     ...parametersIn('query', endpoint.query),
     ...(endpoint.isIdempotent ? [idempotencyKey] : []),
+    ...(endpoint.takesFreeRequests ? [freeTier] : []),
   ]
   return {
     operationId: id,
     summary,
     ...(permission && { description: `Needs the permission \`${permission}\`.` }),
     ...(permission && { 'x-permission': permission, 'x-body-limit': endpoint.bodyLimitBytes }),
-    security: endpoint.credentials.map((kind) => ({ [kind]: [] })),
+    security: securityOf(endpoint),
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: { required: true, content: json(schemaOf(body, 'input')) } }),
     responses: responses(endpoint),
   }
+}
+
+/** An empty requirement says that the operation can be called without any credential. */
+function securityOf({ credentials, takesFreeRequests }: Endpoint): Json[] {
+  const requirements = credentials.map((kind) => ({ [kind]: [] }))
+  return takesFreeRequests ? [...requirements, {}] : requirements
 }
 
 const idempotencyKey = {
@@ -59,6 +66,15 @@ const idempotencyKey = {
   required: false,
   description: 'Repeating a request with the same key has one effect and one answer for 24 hours.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+
+const freeTier = {
+  name: 'X-Free-Tier',
+  in: 'header',
+  required: false,
+  description:
+    'Asks for the one anonymous request, where the gateway gives any; only without a credential. Ignored when one is sent.',
+  schema: { type: 'string', enum: ['true'] },
 }
 
 function responses(endpoint: Endpoint): Json {

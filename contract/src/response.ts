@@ -96,5 +96,6 @@ export const createResponse = inferenceEndpoint({
   dialect: 'responses',
   body: CreateResponse,
   response: Response,
+  takesFreeRequests: true,
   errors: [...upstreamErrors, 'missing_input', 'unsupported_parameter'],
 })

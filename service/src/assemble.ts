@@ -4,6 +4,7 @@ import { createJwtAuthentication, standingDependsOn } from '#access/authenticate
 import { createKeyAuthentication, keyDependsOn } from '#access/authenticate-key.ts'
 import type { FoundKey, Standing } from '#access/credential-store.ts'
 import { createFailedAttempts } from '#access/failed-attempts.ts'
+import { createFreeTier } from '#access/free-tier.ts'
 import type { Authentication } from '#access/guard.ts'
 import { keysOfIssuer } from '#access/issuer-keys.ts'
 import { keepKeys } from '#access/keep-keys.ts'
@@ -12,6 +13,8 @@ import { createLookupCache, type LookupCache } from '#access/lookup-cache.ts'
 import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { followChanges } from '#audit/follow-changes.ts'
+import { createBalanceCopies } from '#credits/balance-copies.ts'
+import { createCredits } from '#credits/create-credits.ts'
 import { createInference } from '#inference/create-inference.ts'
 import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
@@ -58,33 +61,29 @@ export function assemble(config: Config, edges: Edges = {}) {
     ...{ redis, namespace: config.REDIS_NAMESPACE, now, log, metrics },
     ...{ processes: () => policies.others() + 1, adminCallLimits: adminLimitsOf(config) },
   })
+  const money = assembleMoney({ config, db, now, log, metrics, files })
   const inference = createInference({
+    ...money,
     ...{ redis, namespace: config.REDIS_NAMESPACE, now, log, metrics, environment, files },
     ...{ modelsFile: config.MODELS_FILE, limitInferenceCall: limits.limitInferenceCall },
   })
-  const forgetful = [keys, standings].map((cache) => ({
-    onChange: ({ objectId }: { objectId: string }) => cache.forget(objectId),
-    onGap: cache.forgetAll,
-  }))
-  const copies = subscriberOf(keptKeys)
   // Only who answers callers needs policies and limits, and counts as a process that runs them.
   const isApi = config.ROLES.includes('api')
   const serving = isApi ? [policies.subscriber, limits.subscriber] : []
-  const subscribers = [...forgetful, copies, ...serving]
+  const subscribers = [...[keys, standings].map(forgetting), subscriberOf(keptKeys), ...serving]
   const follower = followChanges({ db: changesDb, now, log, metrics, subscribers })
   const hint = exchangeHints(redis, config, { log, metrics, wake: follower.wake })
   const hashKey = createKeyHasher(config.MASTER_KEYS)
   const stop = async () => {
     limits.stop()
-    await inference.stop()
-    for (const part of [uses, follower, policies, keptKeys]) await part.stop()
+    for (const part of [money, inference, uses, follower, policies, keptKeys]) await part.stop()
     redis?.close()
     await egress.close()
     await Promise.all([db.destroy(), changesDb.destroy()])
   }
   return {
     ...limits,
-    inference,
+    ...{ inference, freeTier: money.freeTier, balances: money.balances },
     ...{ config, now, log, metrics, db, follower, hashKey, policies, checkRule, stop },
     authentication: createAuthentication({
       ...{ config, db, now, log, metrics, hashKey, uses, keys, standings, egress, files },
@@ -96,9 +95,47 @@ export function assemble(config: Config, edges: Edges = {}) {
     announce: createAnnouncer(now, hint),
     docsUrl: config.DOCS_URL,
     policiesMax: config.POLICIES_MAX,
+    stripe: { secrets: config.STRIPE_WEBHOOK_SECRETS ?? [], plans: config.STRIPE_PLANS },
   }
 }
 export type House = ReturnType<typeof assemble>
+
+type MoneyTools = {
+  config: Config
+  db: Db
+  now: Clock
+  log: Log
+  metrics: Metrics
+  files: TrustedFiles
+}
+
+/** What calls are paid with. */
+function assembleMoney({ config, db, now, log, metrics, files }: MoneyTools) {
+  // Requests that fill the pool must not keep a call from being paid: one holds, one settles, one catches up.
+  const creditsDb = connect(config, log, 3)
+  const balances = createBalanceCopies({ db, now, log })
+  const credits = createCredits({
+    ...{ db: creditsDb, files, hasFolder: config.STATE_DIRECTORY !== undefined },
+    ...{ now, log, metrics, onBalance: balances.note },
+  })
+  const freeTier = createFreeTier({
+    ...{ db, now, log, keys: deriveKeys(config.MASTER_KEYS, 'free-request-identity') },
+    requestsPerDay: config.FREE_REQUESTS_PER_DAY,
+  })
+  return {
+    ...{ balances, credits, freeTier, holdGraceMs: config.CREDIT_HOLD_GRACE_SECONDS * 1000 },
+    async stop() {
+      await credits.stop()
+      await balances.stop()
+      await creditsDb.destroy()
+    },
+  }
+}
+
+const forgetting = (cache: { forget(objectId: string): void; forgetAll(): void }) => ({
+  onChange: ({ objectId }: { objectId: string }) => cache.forget(objectId),
+  onGap: cache.forgetAll,
+})
 
 /** Whatever is forgotten must not come back from the copy of the keys. */
 const subscriberOf = (kept: { onForgotten: () => void; onGap: () => void }) => ({

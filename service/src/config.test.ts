@@ -51,8 +51,11 @@ test('two values are enough, and the rest is safe', () => {
     ADMIN_CONCURRENT_REQUESTS: 20,
     REDIS_CLUSTER: false,
     REDIS_DEADLINE_MS: 40,
+    STRIPE_PLANS: new Map(),
     CONNECTIONS_MAX: 10_000,
     UNREADY_SECONDS: 5,
+    FREE_REQUESTS_PER_DAY: 0,
+    CREDIT_HOLD_GRACE_SECONDS: 60,
     DRAIN_SECONDS: 120,
     KEY_CACHE_OUTAGE_SECONDS: 600,
   })
@@ -204,4 +207,35 @@ test('a file that cannot be read is named by its variable, and never shown: it m
   const text = complaint({ MASTER_KEYS: undefined, MASTER_KEYS_FILE: `1:${keyOf(1)}` })
   expect(text).toContain('MASTER_KEYS_FILE: cannot be read')
   expect(text).not.toContain(keyOf(1))
+})
+
+test('several secrets of a webhook are read, and plans by price', () => {
+  const secrets = ['whsec_0123456789', 'whsec_9876543210']
+  const config = loadConfig({
+    ...good,
+    STRIPE_WEBHOOK_SECRETS: secrets.join(', '),
+    STRIPE_PLANS: 'price_1=growth',
+  })
+  expect(config.STRIPE_WEBHOOK_SECRETS).toEqual(secrets)
+  expect([...config.STRIPE_PLANS]).toEqual([['price_1', 'growth']])
+})
+
+test.each([
+  ['empty', ''],
+  ['blank', '  '],
+  ['short', 'whsec_too_short'],
+  ['a comma', ','],
+  ['good and empty', 'whsec_0123456789,'],
+])('a webhook secret that is %s stops the process: anybody could sign with it', (_, text) => {
+  expect(complaint({ STRIPE_WEBHOOK_SECRETS: text })).toContain('STRIPE_WEBHOOK_SECRETS')
+})
+
+test('an empty file of webhook secrets stops the process, and so does one that is not named', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-config-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'secrets')
+  writeFileSync(file, '\n')
+  for (const name of [file, '']) {
+    expect(complaint({ STRIPE_WEBHOOK_SECRETS_FILE: name })).toContain('STRIPE_WEBHOOK_SECRETS')
+  }
 })

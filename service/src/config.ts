@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 
 import { IssuerTable } from '#access/issuer-table.ts'
+import { StripePlans, StripeSecrets } from '#credits/stripe/settings.ts'
 import { readPrivateTarget } from '#platform/egress-target.ts'
 import type { Keyring } from '#platform/secrets.ts'
 
@@ -91,6 +92,10 @@ const Config = z.object({
   ADMIN_REQUESTS_PER_MINUTE: whole(1, 1_000_000).prefault('120'), // of one administrator key
   ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: whole(1, 1_000_000).prefault('600'), // of all keys of an organization
   ADMIN_CONCURRENT_REQUESTS: whole(1, 256).prefault('20'), // administration calls of an organization at once
+  CREDIT_HOLD_GRACE_SECONDS: whole(0, 3600).prefault('60'), // how long a hold outlives the longest its call can take
+  FREE_REQUESTS_PER_DAY: whole(0, 1_000_000).prefault('0'), // anonymous requests of all callers together; 0: none
+  STRIPE_WEBHOOK_SECRETS: StripeSecrets.optional(), // whsec_..., several while one replaces another (docs/payments.md); absent: no webhook
+  STRIPE_PLANS: StripePlans.prefault(''), // price_x=developer,prod_y=growth: which plan a subscription gives
   CONNECTIONS_MAX: whole(1, 100_000).prefault('10000'),
   UNREADY_SECONDS: whole(0, 60).prefault('5'), // after SIGTERM: how long load balancers get to notice
   DRAIN_SECONDS: whole(0, 3600).prefault('120'), // then: how long open requests may take to finish
@@ -114,13 +119,20 @@ function load<Schema extends z.ZodObject>(schema: Schema, environment: Environme
   return Object.freeze(result.data)
 }
 
+/** Empty, these are a mistake: somebody meant to set a secret. */
+const neverEmpty = new Set(['STRIPE_WEBHOOK_SECRETS'])
+
 /** `NAME_FILE` stands for the content of a file, as secret stores mount them; empty counts as unset. */
 function given(names: readonly string[], environment: Environment): Record<string, string> {
   const values = names.map((name) => {
     const file = environment[`${name}_FILE`]
-    return [name, environment[name] || (file ? readFileOf(name, file) : '')] as const
+    const value = environment[name] || (file ? readFileOf(name, file) : '')
+    const isGiven = environment[name] !== undefined || file !== undefined
+    return { name, value, isKept: value !== '' || (neverEmpty.has(name) && isGiven) }
   })
-  return Object.fromEntries(values.filter(([, value]) => value !== ''))
+  return Object.fromEntries(
+    values.filter(({ isKept }) => isKept).map(({ name, value }) => [name, value]),
+  )
 }
 
 function readFileOf(name: string, file: string): string {

@@ -1,8 +1,3 @@
-import { parseArgs } from 'node:util'
-
-import { Plan } from '@gatehouse/contract/limits'
-import { trimmedText } from '@gatehouse/contract/text'
-
 import {
   findOrganizationPosition,
   listOrganizations,
@@ -13,60 +8,49 @@ import {
   recoverOrganization,
   setStatus,
 } from '#access/organizations/organizations.ts'
-import { recordPayment, setPlan } from '#access/organizations/tier.ts'
+import { setPlan } from '#access/organizations/tier.ts'
 import { createKeyHasher } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
 
 import { loadConfig } from './config.ts'
+import {
+  type Given,
+  readArguments,
+  readName,
+  readOrganizationId,
+  readPlan,
+  readWelcome,
+  usage,
+  UsageError,
+} from './operator-arguments.ts'
+import {
+  granted,
+  noOrganization,
+  paid,
+  presentOrganization,
+  refunded,
+  runCreditCommand,
+  shown,
+  welcome,
+} from './operator-credits.ts'
 
-const usage = `Usage: gatehouse operator organizations <command> [--json]
-
-  create --name <name>       a new organization; prints its first administrator key once
-  list [--after <id>]        organizations in order of creation, 100 a page
-  suspend <organization id>  every call is refused with 403 within 5 seconds
-  reinstate <organization id>
-  recover <organization id>  a new administrator key, when all others are lost
-  plan <organization id> --plan free|developer|growth|scale
-  payment <organization id> --id <payment id> --usd <amount>
-                             counts towards the tier; the same id counts once
-
-Needs DATABASE_URL and MASTER_KEYS in the environment, as the service does.
-`
-
-/** The operator's mistake: shown with the usage. */
-class UsageError extends Error {}
-
-async function run(args: readonly string[]): Promise<string> {
+async function run(args: readonly string[]): Promise<{ text: string; exitCode: 0 | 1 }> {
   const { positionals, values } = readArguments(args)
   const [topic, command = '', id = ''] = positionals
-  if (values.help || topic === undefined) return usage
-  if (topic !== 'organizations') throw new UsageError(`There is no topic '${topic}'.`)
-  const result = await withTools((tools) =>
-    runCommand(command, { ...values, organizationId: id }, tools),
-  )
-  return `${values.json ? JSON.stringify(result) : describe(result)}\n`
-}
-
-function readArguments(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        name: { type: 'string' },
-        after: { type: 'string' },
-        plan: { type: 'string' },
-        id: { type: 'string' },
-        usd: { type: 'string' },
-        json: { type: 'boolean' },
-        help: { type: 'boolean' },
-      },
-    })
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : 'The arguments are wrong.')
+  if (values.help || topic === undefined) return { text: usage, exitCode: 0 }
+  if (topic !== 'organizations' && topic !== 'credits') {
+    throw new UsageError(`There is no topic '${topic}'.`)
   }
+  return withTools(async (tools) => {
+    if (topic === 'credits') {
+      const { result, text, exitCode } = await runCreditCommand(command, id, tools)
+      return { text: values.json ? `${JSON.stringify(result)}\n` : text, exitCode }
+    }
+    const result = await runCommand(command, { ...values, organizationId: id }, tools)
+    return { text: `${values.json ? JSON.stringify(result) : describe(result)}\n`, exitCode: 0 }
+  })
 }
 
 type Tools = Parameters<typeof createOrganization>[1]
@@ -85,76 +69,50 @@ async function withTools<T>(work: (tools: Tools) => Promise<T>): Promise<T> {
   }
 }
 
-type Given = {
-  organizationId: string
-  name?: string
-  after?: string
-  plan?: string
-  id?: string
-  usd?: string
-}
-
 async function runCommand(command: string, given: Given, tools: Tools): Promise<object> {
   switch (command) {
     case 'create':
-      return created(await createOrganization(readName(given.name), tools))
+      return created(given, tools)
     case 'list':
       return listed(tools, given.after)
+    case 'show':
+      return shown(given, tools)
     case 'suspend':
-      return changed(readId(given.organizationId), 'suspended', tools)
+      return found(given, await setStatus(readOrganizationId(given), 'suspended', tools))
     case 'reinstate':
-      return changed(readId(given.organizationId), 'active', tools)
+      return found(given, await setStatus(readOrganizationId(given), 'active', tools))
     case 'recover':
-      return recovered(readId(given.organizationId), tools)
+      return recovered(readOrganizationId(given), tools)
     case 'plan':
-      return found(given, await setPlan(readId(given.organizationId), readPlan(given.plan), tools))
+      return found(given, await setPlan(readOrganizationId(given), readPlan(given), tools))
     case 'payment':
-      return found(
-        given,
-        await recordPayment(readId(given.organizationId), readPayment(given), tools),
-      )
+      return paid(given, tools)
+    case 'grant':
+      return granted(given, tools)
+    case 'refund':
+      return refunded(given, tools)
     default:
       throw new UsageError(`There is no command '${command}'.`)
   }
 }
 
-function readName(name: string | undefined): string {
-  const result = trimmedText(1, 80).safeParse(name)
-  if (result.success) return result.data
-  throw new UsageError('Give the organization a name of 1 to 80 characters: --name "Example Ltd"')
+async function created(given: Given, tools: Tools) {
+  const credits = readWelcome(given)
+  const made = await createOrganization(readName(given.name), tools)
+  await welcome(made.organizationId, credits, tools)
+  return {
+    organization_id: made.organizationId,
+    project_id: made.projectId,
+    admin_key: made.adminKey,
+  }
 }
-
-function readId(id: string): string {
-  if (id) return id
-  throw new UsageError('Name the organization: its id, as `list` shows it.')
-}
-
-function readPlan(plan: string | undefined): Plan {
-  const result = Plan.safeParse(plan)
-  if (result.success) return result.data
-  throw new UsageError(`Name the plan: --plan ${Plan.options.join('|')}`)
-}
-
-/** An amount with at most six decimals, so that it is a whole number of millionths. */
-function readPayment({ id, usd }: Given) {
-  const isAmount = usd !== undefined && /^\d{1,9}(\.\d{1,6})?$/.test(usd)
-  const microUsd = isAmount ? Math.round(Number(usd) * 1_000_000) : 0
-  if (id && id.length <= 200 && microUsd > 0) return { id, microUsd }
-  throw new UsageError('Say which payment and how much: --id <payment id> --usd 20.00')
-}
-
-const created = (made: Awaited<ReturnType<typeof createOrganization>>) => ({
-  organization_id: made.organizationId,
-  project_id: made.projectId,
-  admin_key: made.adminKey,
-})
 
 async function listed({ db }: Tools, afterId?: string) {
   const after = afterId === undefined ? undefined : await findOrganizationPosition(db, afterId)
   if (afterId !== undefined && !after) throw noOrganization(afterId)
   const limit = 100
   const rows = await listOrganizations(db, { after, limit, order: 'asc' })
-  const data = rows.slice(0, limit).map(present)
+  const data = rows.slice(0, limit).map(presentOrganization)
   return { data, has_more: rows.length > limit }
 }
 
@@ -164,26 +122,9 @@ async function recovered(id: string, tools: Tools) {
   return { organization_id: made.organizationId, admin_key: made.adminKey }
 }
 
-async function changed(id: string, status: OrganizationRow['status'], tools: Tools) {
-  return found({ organizationId: id }, await setStatus(id, status, tools))
-}
-
 function found({ organizationId }: Given, row: OrganizationRow | undefined) {
   if (!row) throw noOrganization(organizationId)
-  return present(row)
-}
-
-const noOrganization = (id: string) => new Error(`No organization has the id '${id}'.`)
-
-function present(row: OrganizationRow) {
-  return {
-    id: row.id,
-    name: row.name,
-    status: row.status,
-    plan: row.plan,
-    paid_usd: Number(row.paid_micro_usd) / 1_000_000,
-    created_at: row.created_at.toISOString(),
-  }
+  return presentOrganization(row)
 }
 
 /** What a person reads: a line per member, or per item of a list. */
@@ -200,7 +141,9 @@ function describe(result: object): string {
 }
 
 try {
-  process.stdout.write(await run(process.argv.slice(2)))
+  const { text, exitCode } = await run(process.argv.slice(2))
+  process.stdout.write(text)
+  process.exitCode = exitCode
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error)
   process.stderr.write(`operator: ${message}\n${error instanceof UsageError ? `\n${usage}` : ''}`)

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-import { planAnswer, type Answer } from './answer.ts'
+import { planAnswer, type Answer, type AnswerUsage } from './answer.ts'
 import { readAsk, type Ask, type Dialect } from './ask.ts'
 import { deliverPlain, deliverStream } from './deliver.ts'
 import type { Failure } from './frame.ts'
@@ -20,7 +20,20 @@ export type Call = {
   line: Line
   state: State
   number: string
+  onAnswered?: OnAnswered | undefined
 }
+
+/** What one call of a model was really given. */
+export type Answered = {
+  /** Of its script. */
+  key: string | undefined
+  usage: AnswerUsage | null
+  /** Streamed pieces that were handed to the socket. */
+  pieces: number
+  /** Everything was handed to the socket, the last byte included. */
+  isWhole: boolean
+}
+export type OnAnswered = (answered: Answered) => void
 
 /** Answers a call of a model. */
 export async function answerModelCall(call: Call, dialect: Dialect, body: Json) {
@@ -29,6 +42,7 @@ export async function answerModelCall(call: Call, dialect: Dialect, body: Json) 
   if (failure) return fail(call, dialect, failure, script)
   const protocol = protocols[dialect]
   const answer = planAnswer(ask, script, call.number, () => JSON.stringify(seen(call, body)))
+  tellWhenOver(call, script, answer)
   const way = { ...call, script }
   const head = { status: 200, headers: headersFor(call, dialect) }
   if (ask.isStream) {
@@ -40,6 +54,15 @@ export async function answerModelCall(call: Call, dialect: Dialect, body: Json) 
     return fail(call, dialect, { status: 500, ...error }, script)
   }
   return deliverPlain(way, head, JSON.stringify(protocol.plain(ask, answer)), countPieces(answer))
+}
+
+function tellWhenOver(call: Call, { key }: Script, { usage }: Answer) {
+  const { response, line, onAnswered } = call
+  if (!onAnswered) return
+  response.once('close', () => {
+    const isWhole = response.writableFinished && !line.isBroken
+    onAnswered({ key, usage, pieces: line.pieces, isWhole })
+  })
 }
 
 function countPieces({ thinking = [], text, refusal = [], toolCalls }: Answer): number {

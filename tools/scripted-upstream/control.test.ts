@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
+import type { Answered } from './call.ts'
 import { ask, dialects, send, ways } from './raw-client.ts'
 import { understand } from './read-answer.ts'
 import { startScriptedUpstream } from './server.ts'
@@ -38,6 +39,21 @@ test('the state counts requests and keeps the last fifty', async () => {
     ...{ method: 'POST', path: '/v1/chat/completions', body: { model: 'm259' } },
     headers: { 'x-mark': '259' },
   })
+})
+
+test.each(ways)('$dialect, stream $stream: every answer is told, whole or cut', async (way) => {
+  const told: Answered[] = []
+  await using stack = new AsyncDisposableStack()
+  const { url, stop } = await startScriptedUpstream({ onAnswered: (each) => told.push(each) })
+  stack.defer(stop)
+  const usage = { input: 7, output: 11 }
+  await ask(url, way, { key: 'whole', text: 'one two', usage })
+  await ask(url, way, { key: 'cut', text: 'one two', closeAfter: { pieces: 1 } })
+  await expect.poll(() => told.length).toBe(2)
+  expect(told).toMatchObject([
+    { key: 'whole', isWhole: true, usage, pieces: way.stream ? 2 : 0 },
+    { key: 'cut', isWhole: false, pieces: way.stream ? 1 : 0 },
+  ])
 })
 
 test.each(ways)(

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 
 import type { Dialect } from './ask.ts'
-import { answerCount, answerModelCall, fail, type Call } from './call.ts'
+import { answerCount, answerModelCall, fail, type Call, type OnAnswered } from './call.ts'
 import { applyTemplate, describeModel, isModel, listModels, tokenize } from './counting.ts'
 import { deliverPlain } from './deliver.ts'
 import { isRecord, type Json } from './json.ts'
@@ -18,11 +18,14 @@ const dialects: Record<string, Dialect> = {
   '/v1/responses': 'responses',
 }
 
+/** `onAnswered` hears of every answer, once its connection is done with it. */
+type Options = { port?: number; onAnswered?: OnAnswered }
+
 /** Stands in for a model provider: speaks the vendors' protocols and does what a request's script says. */
-export async function startScriptedUpstream({ port = 0 }: { port?: number } = {}) {
+export async function startScriptedUpstream({ port = 0, onAnswered }: Options = {}) {
   const state = createState()
   const server = createServer((request, response) => {
-    serve(state, request, response).catch(() => response.destroy())
+    serve({ state, onAnswered }, request, response).catch(() => response.destroy())
   })
   // Between two tests a gateway keeps its connections longer than Node's five seconds.
   server.keepAliveTimeout = 600_000
@@ -40,7 +43,10 @@ export async function startScriptedUpstream({ port = 0 }: { port?: number } = {}
   }
 }
 
-async function serve(state: State, request: IncomingMessage, response: ServerResponse) {
+type House = { state: State; onAnswered: OnAnswered | undefined }
+
+async function serve(house: House, request: IncomingMessage, response: ServerResponse) {
+  const { state, onAnswered } = house
   const { method = '', url: path = '', headers } = request
   const startedAt = performance.now()
   const body = await readBody(request)
@@ -56,7 +62,7 @@ async function serve(state: State, request: IncomingMessage, response: ServerRes
     const afterMs = Math.round(performance.now() - startedAt)
     state.end(isCut ? { afterMs, pieces: line.pieces } : undefined)
   })
-  await route({ received, response, line, state, number })
+  await route({ received, response, line, state, number, onAnswered })
 }
 
 /** Events and not an iterator: this is the hot path of a benchmark. */

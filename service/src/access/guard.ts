@@ -11,6 +11,8 @@ import type { createJwtAuthentication } from './authenticate-jwt.ts'
 import type { createKeyAuthentication } from './authenticate-key.ts'
 import { readCredential } from './credential.ts'
 import type { FailedAttempts } from './failed-attempts.ts'
+import { asksForFreeRequest } from './free-tier-header.ts'
+import { anonymousPrincipal, type FreeCaller, type FreeTier } from './free-tier.ts'
 import { requirePermission } from './unauthorized.ts'
 
 /** Counts a call whose caller is known; returns why it may not go on, if a limit is reached. */
@@ -44,19 +46,34 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
   })
 }
 
-/** Only finds out who is calling. Whoever uses this checks the permission itself, later. */
-export function identify(app: FastifyInstance, authentication: Authentication) {
+/**
+ * Only finds out who is calling. Whoever uses this checks the permission itself, later; with a free tier
+ * it also spends the request of an anonymous caller, once there is something to spend it on.
+ */
+export function identify(
+  app: FastifyInstance,
+  authentication: Authentication,
+  freeTier?: Pick<FreeTier, 'callerOf'>,
+) {
+  app.decorateRequest('freeCaller', null)
   app.addHook('onRequest', async (request) => {
     const { endpoint } = request.routeOptions.config
     if (!endpoint) throw new Error('a guarded route must serve an endpoint of the contract')
     if (endpoint.permission === null) return
-    const principal = await authenticate(endpoint, request, authentication)
-    request.principal = principal
-    request.line.credential_kind = principal.kind
-    request.line.credential_id = principal.credentialId
-    request.line.organization_id = principal.organizationId
-    if (principal.projectId) request.line.project_id = principal.projectId
+    if (freeTier && asksForFreeRequest(endpoint, request)) {
+      request.freeCaller = await freeTier.callerOf(endpoint, addressOf(request))
+      admit(request, anonymousPrincipal(request.freeCaller))
+    } else admit(request, await authenticate(endpoint, request, authentication))
   })
+}
+
+function admit(request: FastifyRequest, principal: Principal) {
+  const { line } = request
+  request.principal = principal
+  line.credential_kind = principal.kind
+  line.credential_id = principal.credentialId
+  if (principal.kind !== 'anonymous') line.organization_id = principal.organizationId
+  if (principal.projectId) line.project_id = principal.projectId
 }
 
 async function authenticate(
@@ -65,10 +82,7 @@ async function authenticate(
   authentication: Authentication,
 ): Promise<Principal> {
   const credential = readCredential(endpoint, request)
-  const address = request.ip as string | undefined
-  // Whoever hung up has no address any more, and waits for no answer.
-  if (address === undefined) throw new ApiError('invalid_request', 'The request was cut off.')
-  const prefix = addressPrefix(address)
+  const prefix = addressPrefix(addressOf(request))
   if (credential.kind !== 'jwt') return authentication.byKey(endpoint, credential, prefix)
   const { byJwt, refusedByAddress } = authentication
   refusedByAddress.refuseBlocked(prefix)
@@ -81,5 +95,20 @@ async function authenticate(
   })
 }
 
+/** The last hop that no trusted proxy vouches for: what a caller says about itself does not count. */
+function addressOf(request: FastifyRequest): string {
+  const address = request.ip as string | undefined
+  // Whoever hung up has no address any more, and waits for no answer.
+  if (address === undefined) throw new ApiError('invalid_request', 'The request was cut off.')
+  return address
+}
+
 /** A client that repeats one expired token is not guessing; only different ones count. */
 const digestOf = (text: string) => createHash('sha256').update(text).digest('base64')
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Somebody anonymous who asks for the one free request; null for everybody else. */
+    freeCaller: FreeCaller | null
+  }
+}

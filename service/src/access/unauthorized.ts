@@ -13,15 +13,17 @@ type AuthCode = Extract<
   | 'revoked_api_key'
   | 'invalid_token'
   | 'expired_token'
+  | 'free_request_used'
 >
 
 /** A 401 that names the scheme, and what is wrong with the credential that was sent (G5.6). */
 export function unauthorized(endpoint: Endpoint, code: AuthCode, message: string, cause?: unknown) {
   const realm = `Bearer realm="${realmOfPath(endpoint.path)}"`
-  const challenge =
-    code === 'missing_credentials'
-      ? realm
-      : `${realm}, error="invalid_token", error_description="${message.replaceAll('"', "'")}"`
+  // Where no credential was sent, nothing is wrong with one.
+  const isNoneSent = code === 'missing_credentials' || code === 'free_request_used'
+  const challenge = isNoneSent
+    ? realm
+    : `${realm}, error="invalid_token", error_description="${message.replaceAll('"', "'")}"`
   return new ApiError(code, message, { headers: { 'www-authenticate': challenge }, cause })
 }
 

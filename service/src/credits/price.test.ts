@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { creditsFor, readPrice } from './price.ts'
+import { creditsFor, readPrice, worstCaseCredits } from './price.ts'
 
 test('a price per million tokens is read exactly', () => {
   expect(readPrice('0.15')).toBe(150_000n)
@@ -25,4 +25,17 @@ test('credits are rounded once, up', () => {
 test('cached and cache-written tokens have prices of their own and are not counted twice', () => {
   const usage = { inputTokens: 100, cachedInputTokens: 60, cacheWriteTokens: 30, outputTokens: 10 }
   expect(creditsFor(usage, price)).toBe(10n * 3n + 18n + 113n - 0n + 150n)
+})
+
+test('the worst case: all the output, and an input of the dearest kind', () => {
+  const asked = { inputTokens: 100, isExact: true, maxOutputTokens: 10 }
+  expect(worstCaseCredits(asked, price)).toBe(375n + 150n)
+  expect(worstCaseCredits({ ...asked, isExact: false }, price)).toBe(413n + 150n)
+})
+
+test('absurd counts neither overflow nor pay anybody', () => {
+  const usage = { inputTokens: 1e300, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: -5 }
+  expect(creditsFor(usage, price)).toBe(3_000_000_000n)
+  const dearest = { ...price, input: 999_999_999_999n }
+  expect(creditsFor(usage, dearest)).toBeLessThan(BigInt(Number.MAX_SAFE_INTEGER))
 })

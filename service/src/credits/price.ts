@@ -15,14 +15,35 @@ export function readPrice(usdPerMillion: string): bigint {
   return BigInt(whole + decimals.padEnd(6, '0'))
 }
 
+/** No call is this long: whoever says so must not make amounts overflow. */
+const tokensMax = 1_000_000_000
+
 /** One credit is one micro-USD (G1.1). Rounded once, up. */
 export function creditsFor(usage: PricedUsage, price: Price): bigint {
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage
-  const fresh = Math.max(0, inputTokens - cachedInputTokens - cacheWriteTokens)
+  const fresh = inputTokens - cachedInputTokens - cacheWriteTokens
   const picoUsd =
-    BigInt(fresh) * price.input +
-    BigInt(cachedInputTokens) * price.cachedInput +
-    BigInt(cacheWriteTokens) * price.cacheWrite +
-    BigInt(outputTokens) * price.output
+    tokens(fresh) * price.input +
+    tokens(cachedInputTokens) * price.cachedInput +
+    tokens(cacheWriteTokens) * price.cacheWrite +
+    tokens(outputTokens) * price.output
   return (picoUsd + 999_999n) / 1_000_000n
+}
+
+const tokens = (count: number) => BigInt(Math.min(Math.max(0, count), tokensMax))
+
+type Asked = { inputTokens: number; isExact: boolean; maxOutputTokens: number }
+
+/**
+ * What a call can cost at most: an estimated input may be a tenth longer than thought, and all of it may
+ * be of the most expensive kind.
+ */
+export function worstCaseCredits(asked: Asked, price: Price): bigint {
+  const { inputTokens, isExact, maxOutputTokens } = asked
+  const read = isExact ? inputTokens : inputTokens + Math.ceil(inputTokens / 10)
+  const dearest = [price.input, price.cachedInput, price.cacheWrite].reduce((one, other) =>
+    one > other ? one : other,
+  )
+  const usage = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: maxOutputTokens }
+  return creditsFor({ ...usage, inputTokens: read }, { ...price, input: dearest })
 }

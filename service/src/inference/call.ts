@@ -1,5 +1,6 @@
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 
+import type { FreeCaller } from '#access/free-tier.ts'
 import type { Principal } from '#http/principal.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { RequestLine } from '#platform/log.ts'
@@ -16,6 +17,8 @@ export type Call = {
   requestId: string
   endpoint: Endpoint
   principal: Principal
+  /** Set for somebody anonymous: whose one free request this is. */
+  freeCaller: FreeCaller | null
   /** The caller's format. */
   protocol: Protocol
   /** What it is judged by, from its first to its last byte. */

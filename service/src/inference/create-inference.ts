@@ -1,4 +1,3 @@
-import type { Clock } from '#platform/clock.ts'
 import { createGate } from '#platform/gate.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
@@ -7,6 +6,7 @@ import type { Redis } from '#platform/redis.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 
+import type { BillTools } from './bill.ts'
 import { createInputCounting } from './count/input-counting.ts'
 import { keepFactors } from './count/keep-factors.ts'
 import { protocols } from './protocols.ts'
@@ -16,10 +16,9 @@ import { followCatalogue } from './upstreams/follow-catalogue.ts'
 import { originsOf } from './upstreams/origins.ts'
 import { createSticky } from './upstreams/sticky.ts'
 
-type Options = {
+type Options = BillTools & {
   redis: Redis | undefined
   namespace: string
-  now: Clock
   log: Log
   metrics: Metrics
   environment: Readonly<Record<string, string | undefined>>
@@ -48,7 +47,7 @@ export function createInference(options: Options) {
   return {
     catalogue: catalogue.current,
     counting,
-    steps: createSteps({ limitInferenceCall, callModel, counting }),
+    steps: createSteps({ ...options, limitInferenceCall, callModel, counting }),
     /** Large bodies of one organization do not keep another's waiting. */
     readingGate: createGate({ atOnce: 2, waitingMax: 100, waitMs: 10_000 }),
     /** Before the first call, which would otherwise wait for it. */

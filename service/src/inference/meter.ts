@@ -6,7 +6,11 @@ type Options = {
   countText: (text: string) => Promise<number>
 }
 
-export type MeteredUsage = Usage & { origin: 'upstream' | 'local-estimate' }
+export type MeteredUsage = Usage & {
+  origin: 'upstream' | 'local-estimate'
+  /** What the upstream said and was not believed. */
+  rejected?: Usage
+}
 
 /** No model writes this much: an upstream that says so is not believed. */
 const tokensMax = 100_000_000
@@ -18,6 +22,8 @@ export function createMeter({ inputTokens, countText }: Options) {
   let known: Usage = noUsage
   let isFinished = false
   let hasBegun = false
+  let hasWritten = false
+  let rejected: Usage | undefined
   const texts: string[] = []
   let textLength = 0
   let counted: Promise<number> | undefined
@@ -26,8 +32,9 @@ export function createMeter({ inputTokens, countText }: Options) {
     hasBegun = true
     if (event.type === 'started' || event.type === 'finished') {
       if (isPossible(event.usage)) known = event.usage
+      else rejected = event.usage
       isFinished ||= event.type === 'finished'
-    }
+    } else hasWritten = true
     if (event.type === 'block_delta' && textLength < textMaxLength) {
       texts.push(event.text)
       textLength += event.text.length
@@ -43,6 +50,8 @@ export function createMeter({ inputTokens, countText }: Options) {
     note(piece: Piece) {
       for (const { events } of piece.frames) for (const event of events) note(event)
     },
+    /** Has the model said anything? One that only announced an answer and then failed has not. */
+    hasWritten: () => hasWritten || isFinished,
     /** As the upstream says, member by member; what it does not say, or says unbelievably, is counted here. */
     async usage(): Promise<MeteredUsage> {
       if (!hasBegun) return { ...noUsage, origin: 'local-estimate' }
@@ -55,6 +64,7 @@ export function createMeter({ inputTokens, countText }: Options) {
           ? known.outputTokens
           : Math.max(known.outputTokens, await countWritten()),
         origin: isInputKnown && isOutputKnown ? 'upstream' : 'local-estimate',
+        ...(rejected && { rejected }),
       }
     },
   }

@@ -9,6 +9,8 @@ import { endpoints } from '@gatehouse/contract/endpoints'
 import { expect, onTestFinished, test, vi } from 'vitest'
 
 import type { House } from '#assemble.ts'
+import { operator } from '#audit/event.ts'
+import { grant } from '#credits/payments.ts'
 import { createTestApi } from '#testing/test-api.ts'
 import { createProjectKey } from '#testing/test-gateway.ts'
 
@@ -82,6 +84,8 @@ async function prepare() {
   // Nothing is let through before the policies are known.
   await vi.waitUntil(api.house.follower.lastPollAt, { timeout: 5000, interval: 5 })
   const { value: credential } = await createProjectKey(api.house, api.organization)
+  const gift = { id: 'enough', amount: 1_000_000n }
+  await grant(api.organization.organizationId, gift, { ...api.house, by: operator })
   return { ...api, upstream, taken, credential }
 }
 

@@ -4,6 +4,7 @@ import { createMessage } from '@gatehouse/contract/message'
 import { createResponse } from '@gatehouse/contract/response'
 import type { FastifyInstance } from 'fastify'
 
+import type { FreeTier } from '#access/free-tier.ts'
 import { type Authentication, guard, identify } from '#access/guard.ts'
 import type { ErrorVoice } from '#http/error-dialect.ts'
 import type { LatelyRefused } from '#limits/lately-refused.ts'
@@ -24,6 +25,7 @@ import type { ProtocolName } from './turn.ts'
 export type InferenceRouteTools = ErrorVoice &
   Pick<StepTools, 'limitInferenceCall'> & {
     authentication: Authentication
+    freeTier: Pick<FreeTier, 'callerOf'>
     policies: { inForce: Pick<InForce, 'pin'> }
     inference: Inference
     latelyRefused: LatelyRefused
@@ -43,7 +45,7 @@ export function serveInferenceRoutes(app: FastifyInstance, tools: InferenceRoute
   for (const [endpoint, name] of calls) {
     void app.register(async (scope) => {
       speakInferenceErrors(scope, endpoint.dialect, tools)
-      identify(scope, tools.authentication)
+      identify(scope, tools.authentication, tools.freeTier)
       pinSnapshots(scope, tools.policies.inForce)
       serveInference(scope, endpoint, protocols[name], { ...tools, ...tools.inference })
     })

@@ -23,7 +23,7 @@ export type Steps = {
 }
 
 export type CallRecord = AsyncDisposable & { finish(receipt: Receipt): Promise<void> }
-type Bill = AsyncDisposable & { settle(): Promise<Receipt> }
+export type Bill = AsyncDisposable & { settle(): Promise<Receipt> }
 
 /** Pieces of the answer, then the receipt, which the closing frame carries. */
 export type AnswerPart = { piece: Piece } | { receipt: Receipt }

@@ -128,7 +128,7 @@ async function openCall(
   reply: FastifyReply,
   { endpoint, protocol, tools, signal }: Opening,
 ): Promise<Call> {
-  const { principal, policies, bodyBytes, line } = request
+  const { principal, freeCaller, policies, bodyBytes, line } = request
   if (!principal || !policies) throw new Error('unguarded endpoint')
   const isLarge = (bodyBytes?.length ?? 0) > largeBodyBytes
   if (isLarge) refuseUnread(request, reply, tools)
@@ -137,7 +137,8 @@ async function openCall(
   // From here on the pipeline counts it.
   request.isCounted = true
   return {
-    ...{ requestId: request.id, endpoint, principal, protocol, policies, asked, signal, line },
+    ...{ requestId: request.id, endpoint, principal, freeCaller, protocol, policies },
+    ...{ asked, signal, line },
     headers: forwardedHeaders(request),
     addHeaders: (headers) => void reply.headers(headers),
   }

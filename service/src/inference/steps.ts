@@ -1,15 +1,15 @@
-import { creditsFor } from '#credits/price.ts'
 import type { Principal } from '#http/principal.ts'
 import type { InferenceAdmission } from '#limits/limit-inference-calls.ts'
 import { ApiError } from '#platform/api-error.ts'
 
+import { type BillTools, type FreeCall, openBill, openFreeBill } from './bill.ts'
 import type { Call } from './call.ts'
 import type { InputCounting } from './count/input-counting.ts'
 import { createMeter, type Meter } from './meter.ts'
 import type { CallRecord, Steps } from './run-inference.ts'
 import type { CallModel } from './upstreams/call-model.ts'
 
-export type StepTools = {
+export type StepTools = BillTools & {
   limitInferenceCall(attempt: {
     requestId: string
     principal: Principal
@@ -20,7 +20,8 @@ export type StepTools = {
 }
 
 /** The steps of the pipeline as this process takes them. */
-export function createSteps({ limitInferenceCall, callModel, counting }: StepTools): Steps {
+export function createSteps(tools: StepTools): Steps {
+  const { limitInferenceCall, callModel, counting } = tools
   return {
     openMeter({ asked }) {
       if (asked instanceof ApiError)
@@ -61,26 +62,16 @@ export function createSteps({ limitInferenceCall, callModel, counting }: StepToo
       return recordOnce(write)
     },
 
-    /** No balance is kept yet: the receipt says what the call has cost by its price. */
-    async reserve(_, { model }, meter) {
-      return {
-        async settle() {
-          const usage = await meter.usage()
-          const credits = Number(creditsFor(usage, model.price))
-          return {
-            ...{ remainingCredits: null, creditsUsed: credits, costUsd: credits / 1_000_000 },
-            usage: usage.origin === 'upstream' ? null : usage,
-          }
-        },
-        async [Symbol.asyncDispose]() {},
-      }
-    },
+    reserve: (call, asked, meter) =>
+      isFree(call) ? openFreeBill(call, asked, meter, tools) : openBill(call, asked, meter, tools),
 
     judgeRequest: async (_, asked) => asked,
     callModel: (call, asked, meter) => callModel(toModelCall(call, asked, meter)),
     guardAnswer: (_, pieces) => pieces,
   }
 }
+
+const isFree = (call: Call): call is FreeCall => call.freeCaller !== null
 
 /** However a call ends, it is told once. */
 function recordOnce(write: () => Promise<void>): CallRecord {

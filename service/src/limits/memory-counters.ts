@@ -1,14 +1,7 @@
 import type { Clock } from '#platform/clock.ts'
 
 import type { Counters } from './counters.ts'
-import {
-  admit,
-  createWindows,
-  forgetOld,
-  overview,
-  settle,
-  type Windows,
-} from './rolling-window.ts'
+import { admit, createWindows, overview, settle, type Windows } from './rolling-window.ts'
 
 type Options = { now: Clock; organizationsMax?: number }
 
@@ -32,10 +25,10 @@ export function createMemoryCounters({ now, organizationsMax = 100_000 }: Option
     return found
   }
 
+  /** One goes for each that comes: looking through all of them would stop everything else. */
   function makeRoom() {
     const [oldest] = windows.keys()
-    for (const [id, each] of windows) if (forgetOld(each, nowMs())) windows.delete(id)
-    if (windows.size > organizationsMax && oldest !== undefined) windows.delete(oldest)
+    if (oldest !== undefined) windows.delete(oldest)
   }
 
   return {

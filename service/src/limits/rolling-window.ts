@@ -221,17 +221,6 @@ function dropEnded(state: Windows, nowMs: number) {
   for (const [name, endsAtMs] of state.leases) if (endsAtMs < nowMs) state.leases.delete(name)
 }
 
-/** Forgets what cannot count any more; true when nothing is left. */
-export function forgetOld(state: Windows, nowMs: number): boolean {
-  dropEnded(state, nowMs)
-  for (const [field, counters] of state.counters) {
-    counters.minute = liveBuckets(counters, 'minute', nowMs)
-    counters.day = liveBuckets(counters, 'day', nowMs)
-    if (counters.day.length === 0) state.counters.delete(field)
-  }
-  return state.counters.size === 0 && state.leases.size === 0
-}
-
 /** What one place has counted, to be added where everybody counts. */
 export type HandOver = {
   field: string

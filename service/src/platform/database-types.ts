@@ -27,9 +27,15 @@ export type JsonPrimitive = boolean | number | string | null;
 
 export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 
+export type LedgerAccount = "promo" | "refund" | "revenue" | "topup" | "wallet" | "writeoff";
+
+export type LedgerKind = "grant" | "late_usage" | "payment" | "refund" | "usage" | "void_unknown" | "writeoff";
+
 export type OrganizationPlan = "developer" | "free" | "growth" | "scale";
 
 export type OrganizationStatus = "active" | "suspended";
+
+export type PaymentEventState = "applied" | "ignored" | "waiting";
 
 export type PolicyDirection = "both" | "request" | "response";
 
@@ -77,6 +83,22 @@ export interface ConfigChange {
   xid: Generated<string>;
 }
 
+export interface CreditAccount {
+  held: Generated<Int8>;
+  organization_id: string;
+  overdraft: Generated<Int8>;
+  posted: Generated<Int8>;
+  used: Generated<Int8>;
+}
+
+export interface CreditHold {
+  amount: Int8;
+  expires_at: Timestamp;
+  id: string;
+  meta: Json;
+  organization_id: string;
+}
+
 export interface Event {
   at: Timestamp;
   day: Timestamp;
@@ -92,6 +114,18 @@ export interface Event {
   xid: Generated<string>;
 }
 
+export interface FreeBudget {
+  day: Timestamp;
+  network: Buffer;
+  used: number;
+}
+
+export interface FreeRequest {
+  identity: Buffer;
+  request_id: string;
+  requested_at: Timestamp;
+}
+
 export interface IdempotencyKey {
   answer: Buffer | null;
   created_at: Timestamp;
@@ -100,6 +134,19 @@ export interface IdempotencyKey {
   organization_id: string;
   scope: Buffer;
   status: number | null;
+}
+
+export interface LedgerEntry {
+  amount: Int8;
+  at: Generated<Timestamp>;
+  credit: LedgerAccount;
+  debit: LedgerAccount;
+  id: string;
+  kind: LedgerKind;
+  meta: Json;
+  organization_id: string;
+  project_id: string | null;
+  seq: Generated<Int8>;
 }
 
 export interface Organization {
@@ -118,6 +165,52 @@ export interface Payment {
   micro_usd: Int8;
   organization_id: string;
   recorded_at: Timestamp;
+}
+
+export interface PaymentCustomer {
+  customer: string;
+  organization_id: string;
+}
+
+export interface PaymentEvent {
+  charge: string | null;
+  created_at: Timestamp;
+  customer: string | null;
+  effect: Json;
+  id: string;
+  organization_id: string | null;
+  received_at: Timestamp;
+  state: PaymentEventState;
+  type: string;
+}
+
+export interface PaymentLink {
+  invoice: string;
+  payment_intent: string;
+}
+
+export interface PaymentReference {
+  organization_id: string;
+  reference: string;
+}
+
+export interface PaymentRefund {
+  charge: string;
+  invoice: string | null;
+  micro_usd: Int8;
+  payment_intent: string | null;
+  posted_micro_usd: Generated<Int8>;
+  reported_at: Timestamp;
+}
+
+export interface PaymentSubscription {
+  as_of: Timestamp;
+  id: string;
+  is_active: boolean;
+  is_ended: boolean;
+  organization_id: string;
+  prices: string[];
+  tie: string;
 }
 
 export interface Policy {
@@ -176,17 +269,50 @@ export interface Project {
   status: Generated<ProjectStatus>;
 }
 
+export interface Refund {
+  id: string;
+  micro_usd: Int8;
+  organization_id: string;
+  payment_id: string;
+  recorded_at: Timestamp;
+}
+
+export interface UsageDay {
+  credits: Int8;
+  day: Timestamp;
+  input_tokens: Int8;
+  key_id: string;
+  model: string;
+  organization_id: string;
+  output_tokens: Int8;
+  project_id: string;
+  requests: Int8;
+}
+
 export interface DB {
   api_key: ApiKey;
   api_process: ApiProcess;
   config_change: ConfigChange;
+  credit_account: CreditAccount;
+  credit_hold: CreditHold;
   event: Event;
+  free_budget: FreeBudget;
+  free_request: FreeRequest;
   idempotency_key: IdempotencyKey;
+  ledger_entry: LedgerEntry;
   organization: Organization;
   payment: Payment;
+  payment_customer: PaymentCustomer;
+  payment_event: PaymentEvent;
+  payment_link: PaymentLink;
+  payment_reference: PaymentReference;
+  payment_refund: PaymentRefund;
+  payment_subscription: PaymentSubscription;
   policy: Policy;
   policy_epoch: PolicyEpoch;
   policy_version: PolicyVersion;
   project: Project;
+  refund: Refund;
+  usage_day: UsageDay;
 }
 

@@ -9,6 +9,7 @@ export function createMetrics() {
     registry,
     ...limitMetrics(registers),
     ...inferenceMetrics(registers),
+    ...creditMetrics(registers),
     requestSeconds: new Histogram({
       name: 'gatehouse_request_seconds',
       help: 'Time from the first byte of a request to the last byte of its answer.',
@@ -76,6 +77,52 @@ function limitMetrics(registers: Registry[]) {
       name: 'gatehouse_limits_refused_total',
       help: 'Calls refused because a limit was reached.',
       labelNames: ['kind', 'scope', 'metric'],
+      registers,
+    }),
+  }
+}
+
+function creditMetrics(registers: Registry[]) {
+  return {
+    settlementsSpooled: new Counter({
+      name: 'gatehouse_settlements_spooled_total',
+      help: 'Settlements written to disk because the database did not take them.',
+      registers,
+    }),
+    settlementsWaiting: new Gauge({
+      name: 'gatehouse_settlements_waiting',
+      help: 'Files of settlements that wait for the database, and settlements not even written down.',
+      registers,
+    }),
+    settlementsWrittenOff: new Counter({
+      name: 'gatehouse_settlements_written_off_total',
+      help: 'Settlements that were charged less than their cost, because the balance did not cover it.',
+      registers,
+    }),
+    settlementsEstimated: new Counter({
+      name: 'gatehouse_settlements_estimated_total',
+      help: 'Settlements by our own count, because the upstream said nothing believable.',
+      registers,
+    }),
+    paymentEvents: new Counter({
+      name: 'gatehouse_payment_events_total',
+      help: 'Events received from the payment provider, by what became of them.',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    holdsExpired: new Counter({
+      name: 'gatehouse_credit_holds_expired_total',
+      help: 'Calls that were never settled: their process died, and nothing is charged.',
+      registers,
+    }),
+    ledgerDifferences: new Gauge({
+      name: 'gatehouse_ledger_differences',
+      help: 'Places where what is kept of credits differs from the ledger, at the last look.',
+      registers,
+    }),
+    ledgerCheckedAt: new Gauge({
+      name: 'gatehouse_ledger_checked_timestamp_seconds',
+      help: 'When the whole ledger was last looked at by this process; 0 before the first time.',
       registers,
     }),
   }

@@ -100,6 +100,7 @@ const purposes = [
   'key-pepper',
   'address-hash',
   'file-authentication',
+  'free-request-identity',
   'secret-encryption',
 ] satisfies Purpose[]
 
@@ -107,7 +108,7 @@ test('each purpose of each master key has a key of its own', () => {
   const keys = [first, second].flatMap((each) =>
     purposes.map((purpose) => deriveKey(each, purpose).export().toString('hex')),
   )
-  expect(new Set([...keys, first.bytes.toString('hex')]).size).toBe(9)
+  expect(new Set([...keys, first.bytes.toString('hex')]).size).toBe(11)
 })
 
 test.each(purposes)('the key for %s follows RFC 5869, so stored hashes stay valid', (purpose) => {

@@ -8,7 +8,12 @@ import {
 } from 'node:crypto'
 
 /** One key per purpose: what leaks from one use says nothing about another. */
-export type Purpose = 'key-pepper' | 'address-hash' | 'file-authentication' | 'secret-encryption'
+export type Purpose =
+  | 'key-pepper'
+  | 'address-hash'
+  | 'file-authentication'
+  | 'free-request-identity'
+  | 'secret-encryption'
 
 export type MasterKey = { readonly version: number; readonly bytes: Buffer }
 

@@ -14,6 +14,10 @@ export type TrustedFiles = {
   keep(name: string, text: string): Promise<void>
   /** What was kept under this name, unless it is that old, missing, unreadable or not proven ours. */
   read(name: string, maxAgeMs: number): Promise<KeptText | undefined>
+  /** The names of what is kept that start like this, in order. */
+  names(prefix: string): Promise<string[]>
+  /** Removing what is not there is no error: somebody else may have been faster. */
+  remove(name: string): Promise<void>
 }
 type KeptText = { text: string; keptAtMs: number }
 
@@ -31,7 +35,7 @@ const fromFutureMaxMs = 5 * 60 * 1000
 const leftoverAfterMs = 60 * 60 * 1000
 
 export function createTrustedFiles({ directory, now, keys }: Options): TrustedFiles {
-  if (directory === undefined) return { keep: async () => {}, read: async () => undefined }
+  if (directory === undefined) return nothingKept
   return {
     async keep(name, text) {
       const path = join(directory, checked(name))
@@ -49,12 +53,32 @@ export function createTrustedFiles({ directory, now, keys }: Options): TrustedFi
       const ageMs = now().getTime() - kept.keptAtMs
       return ageMs < maxAgeMs && ageMs >= -fromFutureMaxMs ? kept : undefined
     },
+    async names(prefix) {
+      const all = await readdir(directory).catch(whenMissing<string[]>([]))
+      return all.filter((each) => each.startsWith(prefix) && namePattern.test(each)).toSorted()
+    },
+    remove: (name) => rm(join(directory, checked(name)), { force: true }),
   }
 }
 
+const nothingKept: TrustedFiles = {
+  keep: async () => {},
+  read: async () => undefined,
+  names: async () => [],
+  remove: async () => {},
+}
+
+const whenMissing =
+  <T>(nothing: T) =>
+  (error: unknown): T => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return nothing
+    throw error
+  }
+
 /** No dot, slash or space: a name stays in the folder, and its end is plain in what is proven. */
+const namePattern = /^[a-z0-9-]+$/
 function checked(name: string): string {
-  if (!/^[a-z0-9-]+$/.test(name)) throw new Error(`'${name}' is no name for a kept file.`)
+  if (!namePattern.test(name)) throw new Error(`'${name}' is no name for a kept file.`)
   return name
 }
 

@@ -6,6 +6,12 @@ import { hasEnforcing, makeSnapshot, type Snapshot } from './snapshot.ts'
 /** What a request is judged by, and whether something newer may exist that did not arrive. */
 export type Pinned = { readonly snapshot: Snapshot; readonly isStale: boolean }
 
+/** Of somebody who belongs to no organization: there is nothing to know, so nothing can be stale. */
+export const nobodysPolicies: Pinned = Object.freeze({
+  snapshot: makeSnapshot('anonymous', 0, []),
+  isStale: false,
+})
+
 type Recalled = { snapshots: readonly Snapshot[]; failing: readonly string[]; keptAtMs: number }
 
 /** A process that applied what a poll of the last 3 seconds saw is fresh. */

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
-import type { InForce, Pinned } from './in-force.ts'
+import { type InForce, nobodysPolicies, type Pinned } from './in-force.ts'
 
 /**
  * Gives every request of a guarded scope the policies it is judged by, for its whole life and for both
@@ -9,8 +9,10 @@ import type { InForce, Pinned } from './in-force.ts'
 export function pinSnapshots(app: FastifyInstance, { pin }: Pick<InForce, 'pin'>) {
   app.decorateRequest('policies', null)
   app.addHook('onRequest', async (request, reply) => {
-    if (!request.principal) throw new Error('policies are pinned for callers that are known')
-    request.policies = pin(request.principal.organizationId)
+    const { principal } = request
+    if (!principal) throw new Error('policies are pinned for callers that are known')
+    request.policies =
+      principal.kind === 'anonymous' ? nobodysPolicies : pin(principal.organizationId)
     void reply.header('x-policy-epoch', String(request.policies.snapshot.epoch))
   })
 }

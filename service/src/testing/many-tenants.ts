@@ -2,9 +2,10 @@ import { defaultProjectKeyPermissions } from '@gatehouse/contract/permission'
 
 import { makeKey } from '#access/keys/make-key.ts'
 import { createOrganization } from '#access/organizations/organizations.ts'
-import { recordPayment } from '#access/organizations/tier.ts'
 import { assemble } from '#assemble.ts'
+import { operator } from '#audit/event.ts'
 import { loadConfig } from '#config.ts'
+import { payIn } from '#credits/payments.ts'
 import { transact } from '#platform/transaction.ts'
 
 // Makes as many organizations as its argument says, each of the highest tier and with one project key,
@@ -15,7 +16,8 @@ const tenants: { organization_id: string; project_key: string }[] = []
 const wish = { name: 'Load', permissions: defaultProjectKeyPermissions }
 for (let made = 0; made < Number(process.argv[2]); made++) {
   const { organizationId, projectId } = await createOrganization(`Tenant ${made}`, house)
-  await recordPayment(organizationId, { id: 'all at once', microUsd: 5_000_000_000 }, house)
+  const payment = { id: 'all at once', amount: 5_000_000_000n }
+  await payIn(organizationId, payment, { ...house, by: operator })
   const { value } = await transact(house.db, (tx) =>
     makeKey(tx, { organizationId, projectId }, wish, { ...house, now: house.now() }),
   )

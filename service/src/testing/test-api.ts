@@ -40,7 +40,11 @@ export async function createTestApi({
     ...environment,
   })
   const house = change(assemble(config, { now, environment }))
-  const app = createServer({ ...house, trustedProxies: [], connectionsMax: 100 })
+  const app = createServer({
+    ...house,
+    trustedProxies: config.TRUSTED_PROXIES,
+    connectionsMax: 100,
+  })
   const routes: { method: string; url: string; endpoint: Endpoint | undefined }[] = []
   app.addHook('onRoute', ({ method, url, config }) => {
     for (const each of [method].flat())

@@ -75,30 +75,20 @@ export async function setOrganizationPlan(
     .executeTakeFirstOrThrow()
 }
 
-export async function findPayment(tx: Tx, organizationId: string, id: string) {
-  return tx
-    .selectFrom('payment')
-    .select(['micro_usd', 'recorded_at'])
-    .where('organization_id', '=', organizationId)
-    .where('id', '=', id)
-    .executeTakeFirst()
-}
-
-type NewPayment = { organizationId: string; id: string; microUsd: number; recordedAt: Date }
-
-/** Notes the payment and adds it to what the organization has paid in all. */
-export async function insertPayment(
+/** What the organization has paid in all, refunds taken off. */
+export async function setOrganizationPaid(
   tx: Tx,
-  { organizationId, id, microUsd, recordedAt }: NewPayment,
+  id: string,
+  microUsd: bigint,
 ): Promise<OrganizationRow> {
-  await tx
-    .insertInto('payment')
-    .values({ organization_id: organizationId, id, micro_usd: microUsd, recorded_at: recordedAt })
-    .execute()
   return tx
     .updateTable('organization')
-    .set(({ eb }) => ({ paid_micro_usd: eb('paid_micro_usd', '+', String(microUsd)) }))
-    .where('id', '=', organizationId)
+    .set({ paid_micro_usd: microUsd })
+    .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()
+}
+
+export async function findOrganization(db: Db, id: string): Promise<OrganizationRow | undefined> {
+  return db.selectFrom('organization').selectAll().where('id', '=', id).executeTakeFirst()
 }

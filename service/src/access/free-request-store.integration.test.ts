@@ -1,0 +1,243 @@
+import { randomBytes, randomInt } from 'node:crypto'
+
+import { expect, onTestFinished, test } from 'vitest'
+
+import { connectDatabase, type Db } from '#platform/database.ts'
+import { transact } from '#platform/transaction.ts'
+import { createTestDatabase } from '#testing/test-database.ts'
+
+import {
+  claimFreeRequest,
+  everybody,
+  findFreeRefusal,
+  type FreeClaim,
+  releaseFreeRequest,
+  sweepFreeRequests,
+} from './free-request-store.ts'
+
+const noon = new Date('2026-06-01T12:00:00Z')
+const dayMs = 24 * 60 * 60 * 1000
+const somebody = () => randomBytes(32)
+let requests = 0
+
+const claimBy = (identity: Buffer | Buffer[], given: Partial<FreeClaim> = {}): FreeClaim => ({
+  ...{ identities: [identity].flat(), requestId: `req_${++requests}`, now: noon },
+  counters: [{ network: everybody, max: 1000 }],
+  ...given,
+})
+const claim = (db: Db, given: FreeClaim) => transact(db, (tx) => claimFreeRequest(tx, given))
+const release = (db: Db, given: FreeClaim) => transact(db, (tx) => releaseFreeRequest(tx, given))
+
+/** As many processes, each with connections of its own. */
+async function openDatabase(pools = 4) {
+  const database = await createTestDatabase()
+  const dbs = Array.from({ length: pools }, () =>
+    connectDatabase({ url: database.url, poolSize: 5 }),
+  )
+  onTestFinished(async () => {
+    await Promise.all(dbs.map((each) => each.destroy()))
+    await database[Symbol.asyncDispose]()
+  })
+  const pick = (index: number) => dbs[index % dbs.length]!
+  return { db: database.db, pick }
+}
+
+const tally = (outcomes: readonly string[]) =>
+  Object.fromEntries(
+    Object.entries(Object.groupBy(outcomes, (each) => each)).map(([name, all]) => [
+      name,
+      all?.length,
+    ]),
+  )
+
+async function usedOf(db: Db, network = everybody) {
+  const rows = await db
+    .selectFrom('free_budget')
+    .selectAll()
+    .where('network', '=', network)
+    .execute()
+  return rows.reduce((sum, { used }) => sum + used, 0)
+}
+
+test('of a hundred claims of one caller at once, through four pools, one is granted', async () => {
+  const { db, pick } = await openDatabase()
+  const identity = somebody()
+  const outcomes = await Promise.all(
+    Array.from({ length: 100 }, (_, index) => claim(pick(index), claimBy(identity))),
+  )
+  expect(tally(outcomes)).toEqual({ claimed: 1, used: 99 })
+  expect(await usedOf(db)).toBe(1)
+  expect(await db.selectFrom('free_request').selectAll().execute()).toHaveLength(1)
+})
+
+test('a budget is never exceeded by many callers at once, and no claim is left of the refused', async () => {
+  const { db, pick } = await openDatabase()
+  const counters = [{ network: everybody, max: 7 }]
+  const outcomes = await Promise.all(
+    Array.from({ length: 100 }, (_, index) =>
+      claim(pick(index), claimBy(somebody(), { counters })),
+    ),
+  )
+  expect(tally(outcomes)).toEqual({ claimed: 7, budget_spent: 93 })
+  expect(await usedOf(db)).toBe(7)
+  expect(await db.selectFrom('free_request').selectAll().execute()).toHaveLength(7)
+})
+
+test('neighbours share the budgets of their networks; a refusal raises none of them', async () => {
+  const { db, pick } = await openDatabase()
+  const [wide, near, far] = [somebody(), somebody(), somebody()]
+  const within = (network: Buffer) => [
+    ...[
+      { network: wide, max: 6 },
+      { network, max: 4 },
+      { network: everybody, max: 1000 },
+    ],
+  ]
+  const outcomes = await Promise.all(
+    Array.from({ length: 60 }, (_, index) =>
+      claim(pick(index), claimBy(somebody(), { counters: within(index % 2 ? near : far) })),
+    ),
+  )
+  expect(tally(outcomes)).toEqual({ claimed: 6, budget_spent: 54 })
+  const [ofNear, ofFar] = [await usedOf(db, near), await usedOf(db, far)]
+  expect(ofNear + ofFar).toBe(6)
+  expect(Math.max(ofNear, ofFar)).toBeLessThanOrEqual(4)
+  expect([await usedOf(db, wide), await usedOf(db)]).toEqual([6, 6])
+})
+
+test('processes that know different keys, in any order, grant one caller one request', async () => {
+  const { db, pick } = await openDatabase()
+  for (let round = 0; round < 10; round++) {
+    const [first, second] = [somebody(), somebody()]
+    const known = [[first], [first, second], [second, first]]
+    const outcomes = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        claim(pick(index), claimBy(known[index % known.length]!)),
+      ),
+    )
+    expect(tally(outcomes)).toEqual({ claimed: 1, used: 11 })
+  }
+  expect(await usedOf(db)).toBe(10)
+})
+
+test('the next day has a budget of its own, but nobody gets a second request', async () => {
+  const { db } = await openDatabase(1)
+  const counters = [{ network: everybody, max: 1 }]
+  const today = claimBy(somebody(), { counters })
+  const tomorrow = { counters, now: new Date(noon.getTime() + dayMs / 2) }
+  expect(await claim(db, today)).toBe('claimed')
+  expect(await claim(db, claimBy(somebody(), { counters }))).toBe('budget_spent')
+  expect(await claim(db, claimBy([...today.identities], tomorrow))).toBe('used')
+  expect(await claim(db, claimBy(somebody(), tomorrow))).toBe('claimed')
+})
+
+test('what would be refused is seen beforehand, and nothing is written by looking', async () => {
+  const { db } = await openDatabase(1)
+  const counters = [
+    { network: somebody(), max: 5 },
+    { network: everybody, max: 1 },
+  ]
+  const one = claimBy(somebody(), { counters })
+  expect(await findFreeRefusal(db, one)).toBeNull()
+  expect(await db.selectFrom('free_budget').selectAll().execute()).toEqual([])
+  await claim(db, one)
+  expect(await findFreeRefusal(db, one)).toBe('used')
+  expect(await findFreeRefusal(db, claimBy(somebody(), { counters }))).toBe('budget_spent')
+  const more = { counters: [{ network: everybody, max: 2 }] }
+  expect(await findFreeRefusal(db, claimBy(somebody(), more))).toBeNull()
+})
+
+test('a budget of nothing gives nothing', async () => {
+  const { db } = await openDatabase(1)
+  const none = claimBy(somebody(), { counters: [{ network: everybody, max: 0 }] })
+  expect(await claim(db, none)).toBe('budget_spent')
+  expect(await db.selectFrom('free_request').selectAll().execute()).toEqual([])
+})
+
+test('a release gives back the request and its budget, once, and only its own', async () => {
+  const { db } = await openDatabase(1)
+  const counters = [
+    { network: somebody(), max: 1 },
+    { network: everybody, max: 1 },
+  ]
+  const mine = claimBy([somebody(), somebody()], { counters })
+  const others = { ...mine, requestId: 'req_of_somebody_else' }
+  await claim(db, mine)
+  await release(db, others)
+  expect(await claim(db, { ...mine, requestId: 'req_again' })).toBe('used')
+  await release(db, mine)
+  await release(db, mine)
+  expect(await usedOf(db)).toBe(0)
+  expect(await claim(db, { ...mine, requestId: 'req_again' })).toBe('claimed')
+  await release(db, mine) // of the first request: the second keeps its claim
+  expect([await usedOf(db), await findFreeRefusal(db, mine)]).toEqual([1, 'used'])
+})
+
+test('a release after midnight gives back to the day that was used', async () => {
+  const { db } = await openDatabase(1)
+  const late = claimBy(somebody(), { now: new Date('2026-06-01T23:59:59.999Z') })
+  await claim(db, late)
+  await claim(db, claimBy(somebody(), { now: new Date('2026-06-02T00:00:00.000Z') }))
+  await release(db, { ...late, now: new Date('2026-06-02T00:00:01Z') })
+  const rows = await db
+    .selectFrom('free_budget')
+    .select(({ cast, ref }) => [cast<string>(ref('day'), 'text').as('day'), 'used'])
+    .orderBy('day')
+    .execute()
+  expect(rows).toEqual([
+    { day: '2026-06-01', used: 0 },
+    { day: '2026-06-02', used: 1 },
+  ])
+})
+
+test('claims and releases in any order, at once: the budget is exactly what is claimed', async () => {
+  const seed = Number(process.env['FREE_REQUEST_SEED'] ?? randomInt(2 ** 31))
+  console.log(`seed ${seed}`)
+  const random = createRandom(seed)
+  const { db, pick } = await openDatabase()
+  const callers = Array.from({ length: 6 }, somebody)
+  const counters = [
+    { network: somebody(), max: 3 },
+    { network: everybody, max: 4 },
+  ]
+  let most = 0
+  await Promise.all(
+    Array.from({ length: 16 }, async (_, worker) => {
+      for (let step = 0; step < 15; step++) {
+        const mine = claimBy(callers[random(callers.length)]!, { counters })
+        if ((await claim(pick(worker), mine)) !== 'claimed') continue
+        most = Math.max(most, await usedOf(db))
+        if (random(4) > 0) await release(pick(worker + 1), mine)
+      }
+    }),
+  )
+  const claims = await db.selectFrom('free_request').selectAll().execute()
+  expect(most).toBeLessThanOrEqual(3)
+  expect([await usedOf(db), await usedOf(db, counters[0]!.network)]).toEqual([
+    claims.length,
+    claims.length,
+  ])
+}, 30_000)
+
+test('what is old goes, a little at a time; what still counts stays', async () => {
+  const { db } = await openDatabase(1)
+  const at = (daysAgo: number) => ({ now: new Date(noon.getTime() - daysAgo * dayMs) })
+  for (const daysAgo of [91, 92, 93, 89, 4, 0]) await claim(db, claimBy(somebody(), at(daysAgo)))
+  const sweep = () => transact(db, (tx) => sweepFreeRequests(tx, noon, 2))
+  expect([await sweep(), await sweep(), await sweep(), await sweep()]).toEqual([2, 2, 1, 0])
+  expect(await db.selectFrom('free_request').selectAll().execute()).toHaveLength(3)
+  const days = await db
+    .selectFrom('free_budget')
+    .select(({ cast, ref }) => cast<string>(ref('day'), 'text').as('day'))
+    .execute()
+  expect(days).toEqual([{ day: '2026-06-01' }])
+})
+
+/** The same numbers for the same seed. */
+function createRandom(seed: number) {
+  let state = seed
+  return (below: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}

@@ -1,0 +1,165 @@
+import { sql } from 'kysely'
+
+import type { Db, Tx } from '#platform/database.ts'
+import { inSavepoint } from '#platform/transaction.ts'
+
+/** How many a network may be given in a day. */
+export type FreeCounter = { readonly network: Buffer; readonly max: number }
+
+export type FreeClaim = {
+  identities: readonly Buffer[]
+  /** Everybody locks them in this order: the busiest one last, so that it is held shortest. */
+  counters: readonly FreeCounter[]
+  requestId: string
+  now: Date
+}
+
+export type FreeRefusal = 'used' | 'budget_spent'
+
+/** The network that everybody belongs to. */
+export const everybody = Buffer.alloc(0)
+
+const dayMs = 24 * 60 * 60 * 1000
+const claimsKeptMs = 90 * dayMs
+/** Nobody asks for a day that is over; clocks that differ are forgiven. */
+const budgetsKeptMs = 3 * dayMs
+
+/** The day in UTC. Never a Date: the driver would write it in the time zone of this machine. */
+const dayOf = (at: Date) => sql<Date>`${at.toISOString().slice(0, 10)}::date`
+
+/**
+ * Spends the request of an identity: once, however many try at once, and within every counter. The claim is
+ * written under each key that is known, so that neither a new key nor a process that does not have it yet
+ * hands out a second one.
+ */
+export function claimFreeRequest(tx: Tx, claim: FreeClaim): Promise<'claimed' | FreeRefusal> {
+  return inSavepoint<'claimed' | FreeRefusal>(
+    tx,
+    async () => {
+      await insertClaims(tx, claim)
+      for (const counter of claim.counters) await raise(tx, counter, claim.now)
+      return 'claimed'
+    },
+    (error) => {
+      if (error instanceof NotClaimed) return error.refusal
+      throw error
+    },
+  )
+}
+
+class NotClaimed extends Error {
+  readonly refusal: FreeRefusal
+
+  constructor(refusal: FreeRefusal) {
+    super(refusal)
+    this.refusal = refusal
+  }
+}
+
+/** While somebody else's claim of the same identity is open, the insert waits for its end. */
+async function insertClaims(tx: Tx, { identities, requestId, now }: FreeClaim) {
+  // In one order for everybody: processes may name their keys in different ones.
+  const rows = identities
+    .toSorted((left, right) => Buffer.compare(left, right))
+    .map((identity) => ({ identity, request_id: requestId, requested_at: now }))
+  const inserted = await tx
+    .insertInto('free_request')
+    .values(rows)
+    .onConflict((conflict) => conflict.column('identity').doNothing())
+    .returning('identity')
+    .execute()
+  if (inserted.length < rows.length) throw new NotClaimed('used')
+}
+
+async function raise(tx: Tx, { network, max }: FreeCounter, now: Date) {
+  if (max < 1) throw new NotClaimed('budget_spent')
+  const raised = await tx
+    .insertInto('free_budget')
+    .values({ day: dayOf(now), network, used: 1 })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['day', 'network'])
+        .doUpdateSet(({ eb }) => ({ used: eb('free_budget.used', '+', 1) }))
+        .where('free_budget.used', '<', max),
+    )
+    .returning('used')
+    .executeTakeFirst()
+  if (!raised) throw new NotClaimed('budget_spent')
+}
+
+/** Why a claim would be refused at this moment, if it would. Only the claim itself decides. */
+export async function findFreeRefusal(
+  db: Db,
+  { identities, counters, now }: Omit<FreeClaim, 'requestId'>,
+): Promise<FreeRefusal | null> {
+  const used = await db
+    .selectFrom('free_request')
+    .select('identity')
+    .where('identity', 'in', identities)
+    .limit(1)
+    .executeTakeFirst()
+  if (used) return 'used'
+  const spent = await db
+    .selectFrom('free_budget')
+    .select('network')
+    .where('day', '=', dayOf(now))
+    .where(({ or, and, eb }) =>
+      or(
+        counters.map(({ network, max }) =>
+          and([eb('network', '=', network), eb('used', '>=', max)]),
+        ),
+      ),
+    )
+    .limit(1)
+    .executeTakeFirst()
+  return spent ? 'budget_spent' : null
+}
+
+/** Undoes the claim of this request, once; of another request's claim nothing is undone. */
+export async function releaseFreeRequest(tx: Tx, claim: Omit<FreeClaim, 'now'>) {
+  const { identities, counters, requestId } = claim
+  const [released] = await tx
+    .deleteFrom('free_request')
+    .where('identity', 'in', identities)
+    .where('request_id', '=', requestId)
+    .returning('requested_at')
+    .execute()
+  if (!released) return
+  for (const { network } of counters) {
+    await tx
+      .updateTable('free_budget')
+      .set(({ eb }) => ({ used: eb('used', '-', 1) }))
+      .where('day', '=', dayOf(released.requested_at))
+      .where('network', '=', network)
+      .where('used', '>', 0)
+      .execute()
+  }
+}
+
+/** Removes a bounded number of old claims and old counters; returns how many of the more numerous kind. */
+export async function sweepFreeRequests(tx: Tx, now: Date, rowsMax: number): Promise<number> {
+  const claims = await tx
+    .deleteFrom('free_request')
+    .where('identity', 'in', ({ selectFrom }) =>
+      selectFrom('free_request')
+        .select('identity')
+        .where('requested_at', '<', new Date(now.getTime() - claimsKeptMs))
+        .limit(rowsMax),
+    )
+    .executeTakeFirstOrThrow()
+  const budgets = await tx
+    .deleteFrom('free_budget')
+    .where(({ eb, refTuple, selectFrom }) =>
+      eb(
+        refTuple('day', 'network'),
+        'in',
+        selectFrom('free_budget')
+          .select(['day', 'network'])
+          .where('day', '<', dayOf(new Date(now.getTime() - budgetsKeptMs)))
+          .limit(rowsMax)
+          .$asTuple('day', 'network'),
+      ),
+    )
+    .executeTakeFirstOrThrow()
+  return Math.max(Number(claims.numDeletedRows), Number(budgets.numDeletedRows))
+}

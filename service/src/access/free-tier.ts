@@ -1,0 +1,133 @@
+import type { Endpoint } from '@gatehouse/contract/endpoint'
+
+import type { Principal } from '#http/principal.ts'
+import { ApiError } from '#platform/api-error.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Db } from '#platform/database.ts'
+import type { Log } from '#platform/log.ts'
+import { toApiError } from '#platform/to-api-error.ts'
+import { transact } from '#platform/transaction.ts'
+
+import { createFreeIdentity, type FreeIdentity, type IdentityKeys } from './free-identity.ts'
+import {
+  claimFreeRequest,
+  everybody,
+  findFreeRefusal,
+  type FreeCounter,
+  type FreeRefusal,
+  releaseFreeRequest,
+} from './free-request-store.ts'
+import { createLatelySpent } from './lately-spent.ts'
+import { unauthorized } from './unauthorized.ts'
+
+/** Somebody without an account, at an endpoint that gives each of them one request. */
+export type FreeCaller = FreeIdentity & { readonly endpoint: Endpoint }
+
+type Options = {
+  db: Db
+  now: Clock
+  log: Log
+  keys: IdentityKeys
+  /** To everybody together; 0: nobody gets one. */
+  requestsPerDay: number
+}
+
+/** Soft, because neighbours share them: a household often has a /56 to itself, a company a /48. */
+const perDayIn = { 56: 4, 48: 16 } as const
+
+/** The single anonymous request (G4.41). Whatever cannot be known is refused: it is given once, or not at all. */
+export function createFreeTier({ db, now, log, keys, requestsPerDay }: Options) {
+  const identityOf = createFreeIdentity(keys)
+  const latelySpent = createLatelySpent({ now })
+
+  const countersOf = ({ networks }: FreeCaller): FreeCounter[] => [
+    ...networks.map(({ hash, prefixLength }) => ({ network: hash, max: perDayIn[prefixLength] })),
+    { network: everybody, max: requestsPerDay },
+  ]
+  const claimOf = (caller: FreeCaller) => ({
+    ...{ identities: caller.identities, counters: countersOf(caller), now: now() },
+  })
+  function refuse(caller: FreeCaller, refusal: FreeRefusal): never {
+    latelySpent.note(caller.identities[0], refusal)
+    throw refusal === 'used' ? alreadyUsed(caller.endpoint) : noneLeft(now())
+  }
+
+  return {
+    /** Who calls from this address. Whoever has nothing left hears it here, before a body is read for them. */
+    async callerOf(endpoint: Endpoint, address: string): Promise<FreeCaller> {
+      if (requestsPerDay === 0) throw notGiven(endpoint)
+      const identity = identityOf(address)
+      if (!identity) throw addressUnknown(endpoint)
+      const caller = { ...identity, endpoint }
+      const remembered = latelySpent.of(caller.identities[0])
+      const refusal = remembered ?? (await findFreeRefusal(db, claimOf(caller)).catch(failClosed))
+      if (refusal) refuse(caller, refusal)
+      return caller
+    },
+
+    /** Spends the request. A process that dies after this has spent it too. */
+    async claim(caller: FreeCaller, requestId: string) {
+      const claim = { ...claimOf(caller), requestId }
+      const outcome = await transact(db, (tx) => claimFreeRequest(tx, claim)).catch(failClosed)
+      if (outcome !== 'claimed') refuse(caller, outcome)
+    },
+
+    /** Gives the request back, for a model that said nothing. Never fails: what cannot be given back stays spent. */
+    async release(caller: FreeCaller, requestId: string) {
+      const claim = { ...claimOf(caller), requestId }
+      try {
+        await transact(db, (tx) => releaseFreeRequest(tx, claim))
+        latelySpent.forget(caller.identities[0])
+      } catch (error) {
+        log.problem('giving a free request back', error, requestId)
+      }
+    },
+  }
+}
+export type FreeTier = ReturnType<typeof createFreeTier>
+
+/** What stands for such a caller wherever one is counted or logged. Ids of organizations begin otherwise. */
+export function anonymousPrincipal({ identities }: FreeCaller): Principal {
+  const id = `anonymous_${identities[0].toString('hex', 0, 12)}`
+  return {
+    ...{ kind: 'anonymous', organizationId: id, projectId: null, credentialId: id },
+    permissions: new Set(['model.invoke']),
+    ...{ plan: 'free', paidMicroUsd: 0 },
+  }
+}
+
+function failClosed(error: unknown): never {
+  throw toApiError(error)
+}
+
+const notGiven = (endpoint: Endpoint) =>
+  unauthorized(
+    endpoint,
+    'missing_credentials',
+    'This gateway gives no anonymous requests: send Authorization: Bearer with your key.',
+  )
+
+const addressUnknown = (endpoint: Endpoint) =>
+  unauthorized(
+    endpoint,
+    'missing_credentials',
+    'Your address is not known, so no anonymous request can be given: send Authorization: Bearer with your key.',
+  )
+
+const alreadyUsed = (endpoint: Endpoint) =>
+  unauthorized(
+    endpoint,
+    'free_request_used',
+    'The one anonymous request from your network has been used. Sign up to continue.',
+  )
+
+const dayMs = 24 * 60 * 60 * 1000
+
+function noneLeft(now: Date): ApiError {
+  const waitSeconds = Math.max(1, Math.ceil((dayMs - (now.getTime() % dayMs)) / 1000))
+  return new ApiError(
+    'rate_limit_exceeded',
+    `No anonymous requests are left today; there are new ones after midnight UTC. Retry after ${waitSeconds}s, or sign up to continue now.`,
+    { headers: { 'retry-after': String(waitSeconds) } },
+  )
+}

@@ -1,0 +1,180 @@
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+
+import { systemClock } from '#platform/clock.ts'
+import { connectDatabase, type Db } from '#platform/database.ts'
+import { createLog } from '#platform/log.ts'
+import { createMetrics } from '#platform/metrics.ts'
+import { deriveKeys } from '#platform/secrets.ts'
+import { createTrustedFiles } from '#platform/trusted-file.ts'
+import {
+  findImbalances,
+  holdOf,
+  letExpire,
+  openOrganization,
+  readCredits,
+  settlementOf,
+} from '#testing/credit-calls.ts'
+import { createTestDatabase } from '#testing/test-database.ts'
+import { createDatabaseDoor } from '#testing/test-gateway.ts'
+
+import { createCredits } from './create-credits.ts'
+import { sweepHolds } from './sweep-store.ts'
+
+// What becomes of a call's money while the database, the disk or the process goes away.
+
+const organizationId = 'org_1'
+const call = (id: string, amount = 100n) => ({ organizationId, id, amount })
+
+let direct: Db
+let database: Awaited<ReturnType<typeof createTestDatabase>>
+let door: Awaited<ReturnType<typeof createDatabaseDoor>>
+let folder: string
+
+beforeEach(async () => {
+  database = await createTestDatabase()
+  direct = database.db
+  door = await createDatabaseDoor(database.url)
+  folder = await mkdtemp(join(tmpdir(), 'gatehouse-spool-'))
+  await openOrganization(direct, organizationId, 1000n)
+})
+
+afterEach(async () => {
+  await door[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const keys = deriveKeys([{ version: 1, bytes: Buffer.alloc(32, 7) }], 'file-authentication')
+
+/** One process; it is stopped when the test ends. */
+function startProcess({ hasFolder = true } = {}) {
+  const db = connectDatabase({ url: door.url, poolSize: 3 })
+  const metrics = createMetrics()
+  const directory = hasFolder ? folder : undefined
+  const credits = createCredits({
+    ...{ db, hasFolder, now: systemClock, log: createLog('silent'), metrics },
+    files: createTrustedFiles({ directory, now: systemClock, keys }),
+    onBalance: () => undefined,
+  })
+  let isStopped = false
+  const stop = async () => {
+    if (isStopped) return
+    isStopped = true
+    await credits.stop()
+    await db.destroy()
+  }
+  onTestFinished(stop)
+  const waiting = async () => (await metrics.settlementsWaiting.get()).values[0]?.value ?? 0
+  return { credits, stop, waiting }
+}
+
+const spooled = async () => (await readdir(folder)).filter((name) => name.startsWith('settlements'))
+
+test('a call that ends while the database is away is written down, and charged when it is back', async () => {
+  const { credits } = startProcess()
+  await credits.reserve(holdOf(call('req_1')))
+  await door.shut()
+  expect(await credits.settle(settlementOf(call('req_1', 60n)))).toBeNull()
+  expect(await spooled()).toHaveLength(1)
+  await door.reopen()
+  await expect.poll(spooled, { timeout: 10_000 }).toEqual([])
+  const { posted, used, held, told } = await readCredits(direct, organizationId)
+  expect([posted, used, held]).toEqual([940n, 60n, 0n])
+  expect(told).toEqual(['req_1 completed'])
+})
+
+test('another process settles what a dead one left behind, once', async () => {
+  const first = startProcess()
+  await first.credits.reserve(holdOf(call('req_1')))
+  await door.shut()
+  await first.credits.settle(settlementOf(call('req_1', 60n)))
+  await first.stop()
+  await door.reopen()
+  const others = [startProcess(), startProcess()]
+  expect(others).toHaveLength(2)
+  await expect.poll(spooled, { timeout: 10_000 }).toEqual([])
+  const { used, entries } = await readCredits(direct, organizationId)
+  expect([used, entries.get('req_1')?.kind]).toEqual([60n, 'usage'])
+  expect(await findImbalances(direct)).toEqual([])
+})
+
+test('what was written down and then swept is charged late', async () => {
+  const first = startProcess()
+  await first.credits.reserve(holdOf(call('req_1')))
+  await door.shut()
+  await first.credits.settle(settlementOf(call('req_1', 60n)))
+  await first.stop()
+  await letExpire(direct, organizationId, 'req_1')
+  expect(await sweepHolds(direct)).toBe(1)
+  await door.reopen()
+  startProcess()
+  await expect.poll(spooled, { timeout: 10_000 }).toEqual([])
+  const { used, entries } = await readCredits(direct, organizationId)
+  expect([used, entries.get('req_1:late')]).toEqual([60n, { kind: 'late_usage', amount: 60n }])
+})
+
+test('503: nothing is held while the database is away', async () => {
+  const { credits } = startProcess()
+  await door.shut()
+  const refused = credits.reserve(holdOf(call('req_1')))
+  await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable', status: 503 })
+})
+
+test('402 says how many credits are needed and how many there are', async () => {
+  const { credits } = startProcess()
+  const refused = credits.reserve(holdOf(call('req_1', 1001n)))
+  await expect(refused).rejects.toMatchObject({
+    code: 'insufficient_credits',
+    message: expect.stringContaining('up to 1001 credits and 1000 are available') as string,
+  })
+})
+
+test.for(['no folder', 'a folder that takes nothing'])(
+  'with %s a call is not told that all is well; nothing new begins until it is charged',
+  async (how) => {
+    const hasFolder = how !== 'no folder'
+    if (hasFolder) {
+      // A file where the folder belongs: root may write into every folder.
+      await rm(folder, { recursive: true })
+      await writeFile(folder, '')
+      await chmod(folder, 0o600)
+    }
+    const { credits, waiting } = startProcess({ hasFolder })
+    await credits.reserve(holdOf(call('req_1')))
+    await door.shut()
+    const untold = credits.settle(settlementOf(call('req_1', 60n)))
+    await expect(untold).rejects.toMatchObject({ code: 'dependency_unavailable' })
+    await door.reopen()
+    const refused = credits.reserve(holdOf(call('req_2')))
+    await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable' })
+    const used = async () => (await readCredits(direct, organizationId)).used
+    await expect.poll(used, { timeout: 10_000 }).toBe(60n)
+    await expect.poll(waiting, { timeout: 5000 }).toBe(0)
+    await credits.reserve(holdOf(call('req_2')))
+    await credits.settle(settlementOf(call('req_2')))
+  },
+)
+
+test('a file that somebody else made, or that was damaged, charges nobody and keeps nobody waiting', async () => {
+  const name = 'settlements-0192f0c4-0000-7000-8000-000000000000'
+  await writeFile(join(folder, name), 'gatehouse-kept-1 1 00\n[]')
+  const { credits } = startProcess()
+  await credits.reserve(holdOf(call('req_1')))
+  await door.shut()
+  await credits.settle(settlementOf(call('req_1', 60n)))
+  await door.reopen()
+  await expect.poll(spooled, { timeout: 10_000 }).toEqual([name])
+  expect((await readCredits(direct, organizationId)).used).toBe(60n)
+})
+
+test('a process that stops waits for the settlements that are under way', async () => {
+  const { credits, stop } = startProcess()
+  await credits.reserve(holdOf(call('req_1')))
+  const settling = credits.settle(settlementOf(call('req_1', 60n)))
+  await stop()
+  expect((await settling)?.charged).toBe(60n)
+})

@@ -1,0 +1,222 @@
+import type { Plan } from '@gatehouse/contract/limits'
+import type { StripeEventOutcome } from '@gatehouse/contract/webhook'
+
+import { findOrganization, lockOrganization } from '#access/organizations/organization-store.ts'
+import { changePlan } from '#access/organizations/tier.ts'
+import { PostingRefused, postPayment, postRefund, type PostTools } from '#credits/payments.ts'
+import { findPayment } from '#credits/post-store.ts'
+import type { Db, Tx } from '#platform/database.ts'
+import { transact } from '#platform/transaction.ts'
+
+import {
+  findOrganizationOf,
+  findWaiting,
+  insertCustomer,
+  insertEvent,
+  lockEvents,
+  setEventState,
+  setRefundEventsApplied,
+} from './event-store.ts'
+import { planOf } from './plan-of.ts'
+import type { Effect, PaymentEvent } from './read-event.ts'
+import {
+  activePrices,
+  findPendingRefunds,
+  findReference,
+  findSubscriber,
+  insertLink,
+  insertReference,
+  raiseRefund,
+  saveSubscription,
+  setRefundPosted,
+} from './report-store.ts'
+
+export type ApplyTools = PostTools & { plans: ReadonlyMap<string, Plan> }
+
+/** `problem`: money came in or went out that could not be counted; somebody should look. */
+type Applied = { outcome: Exclude<StripeEventOutcome, 'duplicate'>; problem?: string }
+
+/** Of a customer who becomes known; more would be applied with its next event. */
+const waitingMax = 500
+
+/**
+ * Applies an event once. The event and all it leads to commit together. What it says is kept so that
+ * the order in which events come makes no difference: payments by their reference, refunds by their sum,
+ * subscriptions by their newest report, and whatever belongs to nobody yet until its owner is known.
+ */
+export async function applyEvent(
+  event: PaymentEvent,
+  { db, ...tools }: ApplyTools & { db: Db },
+): Promise<{ outcome: StripeEventOutcome; problems: string[] }> {
+  return transact(db, async (tx) => {
+    await lockEvents(tx)
+    if (!(await insertEvent(tx, event, tools.now()))) return { outcome: 'duplicate', problems: [] }
+    const owner = await findOwner(tx, event)
+    const { outcome, problem } = await settle(tx, event, owner, tools)
+    const problems = [problem]
+    if (event.customer !== null && owner.organizationId !== null) {
+      for (const earlier of await findWaiting(tx, event.customer, waitingMax)) {
+        problems.push((await settle(tx, earlier, owner, tools)).problem)
+      }
+    }
+    return { outcome, problems: problems.filter((each) => each !== undefined) }
+  })
+}
+
+type Owner = { organizationId: string | null; isNewlyKnown: boolean; problem?: string }
+
+/** By the event's own words, else by those of an earlier event about the same customer. */
+async function findOwner(tx: Tx, { organizationId, customer }: PaymentEvent): Promise<Owner> {
+  if (organizationId === null) {
+    const known = customer === null ? undefined : await findOrganizationOf(tx, customer)
+    return { organizationId: known ?? null, isNewlyKnown: false }
+  }
+  if (!(await findOrganization(tx, organizationId))) {
+    const problem = `no organization has the id '${organizationId}'`
+    return { organizationId: null, isNewlyKnown: false, problem }
+  }
+  const isNewlyKnown = customer !== null && (await insertCustomer(tx, customer, organizationId))
+  return { organizationId, isNewlyKnown }
+}
+
+async function settle(tx: Tx, event: PaymentEvent, owner: Owner, tools: ApplyTools) {
+  const { outcome, problem } = await apply(tx, event, owner, tools)
+  await setEventState(tx, event.id, { state: outcome, organizationId: owner.organizationId })
+  return { outcome, ...(problem && { problem: `${event.type} ${event.id}: ${problem}` }) }
+}
+
+const done: Applied = { outcome: 'applied' }
+
+async function apply(
+  tx: Tx,
+  event: PaymentEvent,
+  owner: Owner,
+  tools: ApplyTools,
+): Promise<Applied> {
+  const { effect } = event
+  switch (effect.kind) {
+    case 'nothing':
+      return applyNothing(effect, owner)
+    case 'link':
+      await addLinks(tx, effect.links, tools)
+      return done
+    case 'refund':
+      return applyRefund(tx, effect, tools)
+    case 'payment':
+      await addLinks(tx, effect.links, tools)
+      return owner.organizationId === null
+        ? ownerless(event, owner)
+        : applyPayment(tx, effect, owner.organizationId, tools)
+    case 'subscription':
+      if (owner.organizationId === null) return ownerless(event, owner)
+      return applySubscription(
+        tx,
+        { ...effect, asOf: event.createdAt },
+        owner.organizationId,
+        tools,
+      )
+  }
+}
+
+function applyNothing(
+  { why, isProblem }: Extract<Effect, { kind: 'nothing' }>,
+  owner: Owner,
+): Applied {
+  const problem = isProblem ? why : owner.problem
+  return { outcome: owner.isNewlyKnown ? 'applied' : 'ignored', ...(problem && { problem }) }
+}
+
+/** A customer may be named later; somebody without one never will be. */
+function ownerless({ customer }: PaymentEvent, { problem }: Owner): Applied {
+  if (problem) return { outcome: 'ignored', problem }
+  if (customer !== null) return { outcome: 'waiting' }
+  return { outcome: 'ignored', problem: 'it names neither an organization nor a customer' }
+}
+
+async function applyPayment(
+  tx: Tx,
+  { reference, microUsd }: Extract<Effect, { kind: 'payment' }>,
+  organizationId: string,
+  tools: ApplyTools,
+): Promise<Applied> {
+  if (await findReference(tx, [reference])) return done
+  try {
+    await postPayment(tx, organizationId, { id: reference, amount: BigInt(microUsd) }, tools)
+  } catch (error) {
+    // Recorded by hand with another amount; nothing was written, so the transaction goes on.
+    if (error instanceof PostingRefused) return { outcome: 'ignored', problem: error.message }
+    throw error
+  }
+  await insertReference(tx, reference, organizationId)
+  await postPendingRefunds(tx, [reference], tools)
+  return done
+}
+
+async function addLinks(
+  tx: Tx,
+  links: Extract<Effect, { kind: 'link' }>['links'],
+  tools: ApplyTools,
+) {
+  for (const link of links) {
+    await insertLink(tx, link)
+    await postPendingRefunds(tx, [link.invoice], tools)
+  }
+}
+
+async function applyRefund(
+  tx: Tx,
+  effect: Extract<Effect, { kind: 'refund' }>,
+  tools: ApplyTools,
+): Promise<Applied> {
+  const { charge } = effect
+  const { paymentIntent, invoice } = await raiseRefund(tx, effect, tools.now())
+  const payment = await findReference(tx, [paymentIntent, invoice])
+  if (!payment) return { outcome: 'waiting' }
+  await postPendingRefunds(tx, [charge], tools)
+  await setRefundEventsApplied(tx, charge, payment.organizationId)
+  return done
+}
+
+/** Posts what was reported of these and not posted yet, as far as the payment is known. */
+async function postPendingRefunds(tx: Tx, references: readonly string[], tools: ApplyTools) {
+  for (const pending of await findPendingRefunds(tx, references)) {
+    const { charge, paymentIntent, invoice, amount, posted } = pending
+    const payment = await findReference(tx, [paymentIntent, invoice])
+    if (!payment) continue
+    const { organizationId, reference: paymentId } = payment
+    // Before its sums are read: an operator may be refunding the same payment by hand.
+    await lockOrganization(tx, organizationId)
+    const recorded = await findPayment(tx, organizationId, paymentId)
+    const left = recorded ? recorded.amount - recorded.refunded : 0n
+    const wanted = amount - posted
+    const back = { id: `${charge}:${amount}`, paymentId, amount: wanted < left ? wanted : left }
+    if (back.amount > 0n) await postRefund(tx, organizationId, back, tools)
+    await setRefundPosted(tx, charge, amount)
+    await setRefundEventsApplied(tx, charge, organizationId)
+  }
+}
+
+type Reported = Extract<Effect, { kind: 'subscription' }> & { asOf: Date }
+
+async function applySubscription(
+  tx: Tx,
+  reported: Reported,
+  organizationId: string,
+  tools: ApplyTools,
+): Promise<Applied> {
+  const before = await findSubscriber(tx, reported.subscription)
+  const concerned = [...new Set([organizationId, before ?? organizationId])].toSorted()
+  const plansOf = async () => {
+    const plans: Plan[] = []
+    for (const id of concerned) plans.push(planOf(await activePrices(tx, id), tools.plans))
+    return plans
+  }
+  const old = await plansOf()
+  await saveSubscription(tx, { ...reported, organizationId })
+  // A plan the operator has set stays until subscriptions give another one than before.
+  for (const [index, plan] of (await plansOf()).entries()) {
+    const id = concerned[index]
+    if (id !== undefined && plan !== old[index]) await changePlan(tx, id, plan, tools)
+  }
+  return done
+}

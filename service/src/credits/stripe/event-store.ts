@@ -1,0 +1,106 @@
+import { sql } from 'kysely'
+
+import type { PaymentEventState } from '#platform/database-types.ts'
+import type { Db, Tx } from '#platform/database.ts'
+
+import type { Effect, PaymentEvent } from './read-event.ts'
+
+/**
+ * One event at a time, in all processes: an event may concern a customer, an invoice and a payment that
+ * another event is just being applied to. They are few, and each takes milliseconds.
+ */
+export async function lockEvents(tx: Tx) {
+  await sql`select pg_advisory_xact_lock(hashtextextended('gatehouse_payment_event', 0))`.execute(
+    tx,
+  )
+}
+
+/** False when it was received before. */
+export async function insertEvent(tx: Tx, event: PaymentEvent, receivedAt: Date): Promise<boolean> {
+  const { id, type, customer, effect } = event
+  const charge = effect.kind === 'refund' ? effect.charge : null
+  const row = await tx
+    .insertInto('payment_event')
+    .values({
+      ...{ id, type, customer, charge, state: 'waiting', effect: JSON.stringify(effect) },
+      ...{ created_at: event.createdAt, received_at: receivedAt },
+    })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+type Decided = { state: PaymentEventState; organizationId: string | null }
+
+export async function setEventState(tx: Tx, id: string, { state, organizationId }: Decided) {
+  await tx
+    .updateTable('payment_event')
+    // A refund that was just posted has found its organization by its payment.
+    .set({ state, organization_id: sql`coalesce(organization_id, ${organizationId})` })
+    .where('id', '=', id)
+    .execute()
+}
+
+/** All that was reported of the charge's refunds is posted. */
+export async function setRefundEventsApplied(tx: Tx, charge: string, organizationId: string) {
+  await tx
+    .updateTable('payment_event')
+    .set({ state: 'applied', organization_id: organizationId })
+    .where('charge', '=', charge)
+    .where('state', '=', 'waiting')
+    .execute()
+}
+
+/** What waits for its customer to be known, oldest first. Refunds wait for their payment instead. */
+export async function findWaiting(tx: Tx, customer: string, limit: number) {
+  const rows = await tx
+    .selectFrom('payment_event')
+    .select(['id', 'type', 'created_at', 'effect'])
+    .where('customer', '=', customer)
+    .where('state', '=', 'waiting')
+    .where('charge', 'is', null)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return rows.map(({ id, type, created_at, effect }) => ({
+    ...{ id, type, createdAt: created_at, customer, organizationId: null },
+    effect: effect as Effect,
+  }))
+}
+
+export async function findOrganizationOf(db: Db, customer: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('payment_customer')
+    .select('organization_id')
+    .where('customer', '=', customer)
+    .executeTakeFirst()
+  return row?.organization_id
+}
+
+/** What was learned first stays: money cannot be moved from one organization to another afterwards. */
+export async function insertCustomer(tx: Tx, customer: string, organizationId: string) {
+  const row = await tx
+    .insertInto('payment_customer')
+    .values({ customer, organization_id: organizationId })
+    .onConflict((conflict) => conflict.column('customer').doNothing())
+    .returning('customer')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Removes a bounded number of old events, and of reported refunds whose payment never came. */
+export async function sweepPaymentEvents(tx: Tx, before: Date, limit: number): Promise<number> {
+  const events = await sql`
+    delete from payment_event where id in (
+      select id from payment_event where received_at < ${before} order by received_at limit ${limit}
+    )`.execute(tx)
+  const refunds = await sql`
+    delete from payment_refund where charge in (
+      select charge from payment_refund
+      where posted_micro_usd < micro_usd and posted_micro_usd = 0 and reported_at < ${before}
+      order by reported_at limit ${limit}
+    )`.execute(tx)
+  return Math.max(Number(events.numAffectedRows ?? 0), Number(refunds.numAffectedRows ?? 0))
+}

@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest'
+
+import { ApiError } from '#platform/api-error.ts'
+
+import { type Effect, readEvent } from './read-event.ts'
+
+const read = (type: string, object: object) =>
+  readEvent({ id: 'evt_1', object: 'event', type, created: 1_780_315_200, data: { object } })
+const effectOf = (type: string, object: object) => read(type, object).effect
+
+const session = {
+  ...{ id: 'cs_1', object: 'checkout.session', mode: 'payment', payment_status: 'paid' },
+  ...{ currency: 'usd', amount_total: 2050, customer: 'cus_1', client_reference_id: 'org_1' },
+  ...{ payment_intent: 'pi_1', invoice: null, invoice_creation: { enabled: false }, metadata: {} },
+}
+
+test('a paid session is a payment by its payment intent, to the cent', () => {
+  expect(read('checkout.session.completed', session)).toEqual({
+    ...{ id: 'evt_1', type: 'checkout.session.completed', customer: 'cus_1' },
+    ...{ createdAt: new Date('2026-06-01T12:00:00Z'), organizationId: 'org_1' },
+    effect: { kind: 'payment', reference: 'pi_1', microUsd: 20_500_000, links: [] },
+  })
+})
+
+test('metadata, which the seller writes, goes before the reference, which a payer may', () => {
+  const metadata = { organization_id: 'org_2' }
+  const event = read('checkout.session.completed', { ...session, metadata })
+  expect(event.organizationId).toBe('org_2')
+})
+
+test('what was expanded stands for its id', () => {
+  const expanded = { ...session, customer: { id: 'cus_9' }, payment_intent: { id: 'pi_9', x: 1 } }
+  expect(read('checkout.session.completed', expanded)).toMatchObject({
+    ...{ customer: 'cus_9', effect: { reference: 'pi_9' } },
+  })
+})
+
+test.each([
+  ['a subscription', { mode: 'subscription', invoice: 'in_1' }, 'invoice'],
+  ['a session with an invoice', { invoice: 'in_1' }, 'invoice'],
+  ['a session that will have an invoice', { invoice_creation: { enabled: true } }, 'invoice'],
+  ['a set-up', { mode: 'setup', amount_total: null, currency: null }, 'no payment'],
+  ['a bank debit under way', { payment_status: 'unpaid' }, 'not paid'],
+  ['a free session', { payment_status: 'paid', amount_total: 0 }, 'zero'],
+])('%s is no payment, and still says whose customer it is', (_, change, why) => {
+  const event = read('checkout.session.completed', { ...session, ...change })
+  expect(event).toMatchObject({ customer: 'cus_1', organizationId: 'org_1' })
+  expect(event.effect).toEqual({ kind: 'nothing', why: expect.stringContaining(why) as string })
+})
+
+test('another currency is a problem for somebody, not a payment', () => {
+  const effect = effectOf('checkout.session.completed', { ...session, currency: 'eur' })
+  expect(effect).toEqual({
+    ...{ kind: 'nothing', isProblem: true, why: 'the currency is eur, not usd' },
+  })
+})
+
+const invoice = { id: 'in_1', customer: 'cus_1', currency: 'usd', amount_paid: 900, metadata: {} }
+const named = { subscription_details: { metadata: { organization_id: 'org_1' } } }
+const link = { paymentIntent: 'pi_1', invoice: 'in_1' }
+const payments = { data: [{ payment: { type: 'payment_intent', payment_intent: 'pi_1' } }] }
+
+test.each([
+  ['before 2025-03-31', { ...named, payment_intent: 'pi_1' }, [link], 'org_1'],
+  ['since 2025-03-31', { parent: named }, [], 'org_1'],
+  ['since 2025-03-31, expanded', { parent: named, payments }, [link], 'org_1'],
+  ['of no subscription', { parent: null, metadata: { organization_id: 'org_3' } }, [], 'org_3'],
+  ['that names nobody', { parent: { subscription_details: null } }, [], null],
+])('an invoice %s is a payment by its own id', (_, change, links, organizationId) => {
+  expect(read('invoice.paid', { ...invoice, ...change })).toMatchObject({
+    ...{ customer: 'cus_1', organizationId },
+    effect: { kind: 'payment', reference: 'in_1', microUsd: 9_000_000, links },
+  })
+})
+
+test('a paid part of an invoice links it to its payment intent', () => {
+  const object = { invoice: 'in_1', payment: { type: 'payment_intent', payment_intent: 'pi_1' } }
+  expect(effectOf('invoice_payment.paid', object)).toEqual({ kind: 'link', links: [link] })
+  const record = { invoice: 'in_1', payment: { type: 'payment_record' } }
+  expect(effectOf('invoice_payment.paid', record)).toMatchObject({ kind: 'nothing' })
+})
+
+test.each([
+  ['before 2025-03-31', { invoice: 'in_1' }, 'in_1'],
+  ['since 2025-03-31', {}, null],
+])('a refund %s tells the sum of what was refunded', (_, change, ofInvoice) => {
+  const charge = { id: 'ch_1', customer: null, currency: 'usd', amount_refunded: 250, metadata: [] }
+  const effect = effectOf('charge.refunded', { ...charge, payment_intent: 'pi_1', ...change })
+  expect(effect).toEqual({
+    ...{ kind: 'refund', charge: 'ch_1', paymentIntent: 'pi_1' },
+    ...{ invoice: ofInvoice, microUsd: 2_500_000 },
+  })
+})
+
+const subscription = {
+  ...{ id: 'sub_1', customer: 'cus_1', status: 'active', metadata: { organization_id: 'org_1' } },
+  items: { data: [{ price: { id: 'price_1', product: 'prod_1' }, plan: { id: 'price_1' } }] },
+}
+
+test.each([
+  ['created', 'active', true, false],
+  ['updated', 'trialing', true, false],
+  ['updated', 'past_due', true, false],
+  ['updated', 'unpaid', false, false],
+  ['updated', 'incomplete', false, false],
+  ['updated', 'paused', false, false],
+  ['updated', 'canceled', false, false],
+  ['deleted', 'active', false, true],
+] as const)('a subscription that was %s and is %s', (verb, status, isActive, isEnded) => {
+  const effect = effectOf(`customer.subscription.${verb}`, { ...subscription, status })
+  expect(effect).toMatchObject({
+    ...{ kind: 'subscription', subscription: 'sub_1', prices: ['price_1', 'prod_1'] },
+    ...{ isActive, isEnded },
+  })
+})
+
+test('of two reports of the same second, an update is later than the creation', () => {
+  const tie = (verb: string) => {
+    const effect = effectOf(`customer.subscription.${verb}`, subscription)
+    return (effect as Extract<Effect, { kind: 'subscription' }>).tie
+  }
+  expect(tie('created') < tie('updated')).toBe(true)
+})
+
+test('an event of another type is nothing, whatever it holds', () => {
+  expect(readEvent({ id: 'evt_2', type: 'plan.created', created: 1 })).toMatchObject({
+    ...{ customer: null, organizationId: null, effect: { kind: 'nothing' } },
+  })
+})
+
+test.each([
+  ['no members', {}, 'body.data.object.id'],
+  ['no id', { id: undefined }, 'body.data.object.id'],
+  ['a negative amount', { ...session, amount_total: -1 }, 'body.data.object.amount_total'],
+  ['half a cent', { ...session, amount_total: 0.5 }, 'body.data.object.amount_total'],
+  [
+    'an amount that is a text',
+    { ...session, amount_total: '2000' },
+    'body.data.object.amount_total',
+  ],
+  ['an endless amount', { ...session, amount_total: 1e300 }, 'body.data.object.amount_total'],
+  ['an endless id', { ...session, id: 'x'.repeat(201) }, 'body.data.object.id'],
+])('an event that matters and has %s is refused, so that it is sent again', (_, object, param) => {
+  let thrown: unknown
+  try {
+    read('checkout.session.completed', object)
+  } catch (error) {
+    thrown = error
+  }
+  expect(thrown).toBeInstanceOf(ApiError)
+  expect((thrown as ApiError).status).toBe(422)
+  expect((thrown as ApiError).param).toBe(param)
+})

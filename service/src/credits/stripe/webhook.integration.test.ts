@@ -1,0 +1,334 @@
+import { sql } from 'kysely'
+import { expect, test, vi } from 'vitest'
+
+import { operator } from '#audit/event.ts'
+import { payIn } from '#credits/payments.ts'
+import type { Log } from '#platform/log.ts'
+import { transact } from '#platform/transaction.ts'
+import {
+  addProcess,
+  sendToWebhook,
+  stripeEnvironment,
+  stripeEvent,
+  stripeSecret,
+} from '#testing/stripe-events.ts'
+import { createTestApi } from '#testing/test-api.ts'
+
+import { sweepPaymentEvents } from './event-store.ts'
+
+// What Stripe sends, signed as Stripe signs, to the whole API on a real database.
+
+type Options = NonNullable<Parameters<typeof createTestApi>[0]>
+
+async function createShop(options: Options = {}) {
+  const problem = vi.fn<Log['problem']>()
+  const api = await createTestApi({
+    environment: stripeEnvironment,
+    change: (house) => ({ ...house, log: { ...house.log, problem } }),
+    ...options,
+  })
+  const { organizationId: id } = api.organization
+  return {
+    ...{ ...api, id, problem },
+    send: (...[event, sending]: [object | string, Parameters<typeof sendToWebhook>[2]?]) =>
+      sendToWebhook(api.app, event, sending),
+    /** The balance, what was paid, the plan. */
+    async standing() {
+      const row = await api.db
+        .selectFrom('organization')
+        .innerJoin('credit_account', 'credit_account.organization_id', 'organization.id')
+        .select(['posted', 'paid_micro_usd', 'plan'])
+        .where('organization.id', '=', id)
+        .executeTakeFirstOrThrow()
+      return [Number(row.posted), Number(row.paid_micro_usd), row.plan]
+    },
+    async events() {
+      const rows = await api.db
+        .selectFrom('payment_event')
+        .select(['id', 'state', 'organization_id'])
+        .orderBy('id')
+        .execute()
+      return rows.map((row) => [row.id, row.state, row.organization_id])
+    },
+  }
+}
+
+const usd = (amount: number) => amount * 1_000_000
+
+const session = (changes: object) =>
+  stripeEvent('checkout.session.completed', {
+    ...{ id: 'cs_1', mode: 'payment', payment_status: 'paid', currency: 'usd' },
+    ...{ amount_total: 2000, customer: 'cus_1', payment_intent: 'pi_1', invoice: null },
+    ...{ metadata: {}, client_reference_id: null, ...changes },
+  })
+const refunded = (cents: number, changes: object = {}) =>
+  stripeEvent('charge.refunded', {
+    ...{ id: 'ch_1', customer: null, currency: 'usd', amount_refunded: cents, metadata: {} },
+    ...{ payment_intent: 'pi_1', ...changes },
+  })
+const invoicePaid = (changes: object = {}) =>
+  stripeEvent('invoice.paid', {
+    ...{ id: 'in_1', customer: 'cus_1', currency: 'usd', amount_paid: 900, metadata: {} },
+    ...{ parent: { subscription_details: { metadata: {} } }, ...changes },
+  })
+const subscription = (verb: string, changes: object, created?: number) =>
+  stripeEvent(
+    `customer.subscription.${verb}`,
+    {
+      ...{ id: 'sub_1', customer: 'cus_1', status: 'active', metadata: {} },
+      items: { data: [{ price: { id: 'price_developer', product: 'prod_x' } }] },
+      ...changes,
+    },
+    created === undefined ? {} : { created },
+  )
+const itemsOf = (id: string, product: string) => ({ items: { data: [{ price: { id, product } }] } })
+
+test('404: without a secret there is no webhook, signed or not', async () => {
+  const { send } = await createShop({ environment: {} })
+  const event = session({ client_reference_id: 'org_1' })
+  for (const secret of ['', stripeSecret]) {
+    const answer = await send(event, { secret })
+    expect([answer.status, answer.error?.code]).toEqual([404, 'webhook_not_configured'])
+  }
+})
+
+test('400: forged, unsigned, replayed and tampered events change nothing', async () => {
+  const { send, id, standing, events } = await createShop()
+  const event = session({ client_reference_id: id })
+  const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000)
+  for (const sending of [
+    { header: null },
+    { header: '' },
+    { header: `t=${Math.floor(Date.now() / 1000)},v1=${'0'.repeat(64)}` },
+    { secret: 'whsec_of_somebody_else_entirely' },
+    { secret: '' },
+    { at: minutesAgo(6) },
+    { at: minutesAgo(-6) },
+  ]) {
+    const answer = await send(event, sending)
+    expect([answer.status, answer.error?.code], JSON.stringify(sending)).toEqual([
+      ...[400, 'invalid_signature'],
+    ])
+  }
+  expect([await standing(), await events()]).toEqual([[0, 0, 'free'], []])
+})
+
+test('400 and 422: what is signed and cannot be understood is sent again, not swallowed', async () => {
+  const { send, events } = await createShop()
+  expect(await send('{"id":')).toMatchObject({ status: 400, error: { code: 'invalid_json' } })
+  expect(await send({ type: 'x', created: 1 })).toMatchObject({ status: 422 })
+  const answer = await send(session({ amount_total: '2000' }))
+  expect(answer).toMatchObject({
+    ...{ status: 422, error: { param: 'body.data.object.amount_total' } },
+  })
+  expect(await events()).toEqual([])
+})
+
+test('413: a body of more than 256 KiB is not read', async () => {
+  const { send } = await createShop()
+  const answer = await send(session({ description: 'x'.repeat(256 * 1024) }))
+  expect([answer.status, answer.error?.code]).toEqual([413, 'request_too_large'])
+})
+
+test('200: a payment adds credits, counts towards the tier, and is told with its sender', async () => {
+  const { send, id, standing, events, db } = await createShop()
+  const event = session({ client_reference_id: id })
+  const answer = await send(event)
+  expect(answer).toMatchObject({ status: 200, received: true, outcome: 'applied' })
+  expect(await standing()).toEqual([usd(20), usd(20), 'free'])
+  expect(await events()).toEqual([[event.id, 'applied', id]])
+  const told = await db.selectFrom('event').select('header').orderBy('seq', 'desc').execute()
+  expect(told[0]?.header).toMatchObject({
+    ...{ actor: 'stripe', request_id: answer.requestId, payment_id: 'pi_1' },
+  })
+  const changes = await db.selectFrom('config_change').select(['kind', 'object_id']).execute()
+  expect(changes).toContainEqual({ kind: 'organization', object_id: id })
+})
+
+test('200: an event that two processes receive ten times at once counts once', async () => {
+  const { send, id, standing, house } = await createShop()
+  const other = await addProcess(house)
+  const event = session({ metadata: { organization_id: id } })
+  const answers = await Promise.all(
+    Array.from({ length: 10 }).flatMap(() => [send(event), sendToWebhook(other, event)]),
+  )
+  const outcomes = answers.map(({ outcome }) => String(outcome)).toSorted()
+  expect(outcomes).toEqual(['applied', ...Array.from({ length: 19 }, () => 'duplicate')])
+  expect(await standing()).toEqual([usd(20), usd(20), 'free'])
+})
+
+test('200: two events about one payment count once', async () => {
+  const { send, id, standing } = await createShop()
+  const one = session({ client_reference_id: id })
+  const { object } = one.data
+  expect(await send(one)).toMatchObject({ outcome: 'applied' })
+  await send(stripeEvent('checkout.session.async_payment_succeeded', object))
+  expect(await standing()).toEqual([usd(20), usd(20), 'free'])
+})
+
+test('200: a subscription is paid by its invoice, not by its session as well', async () => {
+  const { send, id, standing } = await createShop()
+  const start = { mode: 'subscription', invoice: 'in_1', amount_total: 900, payment_intent: null }
+  await send(session({ ...start, client_reference_id: id }))
+  expect(await standing()).toEqual([0, 0, 'free'])
+  await send(invoicePaid())
+  expect(await standing()).toEqual([usd(9), usd(9), 'free'])
+})
+
+test('200: a session that makes an invoice is paid by that invoice alone', async () => {
+  const { send, id, standing } = await createShop()
+  const invoiced = { invoice_creation: { enabled: true }, amount_total: 900 }
+  await send(session({ ...invoiced, client_reference_id: id }))
+  await send(invoicePaid({ payment_intent: 'pi_1' }))
+  expect(await standing()).toEqual([usd(9), usd(9), 'free'])
+})
+
+test('200: what belongs to an unknown customer waits, and is applied when the customer is known', async () => {
+  const { send, id, standing, events } = await createShop()
+  expect(await send(invoicePaid())).toMatchObject({ outcome: 'waiting' })
+  expect(await send(subscription('created', {}))).toMatchObject({ outcome: 'waiting' })
+  expect(await standing()).toEqual([0, 0, 'free'])
+  const start = { mode: 'subscription', invoice: 'in_1', client_reference_id: id }
+  expect(await send(session(start))).toMatchObject({ outcome: 'applied' })
+  expect(await standing()).toEqual([usd(9), usd(9), 'developer'])
+  expect((await events()).map(([, state, owner]) => [state, owner])).toEqual(
+    Array.from({ length: 3 }, () => ['applied', id]),
+  )
+})
+
+test('200: a refund before its payment waits for it; the largest sum counts, in any order', async () => {
+  const { send, id, standing, events } = await createShop()
+  expect(await send(refunded(1200))).toMatchObject({ outcome: 'waiting' })
+  expect(await send(refunded(500))).toMatchObject({ outcome: 'waiting' })
+  await send(session({ client_reference_id: id, customer: null }))
+  expect(await standing()).toEqual([usd(8), usd(8), 'free'])
+  expect(await send(refunded(700))).toMatchObject({ outcome: 'applied' })
+  expect(await standing()).toEqual([usd(8), usd(8), 'free'])
+  expect(await send(refunded(2000))).toMatchObject({ outcome: 'applied' })
+  expect(await standing()).toEqual([0, 0, 'free'])
+  expect((await events()).map(([, state, owner]) => [state, owner])).toEqual(
+    Array.from({ length: 5 }, () => ['applied', id]),
+  )
+})
+
+test.each([
+  ['its charge names the invoice', { invoice: 'in_1' }, undefined],
+  ['an event links them', {}, 'pi_1'],
+])('200: the refund of an invoice is found when %s', async (_, charge, paymentIntent) => {
+  const { send, id, standing } = await createShop()
+  await send(refunded(400, charge))
+  await send(invoicePaid({ metadata: { organization_id: id } }))
+  if (paymentIntent) {
+    expect(await standing()).toEqual([usd(9), usd(9), 'free'])
+    const payment = { type: 'payment_intent', payment_intent: paymentIntent }
+    await send(stripeEvent('invoice_payment.paid', { invoice: 'in_1', payment }))
+  }
+  expect(await standing()).toEqual([usd(5), usd(5), 'free'])
+})
+
+test('200: what was spent before the refund is written off; the balance stays at zero', async () => {
+  const { send, id, standing, db } = await createShop()
+  await send(session({ client_reference_id: id }))
+  await sql`update credit_account set posted = posted - ${usd(15)}, used = ${usd(15)}
+    where organization_id = ${id}`.execute(db)
+  await send(refunded(2000))
+  expect(await standing()).toEqual([0, 0, 'free'])
+  const entries = await db.selectFrom('ledger_entry').select(['kind', 'amount']).execute()
+  expect(entries).toContainEqual({ kind: 'writeoff', amount: String(usd(15)) })
+})
+
+test('200: the highest plan of the active subscriptions counts; old news and an end are respected', async () => {
+  const { send, id, standing } = await createShop()
+  const own = { metadata: { organization_id: id } }
+  const plan = async () => (await standing())[2]
+  await send(subscription('created', { ...own, status: 'incomplete' }, 100))
+  expect(await plan()).toBe('free')
+  await send(subscription('updated', own, 100))
+  expect(await plan()).toBe('developer')
+  await send(subscription('created', { ...own, id: 'sub_2', ...itemsOf('p', 'prod_growth') }, 110))
+  expect(await plan()).toBe('growth')
+  await send(subscription('updated', { ...own, status: 'unpaid' }, 99))
+  await send(subscription('deleted', { ...own, id: 'sub_2', ...itemsOf('p', 'prod_growth') }, 120))
+  expect(await plan()).toBe('developer')
+  await send(subscription('updated', { ...own, id: 'sub_2', ...itemsOf('p', 'prod_growth') }, 130))
+  expect(await plan()).toBe('developer')
+  await send(subscription('updated', { ...own, ...itemsOf('price_unknown', 'prod_x') }, 140))
+  expect(await plan()).toBe('free')
+})
+
+test('200: money that cannot be counted is ignored, and a problem in the log', async () => {
+  const { send, id, standing, problem, house } = await createShop()
+  const cases: [object, string][] = [
+    [session({ client_reference_id: id, currency: 'eur' }), 'the currency is eur'],
+    [session({ client_reference_id: 'org_none' }), "no organization has the id 'org_none'"],
+    [session({ customer: null }), 'neither an organization nor a customer'],
+  ]
+  for (const [event, why] of cases) {
+    problem.mockClear()
+    expect(await send(event)).toMatchObject({ status: 200 })
+    expect(String(problem.mock.calls[0]?.[1])).toContain(why)
+  }
+  expect(await standing()).toEqual([0, 0, 'free'])
+  const { values } = await house.metrics.paymentEvents.get()
+  expect(values.map(({ labels, value }) => [labels['outcome'], value])).toContainEqual([
+    ...['ignored', 2],
+  ])
+})
+
+test('200: events of other types are ignored without a word', async () => {
+  const { send, problem } = await createShop()
+  const answer = await send(stripeEvent('payment_method.attached', { id: 'pm_1' }))
+  expect(answer).toMatchObject({ status: 200, outcome: 'ignored' })
+  expect(problem).not.toHaveBeenCalled()
+})
+
+test('200: a payment that the operator recorded by hand does not count again', async () => {
+  const { send, id, standing, house, problem } = await createShop()
+  const tools = { ...house, by: operator }
+  await payIn(id, { id: 'pi_1', amount: BigInt(usd(20)) }, tools)
+  await payIn(id, { id: 'pi_2', amount: BigInt(usd(3)) }, tools)
+  expect(await send(session({ client_reference_id: id }))).toMatchObject({ outcome: 'applied' })
+  const other = session({ client_reference_id: id, payment_intent: 'pi_2' })
+  expect(await send(other)).toMatchObject({ outcome: 'ignored' })
+  expect(String(problem.mock.calls[0]?.[1])).toContain('with another amount')
+  expect(await standing()).toEqual([usd(23), usd(23), 'free'])
+})
+
+test('500: what fails half way leaves nothing behind, and succeeds when it is sent again', async () => {
+  let isBroken = false
+  const { send, id, standing, events } = await createShop({
+    change: (house) => ({
+      ...house,
+      announce: async (tx, announcement) => {
+        await house.announce(tx, announcement)
+        if (isBroken) throw new Error('broken half way')
+      },
+    }),
+  })
+  const event = session({ client_reference_id: id })
+  isBroken = true
+  expect(await send(event)).toMatchObject({ status: 500 })
+  expect([await standing(), await events()]).toEqual([[0, 0, 'free'], []])
+  isBroken = false
+  expect(await send(event)).toMatchObject({ status: 200, outcome: 'applied' })
+  expect(await standing()).toEqual([usd(20), usd(20), 'free'])
+})
+
+test('old events are removed a few at a time; an old event sent again still counts once', async () => {
+  const { send, id, standing, events, db } = await createShop()
+  const event = session({ client_reference_id: id })
+  await send(event)
+  await send(refunded(500))
+  await send(refunded(100, { id: 'ch_2', payment_intent: 'pi_never' }))
+  await send(invoicePaid({ customer: 'cus_never' }))
+  const sweep = (before: Date, limit: number) =>
+    transact(db, (tx) => sweepPaymentEvents(tx, before, limit))
+  expect(await sweep(new Date(Date.now() - 60_000), 10)).toBe(0)
+  expect(await sweep(new Date(Date.now() + 60_000), 3)).toBe(3)
+  expect(await events()).toHaveLength(1)
+  expect(await sweep(new Date(Date.now() + 60_000), 3)).toBe(1)
+  const left = await db.selectFrom('payment_refund').select('charge').execute()
+  expect(left).toEqual([{ charge: 'ch_1' }])
+  for (const each of [event, refunded(500)]) await send(each)
+  expect(await standing()).toEqual([usd(15), usd(15), 'free'])
+})

@@ -1,0 +1,126 @@
+import type { FreeTier } from '#access/free-tier.ts'
+import { callEvent, type CallOutcome } from '#audit/event.ts'
+import type { Credits } from '#credits/create-credits.ts'
+import { creditsFor, worstCaseCredits } from '#credits/price.ts'
+import { holdMetaOf, usageMetaOf } from '#credits/usage-meta.ts'
+import type { Clock } from '#platform/clock.ts'
+
+import type { Receipt } from './answer.ts'
+import type { Asked, Call } from './call.ts'
+import type { Meter, MeteredUsage } from './meter.ts'
+import type { Bill } from './run-inference.ts'
+
+export type BillTools = {
+  credits: Pick<Credits, 'reserve' | 'settle'>
+  freeTier: Pick<FreeTier, 'claim' | 'release'>
+  now: Clock
+  /** How long a hold outlives the longest that its call can take. */
+  holdGraceMs: number
+}
+
+/** Holds what a call may cost at worst; from then on it is settled once, however it ends. */
+export async function openBill(
+  call: Call,
+  asked: Asked,
+  meter: Meter,
+  tools: BillTools,
+): Promise<Bill> {
+  const { requestId, principal, protocol } = call
+  const { organizationId, projectId, credentialId } = principal
+  const { id: model, price } = asked.model
+  const place = { organizationId, id: requestId }
+  const meta = holdMetaOf({ projectId, keyId: credentialId, model, price })
+  await tools.credits.reserve({
+    ...{ ...place, meta, amount: worstCaseOf(asked), expiresInMs: lastsAtMost(asked, tools) },
+  })
+
+  async function settle(outcome: CallOutcome): Promise<Receipt> {
+    const usage = outcome === 'failed' ? nothingUsed : await meter.usage()
+    const amount = creditsFor(usage, price)
+    const usageMeta = usageMetaOf(meta, usage)
+    const event = callEvent(
+      {
+        ...{ organizationId, requestId, projectId, model, outcome },
+        ...{ actor: credentialId, target: protocol.name },
+        usage: { ...usageMeta, credits: Number(amount) },
+      },
+      tools.now(),
+    )
+    const settled = await tools.credits.settle({ ...place, amount, meta: usageMeta, event })
+    return {
+      ...costOf(settled?.charged ?? amount),
+      remainingCredits: settled && Number(settled.available),
+      usage: usageOf(usage),
+    }
+  }
+
+  return settledOnce(settle, () => outcomeOf(call, meter))
+}
+
+export type FreeCall = Call & { freeCaller: NonNullable<Call['freeCaller']> }
+
+/** The one call that somebody without an account has: it is spent unless the model fails to say anything. */
+export async function openFreeBill(
+  call: FreeCall,
+  asked: Asked,
+  meter: Meter,
+  { freeTier }: BillTools,
+): Promise<Bill> {
+  const { freeCaller, requestId } = call
+  await freeTier.claim(freeCaller, requestId)
+  const settle = async (outcome: CallOutcome): Promise<Receipt> => {
+    if (outcome === 'failed') await freeTier.release(freeCaller, requestId)
+    const usage = await meter.usage()
+    const { costUsd } = costOf(creditsFor(usage, asked.model.price))
+    return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageOf(usage) }
+  }
+  return settledOnce(settle, () => outcomeOf(call, meter))
+}
+
+/** A bill that was not settled when it is disposed of belongs to a call that did not reach its end. */
+function settledOnce(
+  settle: (outcome: CallOutcome) => Promise<Receipt>,
+  howItEnded: () => CallOutcome,
+): Bill {
+  let receipt: Promise<Receipt> | undefined
+  return {
+    settle: () => (receipt ??= settle('completed')),
+    async [Symbol.asyncDispose]() {
+      // Whoever could be told is told by `settle`; here the call has failed for another reason already.
+      await (receipt ??= settle(howItEnded())).catch(() => undefined)
+    },
+  }
+}
+
+/** A caller who hangs up pays for what was produced; a model that fails before it says anything is free (G1.2). */
+function outcomeOf({ signal }: Call, meter: Meter): CallOutcome {
+  return meter.hasWritten() || signal.aborted ? 'cut' : 'failed'
+}
+
+const worstCaseOf = ({ estimate, maxOutputTokens, model }: Asked) =>
+  worstCaseCredits(
+    {
+      ...{ inputTokens: estimate.tokens, maxOutputTokens },
+      isExact: estimate.origin === 'local-exact',
+    },
+    model.price,
+  )
+
+/** Each upstream may be tried for as long as it is allowed to take. */
+function lastsAtMost({ model }: Asked, { holdGraceMs }: BillTools): number {
+  const total = model.upstreams.reduce((sum, { upstream }) => sum + upstream.total_timeout_ms, 0)
+  return total + holdGraceMs
+}
+
+/** One credit is one micro-USD. Amounts stay below 2^53: prices and token counts are bounded. */
+const costOf = (credits: bigint) => ({
+  creditsUsed: Number(credits),
+  costUsd: Number(credits) / 1_000_000,
+})
+
+const usageOf = (usage: MeteredUsage) => (usage.origin === 'upstream' ? null : usage)
+
+const nothingUsed: MeteredUsage = {
+  ...{ inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0 },
+  ...{ reasoningTokens: 0, origin: 'local-estimate' },
+}

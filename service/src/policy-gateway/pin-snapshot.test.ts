@@ -1,0 +1,44 @@
+import Fastify from 'fastify'
+import { expect, onTestFinished, test } from 'vitest'
+
+import type { Principal } from '#http/principal.ts'
+
+import { createInForce } from './in-force.ts'
+import { pinSnapshots } from './pin-snapshot.ts'
+
+const caller = (kind: Principal['kind'], organizationId: string): Principal => ({
+  ...{ kind, organizationId, projectId: null, credentialId: 'someone', permissions: new Set() },
+  ...{ plan: 'free', paidMicroUsd: 0 },
+})
+
+/** What a request of this caller is judged by while nothing is known of any organization. */
+async function pinnedFor(principal: Principal) {
+  const app = Fastify()
+  onTestFinished(() => app.close())
+  app.decorateRequest('principal', null)
+  app.addHook('onRequest', async (request) => {
+    request.principal = principal
+  })
+  const inForce = createInForce({ now: () => new Date() })
+  pinSnapshots(app, inForce)
+  app.get('/', async ({ policies }) => policies)
+  const response = await app.inject({ url: '/' })
+  return { ...response, status: response.statusCode, known: inForce.all() }
+}
+
+test('somebody anonymous is judged by no policies, and nothing is kept about them', async () => {
+  const pinned = await pinnedFor(caller('anonymous', 'anonymous_1'))
+  expect(pinned.status).toBe(200)
+  expect(pinned.headers['x-policy-epoch']).toBe('0')
+  expect(JSON.parse(pinned.payload)).toEqual({
+    snapshot: { organizationId: 'anonymous', epoch: 0, policies: [] },
+    isStale: false,
+  })
+  expect(pinned.known).toEqual([])
+})
+
+test('somebody of an organization waits until its policies are known', async () => {
+  const pinned = await pinnedFor(caller('project_key', 'org_1'))
+  expect(pinned.status).toBe(503)
+  expect(pinned.payload).toContain('not known here')
+})
