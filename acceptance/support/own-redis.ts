@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
+
+import { freePort } from './free-port.ts'
 
 /** A Redis of the test's own, on another port: one that may be stopped, and started again, empty, on its port. */
 export async function startOwnRedis(where: { port?: number } = {}) {
@@ -39,11 +39,3 @@ export async function startOwnRedis(where: { port?: number } = {}) {
   }
 }
 export type OwnRedis = Awaited<ReturnType<typeof startOwnRedis>>
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}

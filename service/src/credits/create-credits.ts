@@ -35,6 +35,15 @@ export function createCredits(options: Options) {
   /** Calls that are held and not settled yet. */
   const open = new Set<string>()
   let onLastSettled = () => {}
+  const outage = createOutage(log)
+
+  function refuse(error: unknown): never {
+    if (error instanceof TooManyWaiting) {
+      throw new ApiError('overloaded', 'Too many calls wait for the credit ledger.')
+    }
+    outage.isOn(error)
+    throw dependencyUnavailable('credit ledger')
+  }
 
   async function settleOrWriteDown(settlement: Settlement): Promise<Settled | null> {
     const late = () => new Error('the settlement takes too long')
@@ -56,7 +65,8 @@ export function createCredits(options: Options) {
     /** Throws where nothing is held: 402 when the balance is too low, 503 when it cannot be known. */
     async reserve(hold: Hold): Promise<void> {
       if (!backlog.canTakeMore()) throw dependencyUnavailable('credit ledger')
-      const reserved = await store.reserve(hold).catch(refuseUnknown)
+      const reserved = await store.reserve(hold).catch(refuse)
+      outage.isOver()
       if (!reserved.isHeld) throw insufficientCredits(hold.amount, reserved.available)
       open.add(hold.id)
     },
@@ -86,11 +96,19 @@ export function createCredits(options: Options) {
 }
 export type Credits = ReturnType<typeof createCredits>
 
-function refuseUnknown(error: unknown): never {
-  if (error instanceof TooManyWaiting) {
-    throw new ApiError('overloaded', 'Too many calls wait for the credit ledger.')
+/** Told when it begins and when it ends, and not by every call in between. */
+function createOutage(log: Log) {
+  let isAway = false
+  return {
+    isOn(error: unknown) {
+      if (!isAway) log.problem('no credits can be held', error)
+      isAway = true
+    },
+    isOver() {
+      if (isAway) log.event('credits_can_be_held')
+      isAway = false
+    },
   }
-  throw dependencyUnavailable('credit ledger', error)
 }
 
 const insufficientCredits = (needed: bigint, available: bigint) =>
