@@ -1,5 +1,11 @@
 import { defineConfig } from 'vitest/config'
 
+/** Long tests that neither measure nor depend on how fast anything is. */
+const patient = [
+  'acceptance/{credits,publish}-killed.test.ts',
+  'acceptance/{random-inputs,policy-model}.test.ts',
+]
+
 /** Three rings: nothing, real servers in one process, started processes over TCP. */
 export default defineConfig({
   test: {
@@ -25,8 +31,18 @@ export default defineConfig({
         test: {
           name: 'acceptance',
           include: ['acceptance/**/*.test.ts'],
+          exclude: patient,
           // These tests measure and kill: side by side they would disturb each other's figures.
           fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'patient',
+          include: patient,
+          maxWorkers: 2,
           testTimeout: 120_000,
           hookTimeout: 60_000,
         },

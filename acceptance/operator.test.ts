@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 import { listProjects } from '@gatehouse/contract/project'
+import pg from 'pg'
 import { expect, test } from 'vitest'
 
 import { call } from './support/call.ts'
@@ -30,6 +31,48 @@ test('create prints the first administrator key once, and it works', async () =>
   const list = await operator('organizations', 'list')
   expect(list.output).toContain('Example  Ltd  active')
   expect(list.output).not.toContain('gate_adm_')
+})
+
+test('create --usd grants credits to begin with, beside any grant of an id that an operator would choose', async () => {
+  const made = await operator('organizations', 'create', '--name', 'A', '--usd', '20', '--json')
+  expect(made.code).toBe(0)
+  const created = JSON.parse(made.output) as { organization_id: string }
+  expect(created).toMatchObject({ credits_granted: true })
+  const more = ['--id', 'welcome', '--usd', '5', '--json']
+  const granted = await operator('organizations', 'grant', created.organization_id, ...more)
+  expect(JSON.parse(granted.output)).toMatchObject({ balance_usd: 25, changed: true })
+})
+
+test('create --usd whose grant fails still prints the key, says why, and ends with 1', async () => {
+  const admin = new pg.Client({ connectionString: stack().database.url })
+  await admin.connect()
+  try {
+    await admin.query(`create function refuse_gift() returns trigger language plpgsql as
+      $$ begin raise exception 'no gifts today'; end $$`)
+    await admin.query(`create trigger no_gifts before insert on ledger_entry
+      for each row execute function refuse_gift()`)
+    const create = ['organizations', 'create', '--name', 'Unlucky', '--usd', '20']
+    const made = await operator(...create, '--json')
+    expect([made.code, made.errors]).toEqual([1, expect.stringContaining('no gifts today')])
+    const { admin_key: credential, ...others } = JSON.parse(made.output) as { admin_key: string }
+    expect(others).toMatchObject({ credits_granted: false })
+    const answer = await call(stack().description.base_url, listProjects, { credential })
+    expect(answer.status).toBe(200)
+    const told = await operator(...create)
+    expect([told.code, told.output]).toEqual([
+      ...[1, expect.stringContaining('credits_granted: false')],
+    ])
+  } finally {
+    await admin.query('drop function if exists refuse_gift cascade')
+    await admin.end()
+  }
+})
+
+test('plan sets what the operator gives; show tells it apart from what subscriptions give', async () => {
+  const { run } = await addOrganization()
+  const given = { plan: 'growth', operator_plan: 'growth', subscribed_plan: 'free' }
+  expect(await run('plan', '--plan', 'growth')).toMatchObject(given)
+  expect(await run('show')).toMatchObject(given)
 })
 
 test('suspend and reinstate say what is now true, and may be repeated', async () => {
@@ -126,6 +169,16 @@ test.each([
   [['organizations', 'grant', 'org_1', '--id', 'a', '--usd', '-5'], 2, 'Option'],
   [['organizations', 'grant', 'org_1', '--id', 'a', '--usd=0'], 2, 'Say which grant and how much'],
   [['organizations', 'refund', 'org_1', '--id', 'a', '--usd', '5'], 2, 'Say which payment'],
+  [['organizations', 'create', 'Example', '--name', 'x'], 2, "does not take 'Example'"],
+  [['organizations', 'create', '--name', 'x', '--id', 'a'], 2, "does not take '--id'"],
+  [['organizations', 'list', 'org_1', '--usd', '5'], 2, "does not take 'org_1', '--usd'"],
+  [['organizations', 'suspend', 'org_1', 'org_2'], 2, "does not take 'org_2'"],
+  [['organizations', 'show', 'org_1', '--after', 'a'], 2, "show' does not take '--after'"],
+  [['organizations', 'plan', 'org_1', '--plan', 'free', '--usd', '5'], 2, "not take '--usd'"],
+  [['organizations', 'grant', 'org_1', '--payment', 'a'], 2, "does not take '--payment'"],
+  [['organizations', 'constructor'], 2, "There is no command 'constructor'"],
+  [['credits', 'reconcile', 'org_1', 'org_2'], 2, "does not take 'org_2'"],
+  [['credits', 'reconcile', '--usd', '5'], 2, "does not take '--usd'"],
   [['credits', 'destroy'], 2, "There is no command 'destroy'"],
   [['organizations', 'destroy'], 2, "There is no command 'destroy'"],
   [['planets', 'list'], 2, "There is no topic 'planets'"],

@@ -139,7 +139,7 @@ export const UsageItem = z
 export type UsageItem = z.infer<typeof UsageItem>
 
 /** `iss|sub` of a token is as long as this; a cursor holds one of each. */
-const callerMaxLength = 500
+const callerMaxLength = 701
 const cursorMaxLength = 4000
 
 export const readUsage = adminEndpoint({

@@ -62,6 +62,9 @@ export function adminEndpoint<const Operation extends Given>(operation: Operatio
   } as Operation & AdminDefaults<Operation>
 }
 
+/** Nobody stands behind an anonymous request: it must be small, and say how long it is. */
+export const freeBodyLimitBytes = 64 * 1024
+
 /** The largest body of the inference families: 32 MiB (G7.11). */
 export const inferenceBodyLimitBytes = 32 * 1024 * 1024
 

@@ -2,12 +2,23 @@ import { z } from 'zod'
 
 import type { Endpoint } from './endpoint.ts'
 
+/** Printable characters without spaces: what a database and a log can hold. */
+const Word = z
+  .string()
+  .max(200)
+  .regex(/^[!-~]+$/, { error: 'must be of printable characters without spaces' })
+
 /** What every event of Stripe has; what it is about depends on its type. */
 export const StripeEvent = z
   .looseObject({
-    id: z.string().min(1).max(200),
-    type: z.string().min(1).max(200),
+    id: Word,
+    type: Word,
     created: z.int().min(0).max(253_402_300_799).describe('Seconds since 1970.'),
+    livemode: z.boolean().describe('false: of the test mode. Only the mode set counts.'),
+    account: z
+      .unknown()
+      .optional()
+      .describe('Of events of connected accounts, which do not count.'),
     data: z.looseObject({ object: z.unknown() }).optional(),
   })
   .meta({ id: 'StripeEvent' })

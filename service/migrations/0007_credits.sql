@@ -1,6 +1,9 @@
 -- Prepaid credits. One credit is one micro-USD. Whoever changes an account locks its row first and takes
 -- the new values from what it locked: constraints are judged against the statement's snapshot otherwise.
 
+-- Payments wait meanwhile: one that came between the two statements at the end would be in one of them only.
+lock table payment in share row exclusive mode;
+
 create table credit_account (
   organization_id text collate "C" primary key references organization (id),
   posted bigint not null default 0,                            -- paid and granted, minus used and refunded

@@ -17,6 +17,18 @@ create trigger refund_is_immutable before update or delete on refund
 create trigger refund_is_kept before truncate on refund
   for each statement execute function refuse_change();
 
+-- A refund that the provider reports may be of a payment that was recorded by hand, for whomever.
+create index payment_by_id on payment (id);
+
+-- The plan in force is the higher of the one the operator has set and the one that subscriptions give:
+-- neither can take away what the other gives.
+alter table organization
+  add column operator_plan organization_plan not null default 'free',
+  add column subscribed_plan organization_plan not null default 'free';
+update organization set operator_plan = plan;
+alter table organization
+  add constraint plan_is_the_higher check (plan = greatest(operator_plan, subscribed_plan));
+
 -- From here on the keys are the provider's: an event comes before it is known whose it is.
 
 create type payment_event_state as enum ('applied', 'waiting', 'ignored');

@@ -95,7 +95,11 @@ export function assemble(config: Config, edges: Edges = {}) {
     announce: createAnnouncer(now, hint),
     docsUrl: config.DOCS_URL,
     policiesMax: config.POLICIES_MAX,
-    stripe: { secrets: config.STRIPE_WEBHOOK_SECRETS ?? [], plans: config.STRIPE_PLANS },
+    stripe: {
+      secrets: config.STRIPE_WEBHOOK_SECRETS ?? [],
+      mode: config.STRIPE_MODE,
+      plans: config.STRIPE_PLANS,
+    },
   }
 }
 export type House = ReturnType<typeof assemble>
@@ -111,8 +115,9 @@ type MoneyTools = {
 
 /** What calls are paid with. */
 function assembleMoney({ config, db, now, log, metrics, files }: MoneyTools) {
-  // Requests that fill the pool must not keep a call from being paid: one holds, one settles, one catches up.
-  const creditsDb = connect(config, log, 3)
+  // Requests that fill the pool must not keep a call from being paid: one holds, one settles, one lets go,
+  // four are for organizations that wait for their account. The others shall not wait with them for long.
+  const creditsDb = connect(config, log, 7, { lockTimeoutMs: 200 })
   const balances = createBalanceCopies({ db, now, log })
   const credits = createCredits({
     ...{ db: creditsDb, files, hasFolder: config.STATE_DIRECTORY !== undefined },
@@ -121,6 +126,7 @@ function assembleMoney({ config, db, now, log, metrics, files }: MoneyTools) {
   const freeTier = createFreeTier({
     ...{ db, now, log, keys: deriveKeys(config.MASTER_KEYS, 'free-request-identity') },
     requestsPerDay: config.FREE_REQUESTS_PER_DAY,
+    creditsMax: BigInt(config.FREE_REQUEST_CREDITS_MAX),
   })
   return {
     ...{ balances, credits, freeTier, holdGraceMs: config.CREDIT_HOLD_GRACE_SECONDS * 1000 },
@@ -145,10 +151,13 @@ const subscriberOf = (kept: { onForgotten: () => void; onGap: () => void }) => (
   onGap: kept.onGap,
 })
 
-const connect = (config: Config, log: Log, poolSize: number) =>
+type Waits = { lockTimeoutMs?: number }
+
+const connect = (config: Config, log: Log, poolSize: number, waits: Waits = {}) =>
   connectDatabase({
     url: config.DATABASE_URL,
     poolSize,
+    ...waits,
     onProblem: (error) => log.problem('a database connection broke', error),
   })
 

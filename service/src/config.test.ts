@@ -51,10 +51,12 @@ test('two values are enough, and the rest is safe', () => {
     ADMIN_CONCURRENT_REQUESTS: 20,
     REDIS_CLUSTER: false,
     REDIS_DEADLINE_MS: 40,
+    STRIPE_MODE: 'live',
     STRIPE_PLANS: new Map(),
     CONNECTIONS_MAX: 10_000,
     UNREADY_SECONDS: 5,
     FREE_REQUESTS_PER_DAY: 0,
+    FREE_REQUEST_CREDITS_MAX: 100_000,
     CREDIT_HOLD_GRACE_SECONDS: 60,
     DRAIN_SECONDS: 120,
     KEY_CACHE_OUTAGE_SECONDS: 600,
@@ -103,6 +105,7 @@ test.each([
   ['DOCS_URL', 'javascript:canary'],
   ['LOG_LEVEL', 'canary'],
   ['LOG_LEVEL', 'debug'],
+  ['STRIPE_MODE', 'canary'],
   ['CONNECTIONS_MAX', '0'],
   ['UNREADY_SECONDS', '61'],
   ['DRAIN_SECONDS', '3601'],
@@ -209,13 +212,15 @@ test('a file that cannot be read is named by its variable, and never shown: it m
   expect(text).not.toContain(keyOf(1))
 })
 
-test('several secrets of a webhook are read, and plans by price', () => {
+test('several secrets of a webhook are read, its mode, and plans by price', () => {
   const secrets = ['whsec_0123456789', 'whsec_9876543210']
   const config = loadConfig({
     ...good,
     STRIPE_WEBHOOK_SECRETS: secrets.join(', '),
     STRIPE_PLANS: 'price_1=growth',
+    STRIPE_MODE: 'test',
   })
+  expect(config.STRIPE_MODE).toBe('test')
   expect(config.STRIPE_WEBHOOK_SECRETS).toEqual(secrets)
   expect([...config.STRIPE_PLANS]).toEqual([['price_1', 'growth']])
 })
@@ -238,4 +243,11 @@ test('an empty file of webhook secrets stops the process, and so does one that i
   for (const name of [file, '']) {
     expect(complaint({ STRIPE_WEBHOOK_SECRETS_FILE: name })).toContain('STRIPE_WEBHOOK_SECRETS')
   }
+})
+
+test('whoever serves models needs a folder that survives: charges may have to wait there', () => {
+  const models = { ...good, MODELS_FILE: '/etc/models.json' }
+  expect(() => loadConfig(models)).toThrow('STATE_DIRECTORY: is required with MODELS_FILE')
+  expect(loadConfig({ ...models, STATE_DIRECTORY: '/var/lib/gatehouse' }).MODELS_FILE).toBeDefined()
+  expect(loadConfig({ ...models, ROLES: 'worker' }).ROLES).toEqual(['worker'])
 })

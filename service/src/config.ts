@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 
 import { IssuerTable } from '#access/issuer-table.ts'
-import { StripePlans, StripeSecrets } from '#credits/stripe/settings.ts'
+import { StripeMode, StripePlans, StripeSecrets } from '#credits/stripe/settings.ts'
 import { readPrivateTarget } from '#platform/egress-target.ts'
 import type { Keyring } from '#platform/secrets.ts'
 
@@ -94,7 +94,9 @@ const Config = z.object({
   ADMIN_CONCURRENT_REQUESTS: whole(1, 256).prefault('20'), // administration calls of an organization at once
   CREDIT_HOLD_GRACE_SECONDS: whole(0, 3600).prefault('60'), // how long a hold outlives the longest its call can take
   FREE_REQUESTS_PER_DAY: whole(0, 1_000_000).prefault('0'), // anonymous requests of all callers together; 0: none
+  FREE_REQUEST_CREDITS_MAX: whole(1, 1_000_000_000).prefault('100000'), // what one of them may cost at worst
   STRIPE_WEBHOOK_SECRETS: StripeSecrets.optional(), // whsec_..., several while one replaces another (docs/payments.md); absent: no webhook
+  STRIPE_MODE: StripeMode.default('live'), // test: events of Stripe's test mode count, and no others
   STRIPE_PLANS: StripePlans.prefault(''), // price_x=developer,prod_y=growth: which plan a subscription gives
   CONNECTIONS_MAX: whole(1, 100_000).prefault('10000'),
   UNREADY_SECONDS: whole(0, 60).prefault('5'), // after SIGTERM: how long load balancers get to notice
@@ -106,7 +108,16 @@ export type Config = Readonly<z.infer<typeof Config>>
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Reads the environment once. A bad value stops the process with a message that names it. */
-export const loadConfig = (environment: Environment): Config => load(Config, environment)
+export function loadConfig(environment: Environment): Config {
+  const config = load(Config, environment)
+  const { ROLES, MODELS_FILE, STATE_DIRECTORY } = config
+  if (ROLES.includes('api') && MODELS_FILE !== undefined && STATE_DIRECTORY === undefined) {
+    throw new Error(
+      'Bad configuration:\n  STATE_DIRECTORY: is required with MODELS_FILE, because charges wait there while the database is away',
+    )
+  }
+  return config
+}
 
 /** All that applying migrations needs. */
 export const loadMigrationConfig = (environment: Environment) =>

@@ -9,13 +9,16 @@ export const usage = `Usage: gatehouse operator organizations <command> [--json]
 
   create --name <name> [--usd <amount>]
                              a new organization; prints its first administrator key once.
-                             --usd grants it credits to begin with
+                             --usd grants it credits to begin with; credits_granted says
+                             whether that succeeded. If not, it ends with 1, and the
+                             organization and its key are there all the same
   list [--after <id>]        organizations in order of creation, 100 a page
   show <organization id>     its balance, what it has used and paid, its plan and tier
   suspend <organization id>  every call is refused with 403 within 5 seconds
   reinstate <organization id>
   recover <organization id>  a new administrator key, when all others are lost
   plan <organization id> --plan free|developer|growth|scale
+                             what you give; a subscription that gives more stays in force
   payment <organization id> --id <payment id> --usd <amount>
                              adds credits and counts towards the tier; the same id counts once
   grant <organization id> --id <grant id> --usd <amount>
@@ -54,6 +57,40 @@ export function readArguments(args: readonly string[]) {
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : 'The arguments are wrong.')
   }
+}
+
+const ofOrganization = { positionals: 1, options: [] as string[] }
+const posting = { positionals: 1, options: ['id', 'usd'] }
+
+/** How many more words each command takes, and which options. */
+const commands: Readonly<Record<string, Readonly<Record<string, typeof posting>>>> = {
+  organizations: {
+    create: { positionals: 0, options: ['name', 'usd'] },
+    list: { positionals: 0, options: ['after'] },
+    show: ofOrganization,
+    suspend: ofOrganization,
+    reinstate: ofOrganization,
+    recover: ofOrganization,
+    plan: { positionals: 1, options: ['plan'] },
+    payment: posting,
+    grant: posting,
+    refund: { positionals: 1, options: [...posting.options, 'payment'] },
+  },
+  credits: { reconcile: ofOrganization },
+}
+
+/** A word or an option that a command does not know was meant to do something: it is not passed over. */
+export function refuseSurplus({ positionals, values }: ReturnType<typeof readArguments>) {
+  const [topic = '', command = '', ...words] = positionals
+  const ofTopic = Object.hasOwn(commands, topic) ? commands[topic] : undefined
+  if (!ofTopic) throw new UsageError(`There is no topic '${topic}'.`)
+  const takes = Object.hasOwn(ofTopic, command) ? ofTopic[command] : undefined
+  if (!takes) throw new UsageError(`There is no command '${command}'.`)
+  const others = Object.keys(values).filter((name) => ![...takes.options, 'json'].includes(name))
+  const surplus = [...words.slice(takes.positionals), ...others.map((name) => `--${name}`)]
+  if (surplus.length === 0) return
+  const named = surplus.map((each) => `'${each}'`).join(', ')
+  throw new UsageError(`'${topic} ${command}' does not take ${named}.`)
 }
 
 export function readName(name: string | undefined): string {

@@ -30,12 +30,21 @@ export async function granted(given: Given, tools: Tools) {
   return posted(given, await grant(readOrganizationId(given), gift, byOperator(tools)))
 }
 
-/** What a new organization begins with. Its key is shown only now: a failure here must not keep it back. */
+/**
+ * What a new organization begins with; whether it got that, where it was asked for. Its key is shown only
+ * now: a failure here must not keep it back.
+ */
 export async function welcome(organizationId: string, amount: bigint, tools: Tools) {
-  if (amount === 0n) return
-  await grant(organizationId, { id: 'welcome', amount }, byOperator(tools)).catch(() => {
-    process.stderr.write(`operator: It has no credits yet: grant ${organizationId} some.\n`)
-  })
+  if (amount === 0n) return {}
+  try {
+    await grant(organizationId, { id: 'created', amount }, byOperator(tools))
+    return { credits_granted: true }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    const again = `grant ${organizationId} --id created --usd …`
+    process.stderr.write(`operator: It has no credits yet, try ${again}: ${why}\n`)
+    return { credits_granted: false }
+  }
 }
 
 export async function refunded(given: Given, tools: Tools) {
@@ -48,7 +57,7 @@ export async function shown(given: Given, { db }: Tools) {
   const organization = await findOrganization(db, id)
   const account = await findAccount(db, id)
   if (!organization || !account) throw noOrganization(id)
-  return { ...presentOrganization(organization), ...presentAccount(account) }
+  return { ...presentWithPlans(organization), ...presentAccount(account) }
 }
 
 /** The topic `credits`. Differences are a failure for whoever runs it in a script. */
@@ -89,6 +98,13 @@ export function presentOrganization(row: OrganizationRow) {
     created_at: row.created_at.toISOString(),
   }
 }
+
+/** The plan in force is the higher of the two. */
+export const presentWithPlans = (row: OrganizationRow) => ({
+  ...presentOrganization(row),
+  operator_plan: row.operator_plan,
+  subscribed_plan: row.subscribed_plan,
+})
 
 const presentAccount = ({ posted, used, held }: Account) => ({
   balance_credits: toCount(posted),

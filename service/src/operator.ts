@@ -22,6 +22,7 @@ import {
   readOrganizationId,
   readPlan,
   readWelcome,
+  refuseSurplus,
   usage,
   UsageError,
 } from './operator-arguments.ts'
@@ -30,6 +31,7 @@ import {
   noOrganization,
   paid,
   presentOrganization,
+  presentWithPlans,
   refunded,
   runCreditCommand,
   shown,
@@ -37,19 +39,20 @@ import {
 } from './operator-credits.ts'
 
 async function run(args: readonly string[]): Promise<{ text: string; exitCode: 0 | 1 }> {
-  const { positionals, values } = readArguments(args)
+  const given = readArguments(args)
+  const { positionals, values } = given
   const [topic, command = '', id = ''] = positionals
   if (values.help || topic === undefined) return { text: usage, exitCode: 0 }
-  if (topic !== 'organizations' && topic !== 'credits') {
-    throw new UsageError(`There is no topic '${topic}'.`)
-  }
+  refuseSurplus(given)
   return withTools(async (tools) => {
     if (topic === 'credits') {
       const { result, text, exitCode } = await runCreditCommand(command, id, tools)
       return { text: values.json ? `${JSON.stringify(result)}\n` : text, exitCode }
     }
     const result = await runCommand(command, { ...values, organizationId: id }, tools)
-    return { text: `${values.json ? JSON.stringify(result) : describe(result)}\n`, exitCode: 0 }
+    const isHalfDone = 'credits_granted' in result && result.credits_granted === false
+    const text = values.json ? JSON.stringify(result) : describe(result)
+    return { text: `${text}\n`, exitCode: isHalfDone ? 1 : 0 }
   })
 }
 
@@ -84,7 +87,7 @@ async function runCommand(command: string, given: Given, tools: Tools): Promise<
     case 'recover':
       return recovered(readOrganizationId(given), tools)
     case 'plan':
-      return found(given, await setPlan(readOrganizationId(given), readPlan(given), tools))
+      return planned(given, tools)
     case 'payment':
       return paid(given, tools)
     case 'grant':
@@ -99,11 +102,12 @@ async function runCommand(command: string, given: Given, tools: Tools): Promise<
 async function created(given: Given, tools: Tools) {
   const credits = readWelcome(given)
   const made = await createOrganization(readName(given.name), tools)
-  await welcome(made.organizationId, credits, tools)
+  const credited = await welcome(made.organizationId, credits, tools)
   return {
     organization_id: made.organizationId,
     project_id: made.projectId,
     admin_key: made.adminKey,
+    ...credited,
   }
 }
 
@@ -120,6 +124,13 @@ async function recovered(id: string, tools: Tools) {
   const made = await recoverOrganization(id, tools)
   if (!made) throw noOrganization(id)
   return { organization_id: made.organizationId, admin_key: made.adminKey }
+}
+
+async function planned(given: Given, tools: Tools) {
+  const id = readOrganizationId(given)
+  const row = await setPlan(id, readPlan(given), tools)
+  if (!row) throw noOrganization(id)
+  return presentWithPlans(row)
 }
 
 function found({ organizationId }: Given, row: OrganizationRow | undefined) {

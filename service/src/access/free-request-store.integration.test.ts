@@ -154,69 +154,43 @@ test('a budget of nothing gives nothing', async () => {
   expect(await db.selectFrom('free_request').selectAll().execute()).toEqual([])
 })
 
-test('a release gives back the request and its budget, once, and only its own', async () => {
+test('a release gives back the request, and only its own; the budget stays used', async () => {
   const { db } = await openDatabase(1)
-  const counters = [
-    { network: somebody(), max: 1 },
-    { network: everybody, max: 1 },
-  ]
-  const mine = claimBy([somebody(), somebody()], { counters })
-  const others = { ...mine, requestId: 'req_of_somebody_else' }
+  const mine = claimBy([somebody(), somebody()], { counters: [{ network: everybody, max: 2 }] })
+  const again = { ...mine, requestId: 'req_again' }
   await claim(db, mine)
-  await release(db, others)
-  expect(await claim(db, { ...mine, requestId: 'req_again' })).toBe('used')
+  await release(db, { ...mine, requestId: 'req_of_somebody_else' })
+  expect(await claim(db, again)).toBe('used')
   await release(db, mine)
-  await release(db, mine)
-  expect(await usedOf(db)).toBe(0)
-  expect(await claim(db, { ...mine, requestId: 'req_again' })).toBe('claimed')
+  expect(await claim(db, again)).toBe('claimed')
   await release(db, mine) // of the first request: the second keeps its claim
-  expect([await usedOf(db), await findFreeRefusal(db, mine)]).toEqual([1, 'used'])
+  expect([await usedOf(db), await findFreeRefusal(db, mine)]).toEqual([2, 'used'])
 })
 
-test('a release after midnight gives back to the day that was used', async () => {
-  const { db } = await openDatabase(1)
-  const late = claimBy(somebody(), { now: new Date('2026-06-01T23:59:59.999Z') })
-  await claim(db, late)
-  await claim(db, claimBy(somebody(), { now: new Date('2026-06-02T00:00:00.000Z') }))
-  await release(db, { ...late, now: new Date('2026-06-02T00:00:01Z') })
-  const rows = await db
-    .selectFrom('free_budget')
-    .select(({ cast, ref }) => [cast<string>(ref('day'), 'text').as('day'), 'used'])
-    .orderBy('day')
-    .execute()
-  expect(rows).toEqual([
-    { day: '2026-06-01', used: 0 },
-    { day: '2026-06-02', used: 1 },
-  ])
-})
-
-test('claims and releases in any order, at once: the budget is exactly what is claimed', async () => {
+test('claims and releases in any order, at once: the budget bounds all claims there ever were', async () => {
   const seed = Number(process.env['FREE_REQUEST_SEED'] ?? randomInt(2 ** 31))
   console.log(`seed ${seed}`)
   const random = createRandom(seed)
   const { db, pick } = await openDatabase()
   const callers = Array.from({ length: 6 }, somebody)
   const counters = [
-    { network: somebody(), max: 3 },
-    { network: everybody, max: 4 },
+    { network: somebody(), max: 50 },
+    { network: everybody, max: 40 },
   ]
-  let most = 0
+  let claimed = 0
   await Promise.all(
     Array.from({ length: 16 }, async (_, worker) => {
       for (let step = 0; step < 15; step++) {
         const mine = claimBy(callers[random(callers.length)]!, { counters })
         if ((await claim(pick(worker), mine)) !== 'claimed') continue
-        most = Math.max(most, await usedOf(db))
-        if (random(4) > 0) await release(pick(worker + 1), mine)
+        claimed++
+        if (random(8) > 0) await release(pick(worker + 1), mine)
       }
     }),
   )
-  const claims = await db.selectFrom('free_request').selectAll().execute()
-  expect(most).toBeLessThanOrEqual(3)
-  expect([await usedOf(db), await usedOf(db, counters[0]!.network)]).toEqual([
-    claims.length,
-    claims.length,
-  ])
+  expect(claimed).toBeGreaterThan(6)
+  expect([await usedOf(db), await usedOf(db, counters[0]!.network)]).toEqual([claimed, claimed])
+  expect(claimed).toBeLessThanOrEqual(40)
 }, 30_000)
 
 test('what is old goes, a little at a time; what still counts stays', async () => {

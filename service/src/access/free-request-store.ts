@@ -115,25 +115,16 @@ export async function findFreeRefusal(
   return spent ? 'budget_spent' : null
 }
 
-/** Undoes the claim of this request, once; of another request's claim nothing is undone. */
-export async function releaseFreeRequest(tx: Tx, claim: Omit<FreeClaim, 'now'>) {
-  const { identities, counters, requestId } = claim
-  const [released] = await tx
+/** Undoes the claim of this request; of another request's claim nothing is undone. Counters stay as they are. */
+export async function releaseFreeRequest(
+  tx: Tx,
+  { identities, requestId }: Pick<FreeClaim, 'identities' | 'requestId'>,
+) {
+  await tx
     .deleteFrom('free_request')
     .where('identity', 'in', identities)
     .where('request_id', '=', requestId)
-    .returning('requested_at')
     .execute()
-  if (!released) return
-  for (const { network } of counters) {
-    await tx
-      .updateTable('free_budget')
-      .set(({ eb }) => ({ used: eb('used', '-', 1) }))
-      .where('day', '=', dayOf(released.requested_at))
-      .where('network', '=', network)
-      .where('used', '>', 0)
-      .execute()
-  }
 }
 
 /** Removes a bounded number of old claims and old counters; returns how many of the more numerous kind. */

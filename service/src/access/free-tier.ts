@@ -14,10 +14,9 @@ import {
   everybody,
   findFreeRefusal,
   type FreeCounter,
-  type FreeRefusal,
   releaseFreeRequest,
 } from './free-request-store.ts'
-import { createLatelySpent } from './lately-spent.ts'
+import { createFreeStandings, type FreeStanding } from './free-standing.ts'
 import { unauthorized } from './unauthorized.ts'
 
 /** Somebody without an account, at an endpoint that gives each of them one request. */
@@ -30,15 +29,18 @@ type Options = {
   keys: IdentityKeys
   /** To everybody together; 0: nobody gets one. */
   requestsPerDay: number
+  /** What a single one may cost at worst. */
+  creditsMax: bigint
 }
 
 /** Soft, because neighbours share them: a household often has a /56 to itself, a company a /48. */
 const perDayIn = { 56: 4, 48: 16 } as const
 
 /** The single anonymous request (G4.41). Whatever cannot be known is refused: it is given once, or not at all. */
-export function createFreeTier({ db, now, log, keys, requestsPerDay }: Options) {
+export function createFreeTier(options: Options) {
+  const { db, now, log, keys, requestsPerDay, creditsMax } = options
   const identityOf = createFreeIdentity(keys)
-  const latelySpent = createLatelySpent({ now })
+  const standings = createFreeStandings({ now })
 
   const countersOf = ({ networks }: FreeCaller): FreeCounter[] => [
     ...networks.map(({ hash, prefixLength }) => ({ network: hash, max: perDayIn[prefixLength] })),
@@ -47,9 +49,14 @@ export function createFreeTier({ db, now, log, keys, requestsPerDay }: Options) 
   const claimOf = (caller: FreeCaller) => ({
     ...{ identities: caller.identities, counters: countersOf(caller), now: now() },
   })
-  function refuse(caller: FreeCaller, refusal: FreeRefusal): never {
-    latelySpent.note(caller.identities[0], refusal)
-    throw refusal === 'used' ? alreadyUsed(caller.endpoint) : noneLeft(now())
+  async function findStanding(caller: FreeCaller): Promise<FreeStanding> {
+    const found = await findFreeRefusal(db, claimOf(caller)).catch(failClosed)
+    standings.note(caller.identities[0], found ?? 'unspent')
+    return found ?? 'unspent'
+  }
+  function refuseSpent({ endpoint }: FreeCaller, standing: FreeStanding) {
+    if (standing === 'used') throw alreadyUsed(endpoint)
+    if (standing === 'budget_spent') throw noneLeft(now())
   }
 
   return {
@@ -59,25 +66,28 @@ export function createFreeTier({ db, now, log, keys, requestsPerDay }: Options) 
       const identity = identityOf(address)
       if (!identity) throw addressUnknown(endpoint)
       const caller = { ...identity, endpoint }
-      const remembered = latelySpent.of(caller.identities[0])
-      const refusal = remembered ?? (await findFreeRefusal(db, claimOf(caller)).catch(failClosed))
-      if (refusal) refuse(caller, refusal)
+      refuseSpent(caller, standings.of(caller.identities[0]) ?? (await findStanding(caller)))
       return caller
     },
 
     /** Spends the request. A process that dies after this has spent it too. */
-    async claim(caller: FreeCaller, requestId: string) {
+    async claim(caller: FreeCaller, requestId: string, worstCaseCredits: bigint) {
+      if (worstCaseCredits > creditsMax) throw tooDear(worstCaseCredits, creditsMax)
       const claim = { ...claimOf(caller), requestId }
       const outcome = await transact(db, (tx) => claimFreeRequest(tx, claim)).catch(failClosed)
-      if (outcome !== 'claimed') refuse(caller, outcome)
+      standings.note(caller.identities[0], outcome === 'claimed' ? 'used' : outcome)
+      if (outcome !== 'claimed') refuseSpent(caller, outcome)
     },
 
-    /** Gives the request back, for a model that said nothing. Never fails: what cannot be given back stays spent. */
-    async release(caller: FreeCaller, requestId: string) {
-      const claim = { ...claimOf(caller), requestId }
+    /**
+     * Gives the request back, for a model that never began to answer; but not what it took of the day's budget,
+     * or calls that are bound to fail could be repeated without end. Never fails: what cannot be given back
+     * stays spent.
+     */
+    async release({ identities }: FreeCaller, requestId: string) {
       try {
-        await transact(db, (tx) => releaseFreeRequest(tx, claim))
-        latelySpent.forget(caller.identities[0])
+        await transact(db, (tx) => releaseFreeRequest(tx, { identities, requestId }))
+        standings.forget(identities[0])
       } catch (error) {
         log.problem('giving a free request back', error, requestId)
       }
@@ -119,6 +129,12 @@ const alreadyUsed = (endpoint: Endpoint) =>
     endpoint,
     'free_request_used',
     'The one anonymous request from your network has been used. Sign up to continue.',
+  )
+
+const tooDear = (worstCase: bigint, max: bigint) =>
+  new ApiError(
+    'invalid_request',
+    `This call may cost up to ${worstCase} credits, more than the ${max} of an anonymous request. Ask for less output, or sign up.`,
   )
 
 const dayMs = 24 * 60 * 60 * 1000

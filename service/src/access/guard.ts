@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import type { Endpoint } from '@gatehouse/contract/endpoint'
+import { type Endpoint, freeBodyLimitBytes } from '@gatehouse/contract/endpoint'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 import type { Principal } from '#http/principal.ts'
@@ -61,10 +61,22 @@ export function identify(
     if (!endpoint) throw new Error('a guarded route must serve an endpoint of the contract')
     if (endpoint.permission === null) return
     if (freeTier && asksForFreeRequest(endpoint, request)) {
+      refuseLongBody(request)
       request.freeCaller = await freeTier.callerOf(endpoint, addressOf(request))
       admit(request, anonymousPrincipal(request.freeCaller))
     } else admit(request, await authenticate(endpoint, request, authentication))
   })
+}
+
+/** Before a byte of it is kept: many of them would fill the memory, and nobody could be held to account. */
+function refuseLongBody({ headers }: FastifyRequest) {
+  const isOfUnknownLength = headers['transfer-encoding'] !== undefined
+  const bytes = Number(headers['content-length'] ?? 0)
+  if (!isOfUnknownLength && bytes <= freeBodyLimitBytes) return
+  throw new ApiError(
+    'request_too_large',
+    `An anonymous request must say its length, and be at most ${freeBodyLimitBytes} bytes long.`,
+  )
 }
 
 function admit(request: FastifyRequest, principal: Principal) {

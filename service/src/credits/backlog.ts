@@ -3,10 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
+import { isStoreAway } from '#platform/to-api-error.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 
 import type { CreditStore, Settlement } from './credit-store.ts'
-import { createSettlementFiles, DamagedFile } from './settlement-files.ts'
+import { createSettlementFiles } from './settlement-files.ts'
 
 type Options = {
   settle: CreditStore['settle']
@@ -22,8 +23,10 @@ const retryMs = 1000
 const lookMs = 30_000
 /** Only calls that were under way when the database went can end here: this many are no outage but a fault. */
 const filesMax = 10_000
-/** The database is away then. A single settlement that it refuses must not keep back the others. */
+/** After this many it is plain that the database is away. */
 const failuresMax = 3
+/** How long a process that stops waits for what it is doing here; the rest stays for the next one. */
+const stopMaxMs = 5000
 
 /**
  * Settlements that the database could not take. They are written to disk before their calls are told that
@@ -32,7 +35,7 @@ const failuresMax = 3
  */
 export function createBacklog({ settle, files, hasFolder, now, log, metrics }: Options) {
   const stopping = new AbortController()
-  /** Those that even the disk did not take. Their callers were told that the call failed. */
+  /** Those that even the disk did not take: only a process that dies before the database is back loses them. */
   const unwritten = new Map<string, Settlement>()
   let fileCount = 0
   let wake = () => {}
@@ -46,19 +49,24 @@ export function createBacklog({ settle, files, hasFolder, now, log, metrics }: O
 
   const settleUnwritten = (settlement: Settlement) =>
     settle(settlement).then(() => void unwritten.delete(settlement.id))
+  /** What the database refuses stays, without what it has taken. */
   async function settleFile(name: string) {
-    const settlements = await written.read(name)
-    if (!settlements) return
-    await Promise.all(settlements.map(settle))
+    const settlements = (await written.read(name)) ?? []
+    const outcomes = await Promise.allSettled(settlements.map(settle))
+    const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
+    const [first] = refused
+    if (first && refused.length === settlements.length) throw first.reason
+    const left = settlements.filter((_, index) => outcomes[index]?.status === 'rejected')
+    await Promise.all(left.map(written.write))
     await written.remove(name)
   }
 
   /** True when nothing is left that could be settled. Memory comes first: the disk may be what is broken. */
   async function catchUp(): Promise<boolean> {
     const inMemory = [...unwritten.values()].map((each) => () => settleUnwritten(each))
-    const isMemoryDone = await attemptAll(inMemory, complain.about)
+    const isMemoryDone = await attemptAll(inMemory, stopping.signal, complain.about)
     const onDisk = (await written.names()).map((name) => () => settleFile(name))
-    const isDiskDone = isMemoryDone && (await attemptAll(onDisk, complain.about))
+    const isDiskDone = isMemoryDone && (await attemptAll(onDisk, stopping.signal, complain.about))
     fileCount = (await written.names()).length
     if (isDiskDone) complain.noMore()
     return isDiskDone
@@ -75,21 +83,21 @@ export function createBacklog({ settle, files, hasFolder, now, log, metrics }: O
   const running = run(stopping)
 
   return {
-    /** Resolves when the settlement survives whatever happens to this process; rejects when nothing takes it. */
+    /** Resolves when the settlement survives this process, or when nothing but memory takes it. */
     async keep(settlement: Settlement) {
       try {
         await written.write(settlement)
       } catch (error) {
+        log.problem('a settlement can neither be made nor written down', error)
         unwritten.set(settlement.id, settlement)
         wake()
-        throw error
       }
     },
     /** Nothing new is begun while what has ended cannot be written down. */
     canTakeMore: () => unwritten.size === 0 && fileCount < filesMax,
     async stop() {
       stopping.abort()
-      await running
+      await Promise.race([running, sleep(stopMaxMs, undefined, { ref: false })])
     },
   }
 }
@@ -97,28 +105,31 @@ export function createBacklog({ settle, files, hasFolder, now, log, metrics }: O
 const pauseFor = (ms: number, signal: AbortSignal) =>
   sleep(ms, undefined, { signal, ref: false }).catch(() => undefined)
 
-/** One after the other, until it is plain that there is nobody to take them. True when all have succeeded. */
+/** One after the other, until it is plain that there is nobody to take them. True when all could be tried. */
 async function attemptAll(
   tasks: readonly (() => Promise<void>)[],
+  signal: AbortSignal,
   onFailure: (error: unknown) => void,
 ): Promise<boolean> {
   let failures = 0
   for (const task of tasks) {
-    if (failures >= failuresMax) break
+    if (failures >= failuresMax || signal.aborted) break
     await task().catch((error: unknown) => {
       onFailure(error)
-      if (!(error instanceof DamagedFile)) failures++
+      // What is refused for its own sake says nothing about the others.
+      if (isStoreAway(error)) failures++
     })
   }
   return failures === 0
 }
 
-/** An outage is told when it begins and when it ends, a damaged file once. */
+/** An outage is told when it begins and when it ends, and whatever else is wrong once. */
 function createComplaints(log: Log) {
   const told = new Set<string>()
   return {
     about(error: unknown): false {
-      const what = error instanceof DamagedFile ? error.message : 'settlements wait'
+      const isOwn = error instanceof Error && !isStoreAway(error)
+      const what = isOwn ? error.message.slice(0, 200) : 'settlements wait'
       if (!told.has(what)) log.problem(what, error)
       told.add(what)
       return false

@@ -87,3 +87,13 @@ test('those read last are kept, at most so many, and for a minute', () => {
   clock.pass(1)
   expect(memory.readLately()).toEqual(['a'])
 })
+
+test('after the clock was set back nothing old is served, and new answers are taken', () => {
+  const { clock, memory, nowMs } = prepare()
+  memory.keep('org', balance, nowMs())
+  memory.note('org', 80n)
+  clock.pass(-3_600_000)
+  expect(memory.read('org')).toBeUndefined()
+  memory.keep('org', { ...balance, remaining: 5n }, nowMs())
+  expect(memory.read('org')).toMatchObject({ remaining: 5n })
+})

@@ -20,6 +20,10 @@ const replyMaxMs = 2000
 export function createBalanceMemory({ now, copiesMax }: { now: Clock; copiesMax: number }) {
   const copies = new Map<string, Copy>()
 
+  /** The clock was set back since: nobody knows how old such a copy is. */
+  const notFromTheFuture = (copy: Copy | undefined) =>
+    copy && Math.max(copy.freshAtMs, copy.notedAtMs) > now().getTime() ? undefined : copy
+
   function put(organizationId: string, copy: Copy) {
     copies.set(organizationId, copy)
     const [oldest] = copies.keys()
@@ -29,7 +33,7 @@ export function createBalanceMemory({ now, copiesMax }: { now: Clock; copiesMax:
   return {
     /** Undefined when there is none, or none that may still be served. */
     read(organizationId: string): Balance | undefined {
-      const copy = copies.get(organizationId)
+      const copy = notFromTheFuture(copies.get(organizationId))
       const nowMs = now().getTime()
       if (!copy || nowMs - copy.freshAtMs > servedMaxMs) return undefined
       copies.delete(organizationId) // whoever was read last is forgotten last
@@ -38,7 +42,7 @@ export function createBalanceMemory({ now, copiesMax }: { now: Clock; copiesMax:
     },
     /** Of answers that overtake each other, the one that was asked for last stays. */
     keep(organizationId: string, balance: Balance, askedAtMs: number) {
-      const known = copies.get(organizationId)
+      const known = notFromTheFuture(copies.get(organizationId))
       if (known && known.freshAtMs > askedAtMs) return
       const { notedAtMs = -Infinity, readAtMs = now().getTime() } = known ?? {}
       const times = { freshAtMs: askedAtMs, notedAtMs, readAtMs }

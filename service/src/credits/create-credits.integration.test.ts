@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -134,20 +134,18 @@ test('402 says how many credits are needed and how many there are', async () => 
 })
 
 test.for(['no folder', 'a folder that takes nothing'])(
-  'with %s a call is not told that all is well; nothing new begins until it is charged',
+  'with %s a settlement stays in memory; nothing new begins until it is charged',
   async (how) => {
     const hasFolder = how !== 'no folder'
     if (hasFolder) {
       // A file where the folder belongs: root may write into every folder.
       await rm(folder, { recursive: true })
       await writeFile(folder, '')
-      await chmod(folder, 0o600)
     }
     const { credits, waiting } = startProcess({ hasFolder })
     await credits.reserve(holdOf(call('req_1')))
     await door.shut()
-    const untold = credits.settle(settlementOf(call('req_1', 60n)))
-    await expect(untold).rejects.toMatchObject({ code: 'dependency_unavailable' })
+    expect(await credits.settle(settlementOf(call('req_1', 60n)))).toBeNull()
     await door.reopen()
     const refused = credits.reserve(holdOf(call('req_2')))
     await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable' })
@@ -158,6 +156,25 @@ test.for(['no folder', 'a folder that takes nothing'])(
     await credits.settle(settlementOf(call('req_2')))
   },
 )
+
+test('settlements that the database refuses keep nobody else back, not even in their own file', async () => {
+  const first = startProcess()
+  for (let index = 1; index <= 5; index++) await first.credits.reserve(holdOf(call(`req_${index}`)))
+  await door.shut()
+  const nobodys = (id: string) => settlementOf({ organizationId: 'org_gone', id, amount: 60n })
+  for (let index = 1; index <= 5; index++) {
+    const poison = Array.from({ length: 2 }, (_, each) =>
+      first.credits.settle(nobodys(`bad_${index}_${each}`)),
+    )
+    await Promise.all([...poison, first.credits.settle(settlementOf(call(`req_${index}`, 60n)))])
+  }
+  await first.stop()
+  await door.reopen()
+  startProcess()
+  const used = async () => (await readCredits(direct, organizationId)).used
+  await expect.poll(used, { timeout: 10_000 }).toBe(300n)
+  expect((await readCredits(direct, organizationId)).held).toBe(0n)
+})
 
 test('a file that somebody else made, or that was damaged, charges nobody and keeps nobody waiting', async () => {
   const name = 'settlements-0192f0c4-0000-7000-8000-000000000000'

@@ -9,6 +9,7 @@ import type { TrustedFiles } from '#platform/trusted-file.ts'
 
 import { createBacklog } from './backlog.ts'
 import type { Hold, Settled, Settlement } from './credit-store.ts'
+import { createOpenCalls } from './open-calls.ts'
 import { createPostgresCreditStore } from './postgres-credit-store.ts'
 
 type Options = {
@@ -32,10 +33,8 @@ export function createCredits(options: Options) {
   const { log, metrics, onBalance } = options
   const store = createPostgresCreditStore({ db: options.db })
   const backlog = createBacklog({ ...options, settle: store.settle })
-  /** Calls that are held and not settled yet. */
-  const open = new Set<string>()
-  let onLastSettled = () => {}
-  const outage = createOutage(log)
+  const open = createOpenCalls()
+  const outage = createOutage(log, options.now)
 
   function refuse(error: unknown): never {
     if (error instanceof TooManyWaiting) {
@@ -52,11 +51,8 @@ export function createCredits(options: Options) {
       onBalance(settlement.organizationId, settled.available)
       if (settled.charged < settlement.amount) metrics.settlementsWrittenOff.inc()
       return settled
-    } catch (error) {
-      await backlog.keep(settlement).catch((cause: unknown) => {
-        log.problem('a settlement can neither be made nor written down', cause)
-        throw dependencyUnavailable('credit ledger', error)
-      })
+    } catch {
+      await backlog.keep(settlement)
       return null
     }
   }
@@ -65,48 +61,48 @@ export function createCredits(options: Options) {
     /** Throws where nothing is held: 402 when the balance is too low, 503 when it cannot be known. */
     async reserve(hold: Hold): Promise<void> {
       if (!backlog.canTakeMore()) throw dependencyUnavailable('credit ledger')
-      const reserved = await store.reserve(hold).catch(refuse)
-      outage.isOver()
-      if (!reserved.isHeld) throw insufficientCredits(hold.amount, reserved.available)
       open.add(hold.id)
+      try {
+        const reserved = await store.reserve(hold).catch(refuse)
+        if (!reserved.isHeld) throw insufficientCredits(hold.amount, reserved.available)
+      } catch (error) {
+        open.close(hold.id)
+        throw error
+      }
     },
-    /** Null: it is written down, and the balance is not known. */
+    /** Null: it is written down, and the balance is not known. Never fails: whoever was served is told so. */
     async settle(settlement: Settlement): Promise<Settled | null> {
-      const { id, meta } = settlement
-      if (meta.usage_source === 'local-estimate') metrics.settlementsEstimated.inc()
+      const { id, amount, meta } = settlement
+      const isEstimated = meta.usage_source === 'local-estimate' && amount > 0n
+      if (isEstimated) metrics.settlementsEstimated.inc()
       try {
         return await settleOrWriteDown(settlement)
       } finally {
-        open.delete(id)
-        if (open.size === 0) onLastSettled()
+        open.close(id)
       }
     },
     /** Comes after the last call was answered or cut. */
     async stop() {
-      const allSettled = new Promise<void>((resolve) => (onLastSettled = resolve))
-      const late = () => new Error(`${open.size} calls are not settled yet`)
-      if (open.size > 0) {
-        await within(stopMaxMs, late, () => allSettled).catch((error: unknown) =>
-          log.problem('stopping', error),
-        )
-      }
+      const late = () => new Error(`${open.count()} calls are not settled yet`)
+      const complain = (error: unknown) => log.problem('stopping', error)
+      await within(stopMaxMs, late, open.allClosed).catch(complain)
       await backlog.stop()
     },
   }
 }
 export type Credits = ReturnType<typeof createCredits>
 
-/** Told when it begins and when it ends, and not by every call in between. */
-function createOutage(log: Log) {
-  let isAway = false
+const toldEveryMs = 10_000
+
+/** Told now and then while it lasts, and not by every call. */
+function createOutage(log: Log, now: Clock) {
+  let toldAtMs = -Infinity
   return {
     isOn(error: unknown) {
-      if (!isAway) log.problem('no credits can be held', error)
-      isAway = true
-    },
-    isOver() {
-      if (isAway) log.event('credits_can_be_held')
-      isAway = false
+      const nowMs = now().getTime()
+      if (Math.abs(nowMs - toldAtMs) < toldEveryMs) return
+      toldAtMs = nowMs
+      log.problem('credits cannot be held', error)
     },
   }
 }

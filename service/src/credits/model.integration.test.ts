@@ -101,7 +101,9 @@ async function take(each: Step, sequence: Sequence): Promise<void> {
       if (expected.holds.has(id)) met.swept++
       model.expire(expected, id)
       await letExpire(db, organizationId, id)
-      await sweepHolds(db)
+      // Another sequence may be sweeping this account at the moment.
+      do await sweepHolds(db)
+      while ((await readCredits(db, organizationId)).holds.has(id))
       return
     }
     default: {

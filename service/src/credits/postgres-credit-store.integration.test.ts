@@ -223,24 +223,45 @@ test('an attempt that went on after its connection was cut is found, not refused
   await using relay = await startRelay()
   const relayed = connectDatabase({ url: relay.url, poolSize: 1 })
   const beside = createPostgresCreditStore({ db: relayed, reserveMaxMs: 20_000 })
-  const waiting = async (count: number) =>
-    vi.waitUntil(async () => {
-      const { rows } = await sql`
-        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-      `.execute(db)
-      return rows.length === count
-    })
   const unlock = await lockAccount()
   const reserving = beside.reserve(holdOf(call('all', 100n)))
-  await waiting(1)
+  await statementsWait(1)
   relay.hangUp()
-  await waiting(2)
+  await statementsWait(2)
   await unlock()
   expect(await reserving).toEqual({ isHeld: true })
   expect(relay.connections()).toBe(2)
   expect(await read()).toMatchObject({ held: 100n })
   await relayed.destroy()
 })
+
+test('a hold whose outcome is never learned is let go of', async () => {
+  await using relay = await startRelay()
+  const relayed = connectDatabase({ url: relay.url, poolSize: 1 })
+  const beside = createPostgresCreditStore({ db: relayed, reserveMaxMs: 20_000 })
+  const unlock = await lockAccount()
+  const reserving = beside.reserve(holdOf(call('unknown', 60n)))
+  for (const attempt of [1, 2]) {
+    await statementsWait(attempt)
+    relay.hangUp()
+  }
+  await expect(reserving).rejects.toThrow('Connection terminated')
+  await statementsWait(3)
+  await unlock()
+  await vi.waitUntil(async () => (await statementsThatWait()) === 0)
+  await relayed.destroy()
+  expect(await read()).toMatchObject({ posted: 100n, held: 0n, holds: new Map(), told: [] })
+  expect([...(await read()).entries.keys()]).toEqual(['first'])
+})
+
+async function statementsThatWait() {
+  const { rows } = await sql`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+  `.execute(db)
+  return rows.length
+}
+const statementsWait = (count: number) =>
+  vi.waitUntil(async () => (await statementsThatWait()) === count, { timeout: 1500 })
 
 /** Locks the account until told otherwise. */
 async function lockAccount() {
@@ -260,17 +281,39 @@ async function lockAccount() {
 
 const portOf = (url: string) => Number(new URL(url).port || 5432)
 
-test('503 when nothing can be held in time; who waited behind it has not begun', async () => {
+test('503 when nothing can be held in time; who waited behind it has not begun, and what came too late is let go of', async () => {
   const hurried = createPostgresCreditStore({ db, reserveMaxMs: 200 })
   const unlock = await lockAccount()
-  const first = hurried.reserve(holdOf(call('first', 1n)))
+  const first = hurried.reserve(holdOf(call('first', 60n)))
   const second = nextTurn()
     .then(nextTurn)
-    .then(() => hurried.reserve(holdOf(call('second', 1n))))
+    .then(() => hurried.reserve(holdOf(call('second', 60n))))
   for (const each of [first, second]) await expect(each).rejects.toMatchObject({ status: 503 })
   await unlock()
+  // Comes after the first, which nobody wanted any more when it was held.
   expect(await hurried.reserve(holdOf(call('third', 1n)))).toEqual({ isHeld: true })
-  expect([...(await read()).holds.keys()].toSorted()).toEqual(['first', 'third'])
+  await vi.waitUntil(async () => (await read()).held === 1n)
+  expect(await hurried.reserve(holdOf(call('fourth', 60n)))).toEqual({ isHeld: true })
+  const { holds, entries, told } = await read()
+  expect([...holds.keys()].toSorted()).toEqual(['fourth', 'third'])
+  expect(told).toEqual([])
+  expect([...entries.keys()]).toEqual(['first'])
+})
+
+test('the sweep passes by an account that somebody works at, and comes back for it', async () => {
+  const other = `${organizationId}_other`
+  await openOrganization(db, other, 100n)
+  await Promise.all([reserve('a', 10n), reserve('b', 10n, { organizationId: other })])
+  await letExpire(db, organizationId, 'a')
+  await letExpire(db, other, 'b')
+  const unlock = await lockAccount()
+  expect(await sweepHolds(db, 1)).toBe(1)
+  expect(await sweepHolds(db, 1)).toBe(0)
+  expect((await readCredits(db, other)).held).toBe(0n)
+  expect((await read()).held).toBe(10n)
+  await unlock()
+  expect(await sweepHolds(db, 1)).toBe(1)
+  expect((await read()).held).toBe(0n)
 })
 
 test('after all of this every balance is what its ledger says', async () => {

@@ -1,10 +1,12 @@
 import { dependencyUnavailable } from '#platform/api-error.ts'
-import { createBatched, TooManyWaiting } from '#platform/batched.ts'
 import type { Db } from '#platform/database.ts'
 import { within } from '#platform/deadline.ts'
-import { isStoreAway } from '#platform/to-api-error.ts'
 
 import type { CreditStore, Hold, Reserved, Settlement } from './credit-store.ts'
+import { createAside, type Placed } from './lines.ts'
+import { findFreeAccounts } from './lock-store.ts'
+import { releaseHolds } from './release-store.ts'
+import { createRepeating } from './repeating.ts'
 import { placeOf, reserveHolds } from './reserve-store.ts'
 import { settleHolds } from './settle-store.ts'
 
@@ -14,10 +16,8 @@ type Options = {
   reserveMaxMs?: number
 }
 
-const sizeMax = 128
-const waitingMax = 2000
 /** Each round decides one more at least of those that an organization had in the first. */
-const roundsMax = sizeMax
+const roundsMax = 128
 
 /**
  * Balances in PostgreSQL. Calls that come together are held together and settled together, in one statement
@@ -25,12 +25,22 @@ const roundsMax = sizeMax
  * after an error nobody knows whether it was done, and doing it again does no harm.
  */
 export function createPostgresCreditStore({ db, reserveMaxMs = 1000 }: Options): CreditStore {
-  const reserve = createRepeating((holds: readonly Hold[]) =>
-    decide(holds, (distinct) => reserveHolds(db, distinct)),
-  )
-  const settle = createRepeating((settlements: readonly Settlement[]) =>
-    decide(settlements, (distinct) => settleHolds(db, distinct)),
-  )
+  const aside = createAside((organizationIds) => findFreeAccounts(db, organizationIds))
+  /** Holds that were asked for by an attempt of which nothing was heard. */
+  const unsure = new WeakSet<Hold>()
+  const reserve = createRepeating({
+    run: (holds: readonly Hold[]) => decide(holds, (distinct) => reserveHolds(db, distinct)),
+    ...{ aside, onUnsure: (hold: Hold) => void unsure.add(hold) },
+  })
+  const settle = createRepeating({
+    run: (settlements: readonly Settlement[]) =>
+      decide(settlements, (distinct) => settleHolds(db, distinct)),
+    aside,
+  })
+  const release = createRepeating({
+    run: (holds: readonly Hold[]) => decide(holds, (distinct) => releaseHolds(db, distinct)),
+    aside,
+  })
 
   async function reserveInRounds(hold: Hold, signal: AbortSignal): Promise<Reserved> {
     for (let round = 0; round < roundsMax; round++) {
@@ -48,15 +58,36 @@ export function createPostgresCreditStore({ db, reserveMaxMs = 1000 }: Options):
     throw new Error(`${hold.id} was undecided in every round`)
   }
 
+  /**
+   * For a caller that was told no, so that its call is never sent: an id is asked for by one call only.
+   * Should this fail as well, the hold expires like any other.
+   */
+  async function letGo(hold: Hold, reserving: Promise<Reserved>) {
+    const mayBeHeld = await reserving.then(
+      ({ isHeld }) => isHeld,
+      () => unsure.has(hold),
+    )
+    if (mayBeHeld) await release(hold).catch(() => undefined)
+  }
+
   return {
-    reserve: (hold) => within(reserveMaxMs, tooLate, (signal) => reserveInRounds(hold, signal)),
+    async reserve(hold) {
+      const reserving = Promise.withResolvers<Reserved>()
+      try {
+        return await within(reserveMaxMs, tooLate, (signal) => {
+          reserving.resolve(reserveInRounds(hold, signal))
+          return reserving.promise
+        })
+      } catch (error) {
+        void letGo(hold, reserving.promise)
+        throw error
+      }
+    },
     settle: (settlement) => settle(settlement),
   }
 }
 
 const tooLate = () => dependencyUnavailable('credit ledger', new Error('the hold takes too long'))
-
-type Placed = Pick<Hold, 'organizationId' | 'id'>
 
 /** An item that stands in a batch twice is decided once. Where there is no account, there is no answer. */
 async function decide<Item extends Placed, Answer>(
@@ -67,30 +98,4 @@ async function decide<Item extends Placed, Answer>(
   for (const item of items) if (!distinct.has(placeOf(item))) distinct.set(placeOf(item), item)
   const answers = await run([...distinct.values()])
   return items.map((item) => answers.get(placeOf(item)))
-}
-
-/**
- * Does it in batches, and once more where that fails. An item that the database cannot digest would spoil
- * every batch it is in, so unless the database is away the second attempt is made alone.
- */
-function createRepeating<Item extends Placed, Answer>(
-  run: (items: readonly Item[]) => Promise<(Answer | undefined)[]>,
-) {
-  const together = createBatched({ run, sizeMax, waitingMax })
-  const alone = createBatched({ run, sizeMax: 1, waitingMax })
-
-  async function repeat(error: unknown, item: Item, signal?: AbortSignal) {
-    if (signal?.aborted || error instanceof TooManyWaiting) throw error
-    if (!isStoreAway(error)) return alone(item, signal)
-    // The first attempt may still have been under way, unseen, when this one began. Now it is over.
-    await together(item, signal)
-    return together(item, signal)
-  }
-
-  return async (item: Item, signal?: AbortSignal): Promise<Answer> => {
-    const first = together(item, signal)
-    const answer = await first.catch((error: unknown) => repeat(error, item, signal))
-    if (answer === undefined) throw new Error(`${item.organizationId} has no credit account`)
-    return answer
-  }
 }

@@ -43,6 +43,7 @@ test('a look that fails is told and changes no gauge', async () => {
   await sql`alter table usage_day rename to away`.execute(house.db)
   expect(await reconcileOnce(house, signal)).toBe(false)
   expect(lines.join('')).toContain('checking the ledger')
+  expect(lines.join('')).toContain('"unread":1')
   expect(await gauge('ledgerCheckedAt')).toBe(0)
 })
 

@@ -34,13 +34,16 @@ export async function reconcileOnce(
   signal: AbortSignal,
 ): Promise<boolean> {
   try {
-    const { organizations, entries, differenceCount, differences } = await reconcile(db, { signal })
+    const onFailure = (error: unknown) => log.problem('checking the ledger', error)
+    const report = await reconcile(db, { signal, onFailure })
+    const { organizations, entries, differenceCount, differences, unread } = report
     for (const { organizationId, what, of, expected, found } of differences) {
       log.problem(`${organizationId}: ${what} ${of ?? ''}`.trim(), differs(expected, found))
     }
     metrics.ledgerDifferences.set(differenceCount)
+    log.event('ledger_checked', { organizations, entries, differences: differenceCount, unread })
+    if (unread > 0) return false
     metrics.ledgerCheckedAt.set(now().getTime() / 1000)
-    log.event('ledger_checked', { organizations, entries, differences: differenceCount })
     return true
   } catch (error) {
     if (!signal.aborted) log.problem('checking the ledger', error)

@@ -105,7 +105,13 @@ async function spoilt(...changes: RawBuilder<unknown>[]) {
 test('nothing differs in a ledger that the service has written', async () => {
   for (const pageRows of [1, 3, 1000]) {
     const report = await reconcile(db, { pageRows })
-    expect(report).toEqual({ organizations: 2, entries: 13, differenceCount: 0, differences: [] })
+    expect(report).toEqual({
+      unread: 0,
+      organizations: 2,
+      entries: 13,
+      differenceCount: 0,
+      differences: [],
+    })
   }
   const kinds = await db.selectFrom('ledger_entry').select('kind').distinct().execute()
   expect(kinds).toHaveLength(7)

@@ -25,6 +25,8 @@ export type Report = {
   /** How many there are; only the first are listed. */
   differenceCount: number
   differences: Difference[]
+  /** Organizations that could not be read to the end; of those nothing is known. */
+  unread: number
 }
 
 export type ReconcileOptions = {
@@ -33,9 +35,17 @@ export type ReconcileOptions = {
   signal?: AbortSignal
   differencesMax?: number
   pageRows?: number
+  /** Told why an organization could not be read; without it, that ends the whole. */
+  onFailure?: (error: unknown) => void
+}
+
+const rethrow = (error: unknown) => {
+  throw error
 }
 
 const organizationsPerPage = 100
+/** After so many it is the database that cannot be read. */
+const unreadMax = 10
 
 /**
  * Computes again from the ledger what is kept beside it, and every charge from what stands beside it.
@@ -45,7 +55,17 @@ const organizationsPerPage = 100
  */
 export async function reconcile(db: Db, options: ReconcileOptions = {}): Promise<Report> {
   const { organizationId, signal, differencesMax = 100, pageRows = 1000 } = options
-  const report: Report = { organizations: 0, entries: 0, differenceCount: 0, differences: [] }
+  const { onFailure = rethrow } = options
+  const report: Report = {
+    ...{ organizations: 0, entries: 0, differenceCount: 0, differences: [], unread: 0 },
+  }
+  /** One that cannot be read must not keep the others from being looked at. */
+  const onUnread = (error: unknown) => {
+    signal?.throwIfAborted()
+    if (report.unread >= unreadMax) throw error
+    onFailure(error)
+    return undefined
+  }
   const ids = organizationId === undefined ? everyOrganization(db) : [organizationId]
   for await (const id of ids) {
     signal?.throwIfAborted()
@@ -56,7 +76,9 @@ export async function reconcile(db: Db, options: ReconcileOptions = {}): Promise
       report.differences.push(...listed)
     }
     const given = { organizationId: id, pageRows, note, signal }
-    report.entries += await atOneMoment(db, (tx) => checkOrganization(tx, given))
+    const entries = await atOneMoment(db, (tx) => checkOrganization(tx, given)).catch(onUnread)
+    if (entries === undefined) report.unread++
+    else report.entries += entries
     report.organizations++
   }
   return report

@@ -47,7 +47,7 @@ export function createSettlementFiles({ files, hasFolder, now, onWritten }: Opti
 }
 
 /** Somebody should look at it. No settlement is ever made from a file that is not proven ours. */
-export class DamagedFile extends Error {
+class DamagedFile extends Error {
   constructor(name: string) {
     super(`the file ${name} cannot be read as settlements of ours`)
     this.name = 'DamagedFile'

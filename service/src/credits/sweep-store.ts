@@ -7,12 +7,13 @@ import { transact } from '#platform/transaction.ts'
 import { tellEvents } from './ledger-store.ts'
 import type { HoldMeta } from './usage-meta.ts'
 
-/** Accounts before holds, as everywhere: whoever settles locks in the same order. */
+/**
+ * Accounts before holds, as everywhere. An account that somebody else has locked is left for the next round:
+ * whoever waits for one while holding others makes everybody wait. Nobody waits, so any order will do.
+ */
 const lockStatement = (limit: number) => sql<{ organization_id: string }>`
-  select organization_id from credit_account where organization_id in (
-    select organization_id from credit_hold where expires_at < now()
-    order by expires_at limit ${limit}
-  ) order by organization_id for update`
+  select organization_id from credit_hold join credit_account account using (organization_id)
+  where expires_at < now() order by expires_at limit ${limit} for update of account skip locked`
 
 type Row = { organization_id: string; id: string; meta: HoldMeta; at: Date }
 
@@ -41,11 +42,11 @@ const voidStatement = (organizationIds: readonly string[], limit: number) => sql
  * Lets go of holds whose calls have never been settled, in the customer's favour, and says so; returns how
  * many calls that were.
  */
-export const sweepHolds = (db: Db, limit = 500): Promise<number> =>
+export const sweepHolds = (db: Db, limit = 100): Promise<number> =>
   transact(db, async (tx) => {
     const { rows: locked } = await lockStatement(limit).execute(tx)
     if (locked.length === 0) return 0
-    const organizationIds = locked.map(({ organization_id }) => organization_id)
+    const organizationIds = [...new Set(locked.map(({ organization_id }) => organization_id))]
     const { rows } = await voidStatement(organizationIds, limit).execute(tx)
     await tellEvents(tx, rows.map(eventOf))
     return rows.length

@@ -19,8 +19,8 @@ export type UsageMeta = HoldMeta & {
   cache_write_tokens: number
   output_tokens: number
   usage_source: 'upstream' | 'local-estimate'
-  /** What the upstream said, where it was not believed. */
-  rejected_usage?: PricedUsage
+  /** The upstream's own numbers, where they were not, or not all, believed. */
+  said_usage?: Readonly<Record<string, number | string>>
 }
 
 type Asked = { projectId: string | null; keyId: string; model: string; price: Price }
@@ -45,7 +45,10 @@ function versionOf(prices: HoldMeta['prices']): string {
   return `price_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
 }
 
-type Used = PricedUsage & { origin: UsageMeta['usage_source']; rejected?: PricedUsage }
+type Used = PricedUsage & {
+  origin: UsageMeta['usage_source']
+  said?: Readonly<Record<string, number | string>>
+}
 
 export const usageMetaOf = (hold: HoldMeta, used: Used): UsageMeta => ({
   ...hold,
@@ -54,7 +57,7 @@ export const usageMetaOf = (hold: HoldMeta, used: Used): UsageMeta => ({
   cache_write_tokens: used.cacheWriteTokens,
   output_tokens: used.outputTokens,
   usage_source: used.origin,
-  ...(used.rejected && { rejected_usage: used.rejected }),
+  ...(used.said && { said_usage: used.said }),
 })
 
 /** What a call costs by what stands beside its charge. */

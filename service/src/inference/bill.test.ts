@@ -17,6 +17,7 @@ const model = {
 }
 const asked = {
   ...{ model, estimate: { tokens: 100, origin: 'local-exact' }, maxOutputTokens: 10 },
+  isStreamed: true,
 } as unknown as Asked
 const estimated = { ...asked, estimate: { tokens: 100, origin: 'local-estimate' } } as Asked
 
@@ -66,11 +67,11 @@ function open(
   return { holds, settlements, released, hangUp: () => hangingUp.abort(), call, meter, tools }
 }
 
-test('the worst case is held for as long as the call can take, and a minute', async () => {
+test('the worst case is held for as long as all attempts can take, and a minute', async () => {
   const { holds, call, meter, tools } = open([])
   await openBill(call, asked, meter, tools)
   expect(holds).toMatchObject([
-    { organizationId: 'org_1', id: 'req_1', amount: 450n, expiresInMs: 690_000 },
+    { organizationId: 'org_1', id: 'req_1', amount: 450n, expiresInMs: 1_320_000 },
   ])
   expect(holds[0]?.meta).toMatchObject({ project_id: 'proj_1', key_id: 'key_1', model: 'model-1' })
 })
@@ -124,6 +125,15 @@ test.for(endings)('%s', async ([, events, hasHungUp, amount, outcome]) => {
   ])
 })
 
+test('a plain answer that fails in the middle costs nothing: nobody gets any of it', async () => {
+  const { settlements, call, meter, tools } = open([started, said])
+  const bill = await openBill(call, { ...asked, isStreamed: false }, meter, tools)
+  await bill[Symbol.asyncDispose]()
+  expect(settlements.map((each) => [each.amount, each.event.header['outcome']])).toEqual([
+    [0n, 'failed'],
+  ])
+})
+
 test('a settlement that fails after the call was cut does not hide why it was cut', async () => {
   const { call, meter, tools } = open([started, said])
   const settle = async () => {
@@ -147,7 +157,8 @@ test('a free call costs nobody anything, and says what it would have cost', asyn
 })
 
 test.for([
-  ['that fails before it says anything is given back', [started], false, ['req_1']],
+  ['that fails before it is answered is given back', [], false, ['req_1']],
+  ['that fails after the upstream has begun is spent', [started], false, []],
   ['that somebody leaves is spent', [], true, []],
   ['that is cut in the middle is spent', [started, said], false, []],
 ] as const)('a free call %s', async ([, events, hasHungUp, givenBack]) => {

@@ -9,6 +9,7 @@ import type { Receipt } from './answer.ts'
 import type { Asked, Call } from './call.ts'
 import type { Meter, MeteredUsage } from './meter.ts'
 import type { Bill } from './run-inference.ts'
+import { attemptsMax } from './upstreams/call-model.ts'
 
 export type BillTools = {
   credits: Pick<Credits, 'reserve' | 'settle'>
@@ -54,12 +55,12 @@ export async function openBill(
     }
   }
 
-  return settledOnce(settle, () => outcomeOf(call, meter))
+  return settledOnce(settle, () => outcomeOf(call, asked, meter))
 }
 
 export type FreeCall = Call & { freeCaller: NonNullable<Call['freeCaller']> }
 
-/** The one call that somebody without an account has: it is spent unless the model fails to say anything. */
+/** The one call that somebody without an account has: it is spent unless the upstream fails to begin an answer. */
 export async function openFreeBill(
   call: FreeCall,
   asked: Asked,
@@ -67,14 +68,15 @@ export async function openFreeBill(
   { freeTier }: BillTools,
 ): Promise<Bill> {
   const { freeCaller, requestId } = call
-  await freeTier.claim(freeCaller, requestId)
+  await freeTier.claim(freeCaller, requestId, worstCaseOf(asked))
   const settle = async (outcome: CallOutcome): Promise<Receipt> => {
-    if (outcome === 'failed') await freeTier.release(freeCaller, requestId)
+    const isSpent = outcome !== 'failed' || meter.hasBegun()
+    if (!isSpent) await freeTier.release(freeCaller, requestId)
     const usage = await meter.usage()
     const { costUsd } = costOf(creditsFor(usage, asked.model.price))
     return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageOf(usage) }
   }
-  return settledOnce(settle, () => outcomeOf(call, meter))
+  return settledOnce(settle, () => outcomeOf(call, asked, meter))
 }
 
 /** A bill that was not settled when it is disposed of belongs to a call that did not reach its end. */
@@ -92,9 +94,12 @@ function settledOnce(
   }
 }
 
-/** A caller who hangs up pays for what was produced; a model that fails before it says anything is free (G1.2). */
-function outcomeOf({ signal }: Call, meter: Meter): CallOutcome {
-  return meter.hasWritten() || signal.aborted ? 'cut' : 'failed'
+/**
+ * A caller who hangs up pays for what was produced. A model that fails costs nothing before it has said
+ * anything, and where its words would only have been sent with the last one (G1.2).
+ */
+function outcomeOf({ signal }: Call, { isStreamed }: Asked, meter: Meter): CallOutcome {
+  return signal.aborted || (isStreamed && meter.hasWritten()) ? 'cut' : 'failed'
 }
 
 const worstCaseOf = ({ estimate, maxOutputTokens, model }: Asked) =>
@@ -106,10 +111,10 @@ const worstCaseOf = ({ estimate, maxOutputTokens, model }: Asked) =>
     model.price,
   )
 
-/** Each upstream may be tried for as long as it is allowed to take. */
+/** Each attempt at each upstream may take as long as the upstream is allowed to. */
 function lastsAtMost({ model }: Asked, { holdGraceMs }: BillTools): number {
   const total = model.upstreams.reduce((sum, { upstream }) => sum + upstream.total_timeout_ms, 0)
-  return total + holdGraceMs
+  return total * attemptsMax + holdGraceMs
 }
 
 /** One credit is one micro-USD. Amounts stay below 2^53: prices and token counts are bounded. */

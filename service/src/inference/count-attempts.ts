@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 import type { CountCall } from '#access/guard.ts'
 import { type ErrorVoice, sendError } from '#http/error-dialect.ts'
+import { toApiError } from '#platform/to-api-error.ts'
 
 import type { StepTools } from './steps.ts'
 
@@ -16,8 +17,22 @@ export function speakInferenceErrors(app: FastifyInstance, dialect: Dialect, too
   app.decorateRequest('isCounted', false)
   app.setErrorHandler(async (thrown, request, reply) => {
     await countFailed(request, reply, tools)
+    if (isTooLarge(thrown)) await untilSent(request)
     return sendError(request, reply, { ...tools, dialect, thrown })
   })
+}
+
+const isTooLarge = (thrown: unknown) => toApiError(thrown).code === 'request_too_large'
+
+/**
+ * A connection that its client wants closed goes with the answer: whoever is still sending then would see a
+ * broken pipe and no answer. What is sent is read and thrown away first, for as long as any request may take.
+ */
+async function untilSent({ raw }: FastifyRequest) {
+  if (raw.headers.connection?.toLowerCase() !== 'close' || raw.readableEnded) return
+  const ended = new Promise((resolve) => raw.once('end', resolve).once('close', resolve))
+  raw.resume()
+  await ended
 }
 
 /** One request of the caller's limits, for calls that reach no model. */

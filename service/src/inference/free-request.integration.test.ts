@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import { createChatCompletion } from '@gatehouse/contract/chat-completion'
 import { countTokens } from '@gatehouse/contract/count-tokens'
@@ -73,10 +73,11 @@ async function prepare(environment: Record<string, string> = {}) {
   const lines: string[] = []
   const log = createLog('info', { write: (line) => lines.push(line) })
   const { now, pass } = createTestClock()
+  const MODELS_FILE = await writeCatalogue(upstream.url)
   const api = await createTestApi({
     now,
     environment: {
-      ...{ MODELS_FILE: await writeCatalogue(upstream.url), FREE_REQUESTS_PER_DAY: '1000' },
+      ...{ MODELS_FILE, STATE_DIRECTORY: dirname(MODELS_FILE), FREE_REQUESTS_PER_DAY: '1000' },
       ...environment,
     },
     change: (house: House) => ({ ...house, log }),
@@ -286,15 +287,48 @@ test('429: when the budget of the day is spent, new callers wait for midnight', 
   expect(await statusOf({ from: '192.0.2.3' })).toBe(200)
 })
 
-test('a model that fails before it says anything spends nothing', async () => {
-  const { statusOf, claims, upstream, house } = await prepare()
-  upstream.status = 500
-  expect(await statusOf({})).toBeGreaterThanOrEqual(500)
+test('a model that never begins to answer gives the request back, but not what it took of the budget', async () => {
+  const { statusOf, claims, upstream } = await prepare({ FREE_REQUESTS_PER_DAY: '3' })
+  upstream.status = 400
+  expect(await statusOf({})).toBe(400)
+  expect(await statusOf({})).toBe(400)
   expect(await claims()).toEqual([])
-  expect(await house.db.selectFrom('free_budget').select('used').execute()).toEqual([{ used: 0 }])
   upstream.status = 200
   expect(await statusOf({})).toBe(200)
-  expect(await statusOf({})).toBe(401)
+  expect(await statusOf({ from: '192.0.2.2' })).toBe(429)
+  expect(upstream.calls).toBe(3)
+})
+
+test('400: a request that may cost too much is refused before it is spent', async () => {
+  const { ask, claims, statusOf } = await prepare({ FREE_REQUEST_CREDITS_MAX: '20' })
+  const { model, messages } = bodies['createMessage'] as Record<string, unknown>
+  const dear = await ask(createMessage, { body: { model, messages, max_tokens: 50 } })
+  expect([dear.statusCode, dear.body]).toEqual([400, expect.stringContaining('more than the 20')])
+  expect(await claims()).toEqual([])
+  expect(await statusOf({})).toBe(200)
+})
+
+test('413: a request that is long, or does not say how long it is, is not read', async () => {
+  const { ask, statusOf, claims } = await prepare()
+  const content = 'x'.repeat(64 * 1024)
+  const body = { model: 'm', max_tokens: 5, messages: [{ role: 'user', content }] }
+  const long = await ask(createMessage, { body })
+  expect([long.statusCode, long.json<{ type: string }>().type]).toEqual([413, 'error'])
+  expect(await statusOf({ headers: { 'transfer-encoding': 'chunked' } })).toBe(413)
+  expect(await claims()).toEqual([])
+})
+
+test('a refusal is not remembered longer because somebody keeps asking', async () => {
+  const { statusOf, house, pass } = await prepare({ FREE_REQUESTS_PER_DAY: '1' })
+  expect(await statusOf({})).toBe(200)
+  expect(await statusOf({ from: '192.0.2.2' })).toBe(429)
+  await house.db.deleteFrom('free_budget').execute()
+  for (let asked = 0; asked < 2; asked++) {
+    pass(2000)
+    expect(await statusOf({ from: '192.0.2.2' })).toBe(429)
+  }
+  pass(2000)
+  expect(await statusOf({ from: '192.0.2.2' })).toBe(200)
 })
 
 test('429: each caller has the limits of a free key for itself', async () => {
@@ -342,12 +376,13 @@ test('401: a new master key gives nobody a second request', async () => {
 test('503: while the database is away nobody is served, and nothing is lost', async () => {
   await using database = await createTestDatabase()
   await using door = await createDatabaseDoor(database.url)
-  const { ask, statusOf, upstream, house } = await prepare({ DATABASE_URL: door.url })
+  const { ask, statusOf, upstream, house, pass } = await prepare({ DATABASE_URL: door.url })
   expect(await statusOf({ from: '192.0.2.1' })).toBe(200)
   const caller = await house.freeTier.callerOf(createMessage, '192.0.2.3')
+  pass(5000) // what was known of the first one is forgotten
   await door.shut()
   const unavailable = expect.objectContaining({ code: 'dependency_unavailable' })
-  await expect(house.freeTier.claim(caller, 'req_1')).rejects.toEqual(unavailable)
+  await expect(house.freeTier.claim(caller, 'req_1', 1n)).rejects.toEqual(unavailable)
   await house.freeTier.release(caller, 'req_1')
   for (const from of ['192.0.2.1', '192.0.2.2']) {
     const response = await ask(createMessage, { from })

@@ -42,13 +42,43 @@ test('nothing is used before anything has come', async () => {
 })
 
 test.each([
-  ['negative', { inputTokens: 10, outputTokens: -7 }],
-  ['absurd', { inputTokens: 10, outputTokens: 3e9 }],
-  ['fractions', { inputTokens: 10, outputTokens: 0.5 }],
-  ['more cached than read', { inputTokens: 10, outputTokens: 5, cachedInputTokens: 1e8 }],
-])('an upstream is not believed: %s', async (_, usage) => {
-  const counted = { inputTokens: 50, outputTokens: 5, cachedInputTokens: 0 }
-  expect(await meter([started(), said('Hello'), finished(usage)])).toMatchObject(counted)
+  ['negative', -7],
+  ['absurd', 3e9],
+  ['a fraction', 0.5],
+])('an output is not believed that is %s; the input is', async (_, outputTokens) => {
+  const answer = [started(), said('Hello'), finished({ inputTokens: 10, outputTokens })]
+  const counted = { inputTokens: 10, outputTokens: 5, origin: 'local-estimate' }
+  expect(await meter(answer)).toMatchObject(counted)
+})
+
+test('an input is not believed with more cached than read; the output is', async () => {
+  const usage = { inputTokens: 10, outputTokens: 7, cachedInputTokens: 1e8 }
+  expect(await meter([started(), said('Hello'), finished(usage)])).toMatchObject({
+    ...{ inputTokens: 50, outputTokens: 7, cachedInputTokens: 0, origin: 'local-estimate' },
+  })
+})
+
+test.each([{ outputTokens: 0 }, { outputTokens: -5 }, { outputTokens: 1e15 }])(
+  'what is said at the start about the output is never its result: $outputTokens at the end',
+  async (usage) => {
+    const start = started({ inputTokens: 9, outputTokens: 1 })
+    expect(
+      await meter([start, said('Hello'), finished({ inputTokens: 9, ...usage })]),
+    ).toMatchObject({
+      ...{ inputTokens: 9, outputTokens: 5, origin: 'local-estimate' },
+    })
+  },
+)
+
+test('what an upstream said and was not believed is kept as it was said', async () => {
+  const json = {
+    type: 'message_delta',
+    usage: { output_tokens: -3, input_tokens: Infinity, note: 'x' },
+  }
+  const created = createMeter({ inputTokens: 50, countText: async (text) => text.length })
+  const frames = [{ events: [said('Hello'), finished()], source: { ...source, json } }]
+  created.note({ protocol: 'messages', frames })
+  expect((await created.usage()).said).toEqual({ output_tokens: -3, input_tokens: 'Infinity' })
 })
 
 test('an absurd input at the beginning is not believed either', async () => {

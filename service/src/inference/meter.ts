@@ -1,4 +1,5 @@
-import { type AnswerEvent, noUsage, type Piece, type Usage } from './answer.ts'
+import { type AnswerEvent, type Json, noUsage, type Piece, type Usage } from './answer.ts'
+import { objectOf } from './untyped.ts'
 
 type Options = {
   /** The local estimate of what was sent, for when the upstream does not say. */
@@ -8,8 +9,8 @@ type Options = {
 
 export type MeteredUsage = Usage & {
   origin: 'upstream' | 'local-estimate'
-  /** What the upstream said and was not believed. */
-  rejected?: Usage
+  /** The upstream's own numbers, where they were not, or not all, believed. */
+  said?: Readonly<Record<string, number | string>>
 }
 
 /** No model writes this much: an upstream that says so is not believed. */
@@ -20,25 +21,33 @@ const textMaxLength = 4 * 1024 * 1024
 /** Watches an answer go by and knows, whenever it ends, how many tokens it has used. */
 export function createMeter({ inputTokens, countText }: Options) {
   let known: Usage = noUsage
-  let isFinished = false
+  let isOutputSaid = false
   let hasBegun = false
   let hasWritten = false
-  let rejected: Usage | undefined
+  let said: Json | undefined
   const texts: string[] = []
   let textLength = 0
   let counted: Promise<number> | undefined
 
   function note(event: AnswerEvent) {
     hasBegun = true
-    if (event.type === 'started' || event.type === 'finished') {
-      if (isPossible(event.usage)) known = event.usage
-      else rejected = event.usage
-      isFinished ||= event.type === 'finished'
-    } else hasWritten = true
+    if (event.type === 'started' || event.type === 'finished') noteUsage(event)
+    else hasWritten = true
     if (event.type === 'block_delta' && textLength < textMaxLength) {
       texts.push(event.text)
       textLength += event.text.length
     }
+  }
+
+  /** Input and output are believed each for itself; what was said at the start about the output is no result. */
+  function noteUsage({ type, usage }: AnswerEvent & { type: 'started' | 'finished' }) {
+    const { outputTokens, reasoningTokens, ...input } = usage
+    if (isPossibleInput(input)) known = { ...known, ...input }
+    const isPossible = isCount(outputTokens) && isCount(reasoningTokens)
+    if (isPossible) known = { ...known, outputTokens, reasoningTokens }
+    if (type === 'started') return
+    hasWritten = true
+    isOutputSaid = isPossible && (outputTokens > 0 || textLength === 0)
   }
 
   /** What has been written, as well as it can be known: never a reason to fail, whatever is out of order. */
@@ -48,34 +57,54 @@ export function createMeter({ inputTokens, countText }: Options) {
   return {
     /** Every piece of the answer, as it comes from the upstream. */
     note(piece: Piece) {
-      for (const { events } of piece.frames) for (const event of events) note(event)
+      for (const { events, source } of piece.frames) {
+        said = usageIn(source.json) ?? said
+        for (const event of events) note(event)
+      }
     },
+    /** Has the upstream begun to answer? From then on it may have worked for us, also without a word. */
+    hasBegun: () => hasBegun,
     /** Has the model said anything? One that only announced an answer and then failed has not. */
-    hasWritten: () => hasWritten || isFinished,
+    hasWritten: () => hasWritten,
     /** As the upstream says, member by member; what it does not say, or says unbelievably, is counted here. */
     async usage(): Promise<MeteredUsage> {
       if (!hasBegun) return { ...noUsage, origin: 'local-estimate' }
-      const isOutputKnown = isFinished && (known.outputTokens > 0 || textLength === 0)
-      const isInputKnown = known.inputTokens > 0
+      const isInputSaid = known.inputTokens > 0
+      const isSaid = isInputSaid && isOutputSaid
       return {
         ...known,
-        inputTokens: isInputKnown ? known.inputTokens : inputTokens,
-        outputTokens: isOutputKnown
+        inputTokens: isInputSaid ? known.inputTokens : inputTokens,
+        outputTokens: isOutputSaid
           ? known.outputTokens
           : Math.max(known.outputTokens, await countWritten()),
-        origin: isInputKnown && isOutputKnown ? 'upstream' : 'local-estimate',
-        ...(rejected && { rejected }),
+        origin: isSaid ? 'upstream' : 'local-estimate',
+        ...(!isSaid && said && { said: numbersIn(said) }),
       }
     },
   }
 }
 export type Meter = ReturnType<typeof createMeter>
 
+const isCount = (count: number) => Number.isInteger(count) && count >= 0 && count <= tokensMax
+
 /** Cached tokens are part of what was read; whoever says otherwise is not believed at all. */
-function isPossible(usage: Usage): boolean {
-  const { inputTokens, cachedInputTokens, cacheWriteTokens } = usage
-  const areCounts = Object.values(usage).every(
-    (count) => Number.isInteger(count) && count >= 0 && count <= tokensMax,
-  )
+function isPossibleInput(input: Omit<Usage, 'outputTokens' | 'reasoningTokens'>): boolean {
+  const { inputTokens, cachedInputTokens, cacheWriteTokens } = input
+  const areCounts = [inputTokens, cachedInputTokens, cacheWriteTokens].every(isCount)
   return areCounts && cachedInputTokens + cacheWriteTokens <= inputTokens
+}
+
+/** Where the three formats put it. */
+function usageIn(json: Json): Json | undefined {
+  const usage = json['usage'] ?? objectOf(json['message'] ?? json['response'])['usage']
+  return typeof usage === 'object' && usage !== null ? objectOf(usage) : undefined
+}
+
+/** The numbers of a usage as they were sent, for the record. */
+function numbersIn(usage: Json): Record<string, number | string> {
+  const numbers = Object.entries(usage).flatMap(([name, value]) => {
+    if (typeof value !== 'number') return []
+    return [[name.slice(0, 60), Number.isFinite(value) ? value : String(value)] as const]
+  })
+  return Object.fromEntries(numbers.slice(0, 20))
 }

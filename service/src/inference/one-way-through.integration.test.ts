@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
@@ -78,7 +78,8 @@ function watched(house: House, taken: string[]): House {
 async function prepare() {
   const upstream = await startUpstream()
   const taken: string[] = []
-  const environment = { MODELS_FILE: await writeCatalogue(upstream.url) }
+  const MODELS_FILE = await writeCatalogue(upstream.url)
+  const environment = { MODELS_FILE, STATE_DIRECTORY: dirname(MODELS_FILE) }
   const change = (house: House) => watched(house, taken)
   const api = await createTestApi({ environment, change })
   // Nothing is let through before the policies are known.

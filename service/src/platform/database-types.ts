@@ -153,11 +153,13 @@ export interface Organization {
   created_at: Timestamp;
   id: string;
   name: string;
+  operator_plan: Generated<OrganizationPlan>;
   paid_micro_usd: Generated<Int8>;
   plan: Generated<OrganizationPlan>;
   policy_count: Generated<number>;
   policy_epoch: Generated<Int8>;
   status: Generated<OrganizationStatus>;
+  subscribed_plan: Generated<OrganizationPlan>;
 }
 
 export interface Payment {

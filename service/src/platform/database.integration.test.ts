@@ -91,3 +91,12 @@ test('a forgotten transaction is ended by the server, and the process lives', as
   expect(problems.length).toBeGreaterThan(0)
   await ping.execute(db)
 })
+
+test('waits for a lock have an end, an earlier one where that is asked for', async () => {
+  const { db, direct } = await setUp(5000)
+  const impatient = connectDatabase({ url: direct.url, poolSize: 1, lockTimeoutMs: 200 })
+  onTestFinished(() => impatient.destroy())
+  const shown = async (from: typeof db) => (await sql`show lock_timeout`.execute(from)).rows
+  expect(await shown(db)).toEqual([{ lock_timeout: '2s' }])
+  expect(await shown(impatient)).toEqual([{ lock_timeout: '200ms' }])
+})

@@ -15,6 +15,8 @@ export type DatabaseOptions = {
   poolSize: number
   /** 0 switches it off, for migrations. */
   statementTimeoutMs?: number
+  /** How long a statement waits for a lock; unless told otherwise, two seconds at most. */
+  lockTimeoutMs?: number
   onProblem?: (error: Error) => void
 }
 
@@ -72,6 +74,7 @@ class ImpatientClient extends pg.Client {
 /** A pool whose every wait has an end: for a connection, a lock, a statement, a forgotten transaction. */
 export function connectDatabase(options: DatabaseOptions): Db {
   const { url, poolSize, statementTimeoutMs = 5000, onProblem = () => undefined } = options
+  const lockMs = statementTimeoutMs > 0 ? Math.min(statementTimeoutMs, 2000) : migrationLockMs
   const pool = new pg.Pool({
     Client: ImpatientClient,
     connectionString: url,
@@ -83,7 +86,7 @@ export function connectDatabase(options: DatabaseOptions): Db {
     statement_timeout: statementTimeoutMs,
     // Longer than the server's own limit: it ends the wait when the network swallows the answer.
     ...(statementTimeoutMs > 0 && { readTimeoutMs: statementTimeoutMs + 1000 }),
-    lock_timeout: statementTimeoutMs > 0 ? Math.min(statementTimeoutMs, 2000) : migrationLockMs,
+    lock_timeout: options.lockTimeoutMs ?? lockMs,
     // A writer that forgets its transaction would hold back every reader of the log.
     idle_in_transaction_session_timeout: 5000,
   })

@@ -3,13 +3,16 @@ import { ApiError } from './api-error.ts'
 /** Runs work in the name of somebody, when it is their turn. */
 export type Gate = <T>(name: string, work: () => Promise<T>) => Promise<T>
 
-type Options = { atOnce: number; waitingMax: number; waitMs: number }
+type Options = { atOnce: number; waitingMax: number; waitMs: number; refusal?: string }
+
+const ofOne = 'Too many requests of this organization wait in line.'
 
 /**
  * Lets each name do `atOnce` things at a time. `waitingMax` more wait in line, for `waitMs` at most;
  * others are refused. Whoever waited too long has left the line: it will not be served later.
  */
-export function createGate({ atOnce, waitingMax, waitMs }: Options): Gate {
+export function createGate({ atOnce, waitingMax, waitMs, refusal = ofOne }: Options): Gate {
+  const overloaded = () => new ApiError('overloaded', refusal)
   const lines = new Map<string, { running: number; waiting: (() => void)[] }>()
 
   async function enter(name: string) {
@@ -50,6 +53,3 @@ export function createGate({ atOnce, waitingMax, waitMs }: Options): Gate {
     }
   }
 }
-
-const overloaded = () =>
-  new ApiError('overloaded', 'Too many requests of this organization wait in line.')

@@ -161,8 +161,8 @@ test('of keeps at the same time one whole file stays, and nothing else', async (
 test('what a crash left behind does not matter, and goes after an hour', async () => {
   const { files, read, directory, pathOf } = openFolder()
   await files.keep('policies', 'good')
-  const ages = { 'policies.a.fresh': 61, 'policies.b.fresh': 59 }
-  const others = { 'policies-2.a.fresh': 61, 'policies.bak': 61, 'policies.fresh.bak': 61 }
+  const ages = { 'policies.a.fresh': 61, 'policies.b.fresh': 59, 'others-2.a.fresh': 61 }
+  const others = { 'policies.bak': 61, 'policies.fresh.bak': 61 }
   for (const [name, minutes] of Object.entries({ ...ages, ...others })) {
     await writeFile(pathOf(name), 'gatehouse-kept-1 17')
     const time = new Date(Date.now() - minutes * minuteMs)
@@ -173,6 +173,26 @@ test('what a crash left behind does not matter, and goes after an hour', async (
   expect(await read()).toBe('better')
   const left = ['policies', 'policies.b.fresh', ...Object.keys(others)]
   expect((await readdir(directory)).toSorted()).toEqual(left.toSorted())
+})
+
+test('what is kept can be listed by how its name begins, and removed, also twice', async () => {
+  const { files, directory } = openFolder()
+  expect(await files.names('settlements-')).toEqual([])
+  for (const name of ['settlements-b', 'settlements-a', 'policies']) await files.keep(name, name)
+  await writeFile(join(directory, 'settlements-c.x.fresh'), '')
+  expect(await files.names('settlements-')).toEqual(['settlements-a', 'settlements-b'])
+  await files.remove('settlements-a')
+  await files.remove('settlements-a')
+  expect(await files.names('settlements-')).toEqual(['settlements-b'])
+  await expect(files.remove('../policies')).rejects.toThrow('is no name')
+})
+
+test('where its age does not matter, a text is read whatever the clocks say', async () => {
+  const { files, directory } = openFolder()
+  await files.keep('policies', 'good')
+  const earlier = createTrustedFiles({ directory, now: () => new Date(0), keys: [key] })
+  expect(await earlier.read('policies', day)).toBeUndefined()
+  expect((await earlier.read('policies', Infinity))?.text).toBe('good')
 })
 
 test('a leftover that cannot be removed does not keep us from keeping', async () => {

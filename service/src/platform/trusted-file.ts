@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject, randomUUID, timingSafeEqual } from 'node:crypto'
 import { constants } from 'node:fs'
 import { lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import type { Clock } from './clock.ts'
 
@@ -50,6 +50,7 @@ export function createTrustedFiles({ directory, now, keys }: Options): TrustedFi
       const file = await readBounded(path).catch(() => undefined)
       const kept = file && fromFile(name, file, keys)
       if (!kept) return undefined
+      if (maxAgeMs === Infinity) return kept // its age does not matter, nor that a clock was wrong
       const ageMs = now().getTime() - kept.keptAtMs
       return ageMs < maxAgeMs && ageMs >= -fromFutureMaxMs ? kept : undefined
     },
@@ -57,7 +58,7 @@ export function createTrustedFiles({ directory, now, keys }: Options): TrustedFi
       const all = await readdir(directory).catch(whenMissing<string[]>([]))
       return all.filter((each) => each.startsWith(prefix) && namePattern.test(each)).toSorted()
     },
-    remove: (name) => rm(join(directory, checked(name)), { force: true }),
+    remove: async (name) => rm(join(directory, checked(name)), { force: true }),
   }
 }
 
@@ -147,9 +148,7 @@ const freshEnding = '.fresh'
 
 /** What crashed processes began to write. Ages compare by the file system's clock, not by ours. */
 async function removeLeftovers(path: string, beforeMs: number): Promise<void> {
-  const begun = (await readdir(dirname(path))).filter(
-    (each) => each.startsWith(`${basename(path)}.`) && each.endsWith(freshEnding),
-  )
+  const begun = (await readdir(dirname(path))).filter((each) => each.endsWith(freshEnding))
   for (const each of begun) {
     const leftover = join(dirname(path), each)
     const { mtimeMs } = await lstat(leftover)

@@ -28,6 +28,10 @@ export const stripeEvent = (
   ...{ type, created, data: { object } },
 })
 
+type Answered = {
+  outcome?: string
+  error?: { code: string; message: string; param: string | null }
+}
 type Sending = { at?: Date; secret?: string; header?: string | null }
 
 /** Signs as Stripe does, and sends. */
@@ -47,7 +51,7 @@ export async function sendToWebhook(
       ...(given !== null && { 'stripe-signature': given }),
     },
   })
-  const body = response.json<{ outcome?: string; error?: { code: string; param: string | null } }>()
+  const body = response.json<Answered>()
   return { status: response.statusCode, ...body, requestId: response.headers['x-request-id'] }
 }
 

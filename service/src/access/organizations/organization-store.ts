@@ -62,14 +62,14 @@ export async function findOrganizationPosition(db: Db, id: string): Promise<Posi
     .executeTakeFirst()
 }
 
-export async function setOrganizationPlan(
+export async function setOrganizationPlans(
   tx: Tx,
   id: string,
-  plan: OrganizationRow['plan'],
+  plans: Pick<OrganizationRow, 'plan' | 'operator_plan' | 'subscribed_plan'>,
 ): Promise<OrganizationRow> {
   return tx
     .updateTable('organization')
-    .set({ plan })
+    .set(plans)
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()

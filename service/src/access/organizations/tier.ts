@@ -1,4 +1,4 @@
-import type { Plan } from '@gatehouse/contract/limits'
+import { Plan } from '@gatehouse/contract/limits'
 
 import type { Announce } from '#audit/announce.ts'
 import { type Actor, operator } from '#audit/event.ts'
@@ -8,31 +8,44 @@ import { transact } from '#platform/transaction.ts'
 import {
   lockOrganization,
   type OrganizationRow,
-  setOrganizationPlan,
+  setOrganizationPlans,
 } from './organization-store.ts'
 
-/** Sets the plan; undefined when there is no such organization. Repeating changes nothing. */
+/** What the operator gives; undefined when there is no such organization. Repeating changes nothing. */
 export async function setPlan(
   organizationId: string,
   plan: Plan,
   { db, announce }: { db: Db; announce: Announce },
 ): Promise<OrganizationRow | undefined> {
-  return transact(db, (tx) => changePlan(tx, organizationId, plan, { announce, by: operator }))
+  const tools = { announce, by: operator }
+  return transact(db, (tx) => changePlan(tx, organizationId, { operator_plan: plan }, tools))
 }
 
-/** As `setPlan`, inside a transaction that does more. */
+type Given = Partial<Pick<OrganizationRow, 'operator_plan' | 'subscribed_plan'>>
+
+/** The higher of what the operator and what subscriptions give is in force; only that is told. */
 export async function changePlan(
   tx: Tx,
   organizationId: string,
-  plan: Plan,
+  given: Given,
   { announce, by }: { announce: Announce; by: Actor },
 ): Promise<OrganizationRow | undefined> {
   const before = await lockOrganization(tx, organizationId)
-  if (!before || before.plan === plan) return before
-  const after = await setOrganizationPlan(tx, organizationId, plan)
-  await announce(tx, tierChange(before, after, by))
+  if (!before) return undefined
+  const { operator_plan, subscribed_plan } = { ...before, ...given }
+  const isSame =
+    operator_plan === before.operator_plan && subscribed_plan === before.subscribed_plan
+  if (isSame) return before
+  const plan = highestPlan([operator_plan, subscribed_plan])
+  const plans = { plan, operator_plan, subscribed_plan }
+  const after = await setOrganizationPlans(tx, organizationId, plans)
+  if (after.plan !== before.plan) await announce(tx, tierChange(before, after, by))
   return after
 }
+
+/** The plans of the contract stand in this order: free, developer, growth, scale. */
+export const highestPlan = (plans: readonly Plan[]): Plan =>
+  Plan.options.findLast((plan) => plans.includes(plan)) ?? 'free'
 
 /** Every process learns of it: the tier travels with what they remember of the organization. */
 export const tierChange = (before: OrganizationRow, after: OrganizationRow, by: Actor) => ({

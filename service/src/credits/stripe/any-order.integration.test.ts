@@ -2,6 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
 import { createOrganization } from '#access/organizations/organizations.ts'
+import { operator } from '#audit/event.ts'
+import { payIn } from '#credits/payments.ts'
 import { reconcile } from '#credits/reconcile.ts'
 import {
   addProcess,
@@ -18,11 +20,22 @@ import { createTestApi } from '#testing/test-api.ts'
 const runs = Number(process.env['STRIPE_RUNS'] ?? 25)
 const seed = Number(process.env['STRIPE_SEED'] ?? Date.now() % 2 ** 31)
 
-type Amounts = { bought: number; refunds: number[]; invoiced: number; invoiceRefund: number }
+type Amounts = {
+  bought: number
+  refunds: number[]
+  invoiced: number
+  invoiceRefund: number
+  /** Paid under a reference of the payer's own. */
+  stray: number
+  /** Recorded by the operator before anything came of Stripe. */
+  byHand: number
+}
+
+const handPaid = (run: number) => `pi_hand_${run}`
 
 /** Ids of their own for every run: all runs share a database. */
 function story(run: number, organizationId: string, amounts: Amounts): StripeEvent[] {
-  const { bought, refunds, invoiced, invoiceRefund } = amounts
+  const { bought, refunds, invoiced, invoiceRefund, stray, byHand } = amounts
   const name = (id: string) => `${id}_${run}`
   const usd = { currency: 'usd', metadata: {} }
   const buy = {
@@ -74,16 +87,29 @@ function story(run: number, organizationId: string, amounts: Amounts): StripeEve
       stripeEvent(`customer.subscription.${verb}`, object, { created }),
     ),
     stripeEvent('customer.updated', { id: name('cus_1') }),
+    stripeEvent('checkout.session.completed', {
+      ...{ ...buy, metadata: {}, client_reference_id: 'cart_7' },
+      ...{ amount_total: stray, payment_intent: name('pi_stray') },
+    }),
+    stripeEvent('charge.refunded', {
+      ...charge('ch_hand', '', 100),
+      payment_intent: handPaid(run),
+    }),
+    stripeEvent('checkout.session.completed', {
+      ...{ ...buy, amount_total: byHand, payment_intent: handPaid(run) },
+    }),
   ]
 }
 
-const storyLength = 20
+const storyLength = 23
 const cents = fc.integer({ min: 1000, max: 99_999 })
 const arbitrary = fc.record({
   bought: cents,
   refunds: fc.tuple(fc.nat(1000), fc.nat(1000), fc.nat(1000)),
   invoiced: cents,
   invoiceRefund: fc.integer({ min: 1, max: 1000 }),
+  stray: cents,
+  byHand: cents,
   /** Each event once at least, some more often, in any order. */
   order: fc
     .array(fc.nat(storyLength - 1), { maxLength: 12 })
@@ -112,7 +138,9 @@ test(
 
     const property = fc.asyncProperty(arbitrary, async ({ order, atOnce, ...amounts }) => {
       const { organizationId } = await createOrganization('Anybody', house)
-      const events = story(++run, organizationId, amounts)
+      const paid = { id: handPaid(++run), amount: BigInt(amounts.byHand * 10_000) }
+      await payIn(organizationId, paid, { ...house, by: operator })
+      const events = story(run, organizationId, amounts)
       expect(events).toHaveLength(storyLength)
       for (let start = 0; start < order.length; start += atOnce) {
         const answers = await Promise.all(
@@ -122,8 +150,8 @@ test(
         )
         expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
       }
-      const { bought, refunds, invoiced, invoiceRefund } = amounts
-      const left = bought - Math.max(...refunds) + invoiced - invoiceRefund
+      const { bought, refunds, invoiced, invoiceRefund, stray, byHand } = amounts
+      const left = bought - Math.max(...refunds) + invoiced - invoiceRefund + stray + byHand - 100
       const expected = { posted: left * 10_000, paid: left * 10_000, plan: 'developer' }
       expect(await stateOf(organizationId)).toEqual(expected)
       const waiting = await db

@@ -22,6 +22,7 @@ import type { Effect, PaymentEvent } from './read-event.ts'
 import {
   activePrices,
   findPendingRefunds,
+  findRecorded,
   findReference,
   findSubscriber,
   insertLink,
@@ -30,10 +31,11 @@ import {
   saveSubscription,
   setRefundPosted,
 } from './report-store.ts'
+import type { Named } from './shapes.ts'
 
 export type ApplyTools = PostTools & { plans: ReadonlyMap<string, Plan> }
 
-/** `problem`: money came in or went out that could not be counted; somebody should look. */
+/** `problem`: money that could not be counted, or a plan that nobody gives; somebody should look. */
 type Applied = { outcome: Exclude<StripeEventOutcome, 'duplicate'>; problem?: string }
 
 /** Of a customer who becomes known; more would be applied with its next event. */
@@ -66,17 +68,24 @@ export async function applyEvent(
 type Owner = { organizationId: string | null; isNewlyKnown: boolean; problem?: string }
 
 /** By the event's own words, else by those of an earlier event about the same customer. */
-async function findOwner(tx: Tx, { organizationId, customer }: PaymentEvent): Promise<Owner> {
-  if (organizationId === null) {
-    const known = customer === null ? undefined : await findOrganizationOf(tx, customer)
-    return { organizationId: known ?? null, isNewlyKnown: false }
+async function findOwner(tx: Tx, { named, customer }: PaymentEvent): Promise<Owner> {
+  const fault = named && (await faultOf(tx, named))
+  if (named?.organizationId && !fault) {
+    const { organizationId } = named
+    const isNewlyKnown = customer !== null && (await insertCustomer(tx, customer, organizationId))
+    return { organizationId, isNewlyKnown }
   }
-  if (!(await findOrganization(tx, organizationId))) {
-    const problem = `no organization has the id '${organizationId}'`
-    return { organizationId: null, isNewlyKnown: false, problem }
-  }
-  const isNewlyKnown = customer !== null && (await insertCustomer(tx, customer, organizationId))
-  return { organizationId, isNewlyKnown }
+  // The seller meant somebody else then; what the payer wrote may be anything.
+  const canBeTheCustomers = customer !== null && named?.in !== 'metadata'
+  const known = canBeTheCustomers ? await findOrganizationOf(tx, customer) : undefined
+  if (known !== undefined) return { organizationId: known, isNewlyKnown: false }
+  return { organizationId: null, isNewlyKnown: false, ...(fault && { problem: fault }) }
+}
+
+async function faultOf(tx: Tx, { organizationId }: Named): Promise<string | undefined> {
+  if (organizationId === null) return 'metadata.organization_id is not the id of an organization'
+  if (await findOrganization(tx, organizationId)) return undefined
+  return `no organization has the id '${organizationId}'`
 }
 
 async function settle(tx: Tx, event: PaymentEvent, owner: Owner, tools: ApplyTools) {
@@ -127,10 +136,11 @@ function applyNothing(
 }
 
 /** A customer may be named later; somebody without one never will be. */
-function ownerless({ customer }: PaymentEvent, { problem }: Owner): Applied {
-  if (problem) return { outcome: 'ignored', problem }
-  if (customer !== null) return { outcome: 'waiting' }
-  return { outcome: 'ignored', problem: 'it names neither an organization nor a customer' }
+function ownerless({ customer, named }: PaymentEvent, { problem }: Owner): Applied {
+  const isWaiting = customer !== null && named?.in !== 'metadata'
+  if (isWaiting) return { outcome: 'waiting', ...(problem && { problem }) }
+  const neither = 'it names neither an organization nor a customer'
+  return { outcome: 'ignored', problem: problem ?? neither }
 }
 
 async function applyPayment(
@@ -139,7 +149,12 @@ async function applyPayment(
   organizationId: string,
   tools: ApplyTools,
 ): Promise<Applied> {
-  if (await findReference(tx, [reference])) return done
+  const known = await findPaymentOf(tx, [reference])
+  if (known) await postPendingRefunds(tx, [reference], tools)
+  if (known && known.organizationId !== organizationId) {
+    const problem = `it was counted for the organization '${known.organizationId}' before`
+    return { outcome: 'ignored', problem }
+  }
   try {
     await postPayment(tx, organizationId, { id: reference, amount: BigInt(microUsd) }, tools)
   } catch (error) {
@@ -147,9 +162,26 @@ async function applyPayment(
     if (error instanceof PostingRefused) return { outcome: 'ignored', problem: error.message }
     throw error
   }
+  if (known) return done
   await insertReference(tx, reference, organizationId)
   await postPendingRefunds(tx, [reference], tools)
   return done
+}
+
+type Reference = { reference: string; organizationId: string }
+
+/** One that was reported, else one that the operator has recorded under the same id, for one organization. */
+async function findPaymentOf(
+  tx: Tx,
+  references: readonly (string | null)[],
+): Promise<Reference | undefined> {
+  const reported = await findReference(tx, references)
+  if (reported) return reported
+  const [recorded, ...others] = await findRecorded(tx, references)
+  const isOfOne = others.every(({ organizationId }) => organizationId === recorded?.organizationId)
+  if (!recorded || !isOfOne) return undefined
+  await insertReference(tx, recorded.reference, recorded.organizationId)
+  return recorded
 }
 
 async function addLinks(
@@ -170,7 +202,7 @@ async function applyRefund(
 ): Promise<Applied> {
   const { charge } = effect
   const { paymentIntent, invoice } = await raiseRefund(tx, effect, tools.now())
-  const payment = await findReference(tx, [paymentIntent, invoice])
+  const payment = await findPaymentOf(tx, [paymentIntent, invoice])
   if (!payment) return { outcome: 'waiting' }
   await postPendingRefunds(tx, [charge], tools)
   await setRefundEventsApplied(tx, charge, payment.organizationId)
@@ -181,7 +213,7 @@ async function applyRefund(
 async function postPendingRefunds(tx: Tx, references: readonly string[], tools: ApplyTools) {
   for (const pending of await findPendingRefunds(tx, references)) {
     const { charge, paymentIntent, invoice, amount, posted } = pending
-    const payment = await findReference(tx, [paymentIntent, invoice])
+    const payment = await findPaymentOf(tx, [paymentIntent, invoice])
     if (!payment) continue
     const { organizationId, reference: paymentId } = payment
     // Before its sums are read: an operator may be refunding the same payment by hand.
@@ -204,19 +236,16 @@ async function applySubscription(
   organizationId: string,
   tools: ApplyTools,
 ): Promise<Applied> {
-  const before = await findSubscriber(tx, reported.subscription)
-  const concerned = [...new Set([organizationId, before ?? organizationId])].toSorted()
-  const plansOf = async () => {
-    const plans: Plan[] = []
-    for (const id of concerned) plans.push(planOf(await activePrices(tx, id), tools.plans))
-    return plans
-  }
-  const old = await plansOf()
+  const { prices, isActive, subscription } = reported
+  const before = await findSubscriber(tx, subscription)
   await saveSubscription(tx, { ...reported, organizationId })
-  // A plan the operator has set stays until subscriptions give another one than before.
-  for (const [index, plan] of (await plansOf()).entries()) {
-    const id = concerned[index]
-    if (id !== undefined && plan !== old[index]) await changePlan(tx, id, plan, tools)
+  const concerned = [...new Set([organizationId, before ?? organizationId])].toSorted()
+  // Of all its subscriptions and by today's prices: what these give may have changed since the last event.
+  for (const id of concerned) {
+    const plan = planOf(await activePrices(tx, id), tools.plans)
+    await changePlan(tx, id, { subscribed_plan: plan }, tools)
   }
-  return done
+  const givesNone = isActive && !prices.some((price) => tools.plans.has(price))
+  const problem = `STRIPE_PLANS has no price of ${subscription}: ${prices.slice(0, 10).join(', ')}`
+  return { ...done, ...(givesNone && { problem }) }
 }

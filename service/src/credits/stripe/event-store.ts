@@ -65,7 +65,7 @@ export async function findWaiting(tx: Tx, customer: string, limit: number) {
     .limit(limit)
     .execute()
   return rows.map(({ id, type, created_at, effect }) => ({
-    ...{ id, type, createdAt: created_at, customer, organizationId: null },
+    ...{ id, type, createdAt: created_at, customer, named: null },
     effect: effect as Effect,
   }))
 }
@@ -91,16 +91,16 @@ export async function insertCustomer(tx: Tx, customer: string, organizationId: s
 }
 
 /** Removes a bounded number of old events, and of reported refunds whose payment never came. */
-export async function sweepPaymentEvents(tx: Tx, before: Date, limit: number): Promise<number> {
-  const events = await sql`
+export async function removeOldEvents(tx: Tx, before: Date, limit: number) {
+  const events = await sql<{ id: string; type: string; state: PaymentEventState }>`
     delete from payment_event where id in (
       select id from payment_event where received_at < ${before} order by received_at limit ${limit}
-    )`.execute(tx)
-  const refunds = await sql`
+    ) returning id, type, state`.execute(tx)
+  const refunds = await sql<{ charge: string }>`
     delete from payment_refund where charge in (
       select charge from payment_refund
       where posted_micro_usd < micro_usd and posted_micro_usd = 0 and reported_at < ${before}
       order by reported_at limit ${limit}
-    )`.execute(tx)
-  return Math.max(Number(events.numAffectedRows ?? 0), Number(refunds.numAffectedRows ?? 0))
+    ) returning charge`.execute(tx)
+  return { events: events.rows, refunds: refunds.rows }
 }

@@ -4,9 +4,14 @@ import { ApiError } from '#platform/api-error.ts'
 
 import { type Effect, readEvent } from './read-event.ts'
 
-const read = (type: string, object: object) =>
-  readEvent({ id: 'evt_1', object: 'event', type, created: 1_780_315_200, data: { object } })
+const read = (type: string, object: object, changes: object = {}) => {
+  const event = { id: 'evt_1', object: 'event', type, created: 1_780_315_200, livemode: true }
+  return readEvent({ ...event, data: { object }, ...changes }, 'live')
+}
 const effectOf = (type: string, object: object) => read(type, object).effect
+
+const inMetadata = (organizationId: string | null) => ({ in: 'metadata', organizationId })
+const byReference = { in: 'client_reference_id', organizationId: 'org_1' }
 
 const session = {
   ...{ id: 'cs_1', object: 'checkout.session', mode: 'payment', payment_status: 'paid' },
@@ -17,7 +22,7 @@ const session = {
 test('a paid session is a payment by its payment intent, to the cent', () => {
   expect(read('checkout.session.completed', session)).toEqual({
     ...{ id: 'evt_1', type: 'checkout.session.completed', customer: 'cus_1' },
-    ...{ createdAt: new Date('2026-06-01T12:00:00Z'), organizationId: 'org_1' },
+    ...{ createdAt: new Date('2026-06-01T12:00:00Z'), named: byReference },
     effect: { kind: 'payment', reference: 'pi_1', microUsd: 20_500_000, links: [] },
   })
 })
@@ -25,8 +30,32 @@ test('a paid session is a payment by its payment intent, to the cent', () => {
 test('metadata, which the seller writes, goes before the reference, which a payer may', () => {
   const metadata = { organization_id: 'org_2' }
   const event = read('checkout.session.completed', { ...session, metadata })
-  expect(event.organizationId).toBe('org_2')
+  expect(event.named).toEqual(inMetadata('org_2'))
 })
+
+test.each([7, null, '', 'org 1', 'org_\u0000', 'ö', 'o'.repeat(181), {}, ['org_1']])(
+  'metadata that names %j as the organization names nobody, and hides the reference',
+  (organization_id) => {
+    const event = read('checkout.session.completed', { ...session, metadata: { organization_id } })
+    expect(event.named).toEqual(inMetadata(null))
+  },
+)
+
+test.each([null, undefined, [], 'x', { other: 1 }, JSON.parse('{"__proto__":{"constructor":1}}')])(
+  'metadata %j without an organization leaves it to the reference',
+  (metadata) => {
+    const event = read('checkout.session.completed', { ...session, metadata })
+    expect(event.named).toEqual(byReference)
+  },
+)
+
+test.each([null, undefined, '', 'a cart of somebody', 'x\u0000', 7, 'x'.repeat(181)])(
+  'the reference %j names nobody: a payer may write anything there',
+  (client_reference_id) => {
+    const event = read('checkout.session.completed', { ...session, client_reference_id })
+    expect(event.named).toBeNull()
+  },
+)
 
 test('what was expanded stands for its id', () => {
   const expanded = { ...session, customer: { id: 'cus_9' }, payment_intent: { id: 'pi_9', x: 1 } }
@@ -44,7 +73,7 @@ test.each([
   ['a free session', { payment_status: 'paid', amount_total: 0 }, 'zero'],
 ])('%s is no payment, and still says whose customer it is', (_, change, why) => {
   const event = read('checkout.session.completed', { ...session, ...change })
-  expect(event).toMatchObject({ customer: 'cus_1', organizationId: 'org_1' })
+  expect(event).toMatchObject({ customer: 'cus_1', named: byReference })
   expect(event.effect).toEqual({ kind: 'nothing', why: expect.stringContaining(why) as string })
 })
 
@@ -61,14 +90,19 @@ const link = { paymentIntent: 'pi_1', invoice: 'in_1' }
 const payments = { data: [{ payment: { type: 'payment_intent', payment_intent: 'pi_1' } }] }
 
 test.each([
-  ['before 2025-03-31', { ...named, payment_intent: 'pi_1' }, [link], 'org_1'],
-  ['since 2025-03-31', { parent: named }, [], 'org_1'],
-  ['since 2025-03-31, expanded', { parent: named, payments }, [link], 'org_1'],
-  ['of no subscription', { parent: null, metadata: { organization_id: 'org_3' } }, [], 'org_3'],
+  ['before 2025-03-31', { ...named, payment_intent: 'pi_1' }, [link], inMetadata('org_1')],
+  ['since 2025-03-31', { parent: named }, [], inMetadata('org_1')],
+  ['since 2025-03-31, expanded', { parent: named, payments }, [link], inMetadata('org_1')],
+  [
+    'of no subscription',
+    { parent: null, metadata: { organization_id: 'org_3' } },
+    [],
+    inMetadata('org_3'),
+  ],
   ['that names nobody', { parent: { subscription_details: null } }, [], null],
-])('an invoice %s is a payment by its own id', (_, change, links, organizationId) => {
+])('an invoice %s is a payment by its own id', (_, change, links, wanted) => {
   expect(read('invoice.paid', { ...invoice, ...change })).toMatchObject({
-    ...{ customer: 'cus_1', organizationId },
+    ...{ customer: 'cus_1', named: wanted },
     effect: { kind: 'payment', reference: 'in_1', microUsd: 9_000_000, links },
   })
 })
@@ -123,9 +157,39 @@ test('of two reports of the same second, an update is later than the creation', 
 })
 
 test('an event of another type is nothing, whatever it holds', () => {
-  expect(readEvent({ id: 'evt_2', type: 'plan.created', created: 1 })).toMatchObject({
-    ...{ customer: null, organizationId: null, effect: { kind: 'nothing' } },
+  const event = { id: 'evt_2', type: 'plan.created', created: 1, livemode: true }
+  expect(readEvent(event, 'live')).toMatchObject({
+    ...{ customer: null, named: null, effect: { kind: 'nothing' } },
   })
+})
+
+test.each([
+  ['of the test mode', { livemode: false }, 'not of the mode live'],
+  ['of a connected account', { account: 'acct_1' }, 'of a connected account'],
+])('an event %s is a problem for somebody, and nothing in it is read', (_, change, why) => {
+  for (const object of [session, {}]) {
+    expect(read('checkout.session.completed', object, change)).toMatchObject({
+      ...{ customer: null, named: null },
+      effect: { kind: 'nothing', isProblem: true, why: expect.stringContaining(why) as string },
+    })
+  }
+})
+
+test('in the mode test, events of the test mode count and others do not', () => {
+  const event = { id: 'evt_3', type: 'invoice.paid', created: 1, data: { object: invoice } }
+  const kindOf = (livemode: boolean) => readEvent({ ...event, livemode }, 'test').effect.kind
+  expect([kindOf(false), kindOf(true)]).toEqual(['payment', 'nothing'])
+})
+
+test('what is not read is not kept, and an id fits with all that is added to it', () => {
+  const charge = { id: 'c'.repeat(180), currency: 'usd', amount_refunded: 100_000_000_000 }
+  const hostile = JSON.parse('{"constructor":"\\u0000","__proto__":{"id":"x"}}') as object
+  const { effect } = read('charge.refunded', { ...charge, ...hostile, metadata: hostile })
+  expect(effect).toEqual({
+    ...{ kind: 'refund', charge: charge.id, paymentIntent: null, invoice: null },
+    microUsd: 1e15,
+  })
+  expect(`${charge.id}:1000000000000000`.length).toBeLessThanOrEqual(200)
 })
 
 test.each([
@@ -139,7 +203,11 @@ test.each([
     'body.data.object.amount_total',
   ],
   ['an endless amount', { ...session, amount_total: 1e300 }, 'body.data.object.amount_total'],
-  ['an endless id', { ...session, id: 'x'.repeat(201) }, 'body.data.object.id'],
+  ['an endless id', { ...session, id: 'x'.repeat(181) }, 'body.data.object.id'],
+  ['an id with NUL', { ...session, id: 'cs_\u0000' }, 'body.data.object.id'],
+  ['an empty id', { ...session, id: '' }, 'body.data.object.id'],
+  ['a customer with a space', { ...session, customer: 'cus 1' }, 'body.data.object.customer'],
+  ['NUL for a currency', { ...session, currency: '\u0000' }, 'body.data.object.currency'],
 ])('an event that matters and has %s is refused, so that it is sent again', (_, object, param) => {
   let thrown: unknown
   try {

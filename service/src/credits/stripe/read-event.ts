@@ -3,7 +3,8 @@ import { z } from 'zod'
 
 import { validate } from '#http/validate.ts'
 
-import { Charge, Invoice, InvoicePayment, Session, Subscription } from './shapes.ts'
+import type { StripeMode } from './settings.ts'
+import { Charge, Invoice, InvoicePayment, type Named, Session, Subscription } from './shapes.ts'
 
 /** Which payment intent has paid which invoice: refunds name the one, payments the other. */
 export type Link = { paymentIntent: string; invoice: string }
@@ -29,7 +30,7 @@ export type Effect =
       /** Decides between two reports of the same second: the greater is the later. */
       tie: string
     }
-  /** `isProblem`: somebody has paid, and it cannot be counted. */
+  /** `isProblem`: somebody has paid and it cannot be counted, or it should not have been sent. */
   | { kind: 'nothing'; why: string; isProblem?: true }
 
 export type PaymentEvent = {
@@ -37,22 +38,24 @@ export type PaymentEvent = {
   type: string
   createdAt: Date
   customer: string | null
-  /** The organization it names itself. */
-  organizationId: string | null
+  named: Named | null
   effect: Effect
 }
 
-type Read = Pick<PaymentEvent, 'customer' | 'organizationId' | 'effect'>
+type Read = Pick<PaymentEvent, 'customer' | 'named' | 'effect'>
 
 /** What an event says. Throws a 422 where an event that matters cannot be understood: Stripe tries again. */
-export function readEvent(json: unknown): PaymentEvent {
-  const { id, type, created } = validate(StripeEvent, 'body', json)
+export function readEvent(json: unknown, mode: StripeMode): PaymentEvent {
+  const event = validate(StripeEvent, 'body', json)
+  const { id, type, created } = event
   const read = <Shape extends z.ZodType>(shape: Shape) => {
     const whole = z.object({ data: z.object({ object: shape }) })
     const { data } = validate(whole, 'body', json) as { data: { object: z.output<Shape> } }
     return data.object
   }
   const base = { id, type, createdAt: new Date(created * 1000) }
+  const why = whyForeign(event, mode)
+  if (why) return { ...base, ...ofNobody({ kind: 'nothing', why, isProblem: true }) }
   switch (type) {
     case 'checkout.session.completed':
     case 'checkout.session.async_payment_succeeded':
@@ -68,9 +71,17 @@ export function readEvent(json: unknown): PaymentEvent {
     case 'customer.subscription.deleted':
       return { ...base, ...readSubscription(read(Subscription), base) }
     default:
-      return { ...base, customer: null, organizationId: null, effect: nothing('not of our types') }
+      return { ...base, ...ofNobody(nothing('not of our types')) }
   }
 }
+
+/** Test money buys nothing, and what others earn by our platform is not ours. */
+function whyForeign({ livemode, account }: StripeEvent, mode: StripeMode): string | undefined {
+  if (livemode !== (mode === 'live')) return `it is not of the mode ${mode} (STRIPE_MODE)`
+  return account === undefined || account === null ? undefined : 'it is of a connected account'
+}
+
+const ofNobody = (effect: Effect): Read => ({ customer: null, named: null, effect })
 
 const nothing = (why: string): Effect => ({ kind: 'nothing', why })
 
@@ -86,8 +97,7 @@ function inUsd(
 
 function readSession(session: z.infer<typeof Session>): Read {
   const { customer, metadata, client_reference_id } = session
-  const organizationId = metadata?.organization_id ?? client_reference_id ?? null
-  return { customer, organizationId, effect: effectOfSession(session) }
+  return { customer, named: metadata ?? client_reference_id, effect: effectOfSession(session) }
 }
 
 function effectOfSession(session: z.infer<typeof Session>): Effect {
@@ -109,10 +119,10 @@ function readInvoice(invoice: z.infer<typeof Invoice>): Read {
   const paidBy = (payments?.data ?? []).map(({ payment }) => payment?.payment_intent ?? null)
   const links = linksOf(id, [payment_intent, ...paidBy])
   const places = [parent?.subscription_details, invoice.subscription_details, invoice]
-  const named = places.map((place) => place?.metadata?.organization_id)
+  const named = places.map((place) => place?.metadata ?? null)
   return {
     customer,
-    organizationId: named.find((organizationId) => organizationId !== undefined) ?? null,
+    named: named.find((each) => each !== null) ?? null,
     effect: inUsd({ currency, cents: amount_paid }, (microUsd) => ({
       ...{ kind: 'payment', reference: id, microUsd, links },
     })),
@@ -122,7 +132,7 @@ function readInvoice(invoice: z.infer<typeof Invoice>): Read {
 function readInvoicePayment({ invoice, payment }: z.infer<typeof InvoicePayment>): Read {
   const links = invoice === null ? [] : linksOf(invoice, [payment?.payment_intent ?? null])
   const effect = links.length > 0 ? ({ kind: 'link', links } as const) : nothing('it links nothing')
-  return { customer: null, organizationId: null, effect }
+  return ofNobody(effect)
 }
 
 const linksOf = (invoice: string, paymentIntents: readonly (string | null)[]): Link[] =>
@@ -134,7 +144,7 @@ function readCharge(charge: z.infer<typeof Charge>): Read {
   const { id, customer, currency, amount_refunded, metadata, payment_intent, invoice } = charge
   return {
     customer,
-    organizationId: metadata?.organization_id ?? null,
+    named: metadata,
     effect: inUsd({ currency, cents: amount_refunded }, (microUsd) => ({
       ...{ kind: 'refund', charge: id, paymentIntent: payment_intent, invoice, microUsd },
     })),
@@ -161,5 +171,5 @@ function readSubscription(
     ...{ isActive, isEnded },
     tie: [order.indexOf(event.type), Number(isActive), event.id].join(' '),
   } as const
-  return { customer, organizationId: metadata?.organization_id ?? null, effect }
+  return { customer, named: metadata, effect }
 }

@@ -15,6 +15,19 @@ export async function findReference(tx: Tx, references: readonly (string | null)
     .executeTakeFirst()
 }
 
+/** Payments of these ids, whoever has recorded them, of any organization. A few show whether it is one. */
+export async function findRecorded(tx: Tx, references: readonly (string | null)[]) {
+  const given = references.filter((reference) => reference !== null)
+  if (given.length === 0) return []
+  return tx
+    .selectFrom('payment')
+    .select(['id as reference', 'organization_id as organizationId'])
+    .where('id', 'in', given)
+    .orderBy('id')
+    .limit(1 + given.length)
+    .execute()
+}
+
 export async function insertReference(tx: Tx, reference: string, organizationId: string) {
   await tx
     .insertInto('payment_reference')

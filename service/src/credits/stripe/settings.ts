@@ -12,6 +12,10 @@ export const StripeSecrets = commaList.pipe(
     .max(10),
 )
 
+/** Whose events count: those of real money or those of tests, never both. */
+export const StripeMode = z.enum(['live', 'test'])
+export type StripeMode = z.infer<typeof StripeMode>
+
 /** `price_x=developer,prod_y=growth`: which plan a subscription to a price or a product gives. */
 export const StripePlans = z.string().transform((text, context): ReadonlyMap<string, Plan> => {
   const plans = new Map<string, Plan>()

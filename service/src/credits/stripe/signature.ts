@@ -13,7 +13,7 @@ const signaturesMax = 10
  */
 export function faultOfSignature({ header, body }: Signed, check: Check): string | undefined {
   const parts = readHeader(header)
-  if (!parts) return 'The header Stripe-Signature is missing or malformed.'
+  if (!parts) return malformed
   const isSigned = check.secrets
     .map((secret) => createHmac('sha256', secret).update(`${parts.at}.`).update(body).digest())
     .some((wanted) => parts.signatures.some((given) => timingSafeEqual(given, wanted)))
@@ -22,6 +22,12 @@ export function faultOfSignature({ header, body }: Signed, check: Check): string
   if (ageSeconds <= toleranceSeconds) return undefined
   return `The signature is not of the last ${toleranceSeconds} seconds. Is the clock right?`
 }
+
+const malformed = 'The header Stripe-Signature is missing or malformed.'
+
+/** What can be said before there is a body. */
+export const faultOfHeader = (header: unknown): string | undefined =>
+  readHeader(header) ? undefined : malformed
 
 /** `t=1492774577,v1=5257a8...,v1=...`; other schemes are passed over. */
 function readHeader(header: unknown): { at: string; signatures: Buffer[] } | undefined {

@@ -1,9 +1,10 @@
 import { sql } from 'kysely'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 
+import { createOrganization } from '#access/organizations/organizations.ts'
 import { operator } from '#audit/event.ts'
 import { payIn } from '#credits/payments.ts'
-import type { Log } from '#platform/log.ts'
+import { findAccount } from '#credits/post-store.ts'
 import { transact } from '#platform/transaction.ts'
 import {
   addProcess,
@@ -12,76 +13,20 @@ import {
   stripeEvent,
   stripeSecret,
 } from '#testing/stripe-events.ts'
-import { createTestApi } from '#testing/test-api.ts'
+import {
+  createShop,
+  invoicePaid,
+  itemsOf,
+  refunded,
+  session,
+  subscription,
+  usd,
+} from '#testing/stripe-shop.ts'
 
-import { sweepPaymentEvents } from './event-store.ts'
+import { lockEvents } from './event-store.ts'
+import { sweepPaymentEvents } from './sweep-events.ts'
 
 // What Stripe sends, signed as Stripe signs, to the whole API on a real database.
-
-type Options = NonNullable<Parameters<typeof createTestApi>[0]>
-
-async function createShop(options: Options = {}) {
-  const problem = vi.fn<Log['problem']>()
-  const api = await createTestApi({
-    environment: stripeEnvironment,
-    change: (house) => ({ ...house, log: { ...house.log, problem } }),
-    ...options,
-  })
-  const { organizationId: id } = api.organization
-  return {
-    ...{ ...api, id, problem },
-    send: (...[event, sending]: [object | string, Parameters<typeof sendToWebhook>[2]?]) =>
-      sendToWebhook(api.app, event, sending),
-    /** The balance, what was paid, the plan. */
-    async standing() {
-      const row = await api.db
-        .selectFrom('organization')
-        .innerJoin('credit_account', 'credit_account.organization_id', 'organization.id')
-        .select(['posted', 'paid_micro_usd', 'plan'])
-        .where('organization.id', '=', id)
-        .executeTakeFirstOrThrow()
-      return [Number(row.posted), Number(row.paid_micro_usd), row.plan]
-    },
-    async events() {
-      const rows = await api.db
-        .selectFrom('payment_event')
-        .select(['id', 'state', 'organization_id'])
-        .orderBy('id')
-        .execute()
-      return rows.map((row) => [row.id, row.state, row.organization_id])
-    },
-  }
-}
-
-const usd = (amount: number) => amount * 1_000_000
-
-const session = (changes: object) =>
-  stripeEvent('checkout.session.completed', {
-    ...{ id: 'cs_1', mode: 'payment', payment_status: 'paid', currency: 'usd' },
-    ...{ amount_total: 2000, customer: 'cus_1', payment_intent: 'pi_1', invoice: null },
-    ...{ metadata: {}, client_reference_id: null, ...changes },
-  })
-const refunded = (cents: number, changes: object = {}) =>
-  stripeEvent('charge.refunded', {
-    ...{ id: 'ch_1', customer: null, currency: 'usd', amount_refunded: cents, metadata: {} },
-    ...{ payment_intent: 'pi_1', ...changes },
-  })
-const invoicePaid = (changes: object = {}) =>
-  stripeEvent('invoice.paid', {
-    ...{ id: 'in_1', customer: 'cus_1', currency: 'usd', amount_paid: 900, metadata: {} },
-    ...{ parent: { subscription_details: { metadata: {} } }, ...changes },
-  })
-const subscription = (verb: string, changes: object, created?: number) =>
-  stripeEvent(
-    `customer.subscription.${verb}`,
-    {
-      ...{ id: 'sub_1', customer: 'cus_1', status: 'active', metadata: {} },
-      items: { data: [{ price: { id: 'price_developer', product: 'prod_x' } }] },
-      ...changes,
-    },
-    created === undefined ? {} : { created },
-  )
-const itemsOf = (id: string, product: string) => ({ items: { data: [{ price: { id, product } }] } })
 
 test('404: without a secret there is no webhook, signed or not', async () => {
   const { send } = await createShop({ environment: {} })
@@ -124,10 +69,33 @@ test('400 and 422: what is signed and cannot be understood is sent again, not sw
   expect(await events()).toEqual([])
 })
 
-test('413: a body of more than 256 KiB is not read', async () => {
+test('413: a body of more than 256 KiB is not read, and nothing of one that cannot be signed', async () => {
+  const large = session({ description: 'x'.repeat(256 * 1024) })
   const { send } = await createShop()
-  const answer = await send(session({ description: 'x'.repeat(256 * 1024) }))
-  expect([answer.status, answer.error?.code]).toEqual([413, 'request_too_large'])
+  const answerOf = async (...sending: Parameters<typeof send>) => {
+    const { status, error } = await send(...sending)
+    return [status, error?.code]
+  }
+  expect(await answerOf(large)).toEqual([413, 'request_too_large'])
+  for (const header of [null, '', 'v1=0', `t=1,v1=${'0'.repeat(63)}`]) {
+    expect(await answerOf(large, { header })).toEqual([400, 'invalid_signature'])
+  }
+  const without = await createShop({ environment: {} })
+  expect(await without.send(large)).toMatchObject({ status: 404 })
+})
+
+test('503: more events than can wait are refused, in words that fit Stripe', async () => {
+  const { send, db } = await createShop()
+  const answers = await transact(db, async (tx) => {
+    await lockEvents(tx)
+    const sent = Array.from({ length: 202 }, () => send(stripeEvent('plan.created', {})))
+    const first = await Promise.race(sent)
+    return { first, sent }
+  })
+  expect(answers.first).toMatchObject({ status: 503, error: { code: 'overloaded' } })
+  expect(answers.first.error?.message).toBe('Too many events of Stripe wait in line.')
+  const all = await Promise.all(answers.sent)
+  expect(all.filter(({ status }) => status === 200)).toHaveLength(201)
 })
 
 test('200: a payment adds credits, counts towards the tier, and is told with its sender', async () => {
@@ -260,8 +228,13 @@ test('200: money that cannot be counted is ignored, and a problem in the log', a
   const { send, id, standing, problem, house } = await createShop()
   const cases: [object, string][] = [
     [session({ client_reference_id: id, currency: 'eur' }), 'the currency is eur'],
-    [session({ client_reference_id: 'org_none' }), "no organization has the id 'org_none'"],
+    [session({ metadata: { organization_id: 'org_none' } }), "has the id 'org_none'"],
+    [session({ client_reference_id: 'org_no', customer: null }), "has the id 'org_no'"],
+    [session({ metadata: { organization_id: 7 }, client_reference_id: id }), 'organization_id'],
+    [subscription('created', { metadata: { organization_id: '' } }), 'organization_id'],
     [session({ customer: null }), 'neither an organization nor a customer'],
+    [{ ...session({ client_reference_id: id }), livemode: false }, 'not of the mode live'],
+    [{ ...session({ client_reference_id: id }), account: 'acct_1' }, 'a connected account'],
   ]
   for (const [event, why] of cases) {
     problem.mockClear()
@@ -271,8 +244,67 @@ test('200: money that cannot be counted is ignored, and a problem in the log', a
   expect(await standing()).toEqual([0, 0, 'free'])
   const { values } = await house.metrics.paymentEvents.get()
   expect(values.map(({ labels, value }) => [labels['outcome'], value])).toContainEqual([
-    ...['ignored', 2],
+    ...['ignored', cases.length - 1],
   ])
+})
+
+test('200: a reference that names no organization does not hide whose customer it is', async () => {
+  const { send, id, standing, problem } = await createShop()
+  const stray = { client_reference_id: 'cart_7' }
+  expect(await send(session(stray))).toMatchObject({ outcome: 'waiting' })
+  expect(String(problem.mock.calls[0]?.[1])).toContain("no organization has the id 'cart_7'")
+  problem.mockClear()
+  await send(session({ client_reference_id: id, payment_intent: 'pi_2' }))
+  expect(await standing()).toEqual([usd(40), usd(40), 'free'])
+  const third = await send(session({ ...stray, payment_intent: 'pi_3' }))
+  expect(third).toMatchObject({ outcome: 'applied' })
+  expect(await standing()).toEqual([usd(60), usd(60), 'free'])
+  expect(problem).not.toHaveBeenCalled()
+})
+
+test('200: in the mode test, only events of the test mode count', async () => {
+  const environment = { ...stripeEnvironment, STRIPE_MODE: 'test' }
+  const { send, id, standing } = await createShop({ environment })
+  const event = session({ client_reference_id: id })
+  expect(await send(event)).toMatchObject({ outcome: 'ignored' })
+  const own = { ...session({ client_reference_id: id }), livemode: false }
+  expect(await send(own)).toMatchObject({ outcome: 'applied' })
+  expect(await standing()).toEqual([usd(20), usd(20), 'free'])
+})
+
+test('200: what else an event holds does not matter, whatever it is called', async () => {
+  const { send, id, standing, db } = await createShop()
+  const { data, ...event } = session({ metadata: { organization_id: id }, after: 'AFTER' })
+  const odd = '{"constructor":"\\u0000","__proto__":{"id":1},"\\u0000":"\\ud800","n":1e999}'
+  const object = JSON.stringify(data.object).replace('"AFTER"', odd)
+  const text = JSON.stringify({ ...event, constructor: '\u0000', data: 'DATA' })
+  const answer = await send(text.replace('"DATA"', `{"object":${object},"__proto__":null}`))
+  expect(answer).toMatchObject({ status: 200, outcome: 'applied' })
+  expect(await standing()).toEqual([usd(20), usd(20), 'free'])
+  const { effect } = await db.selectFrom('payment_event').select('effect').executeTakeFirstOrThrow()
+  expect(effect).toEqual({
+    ...{ kind: 'payment', links: [], microUsd: usd(20), reference: 'pi_1' },
+  })
+})
+
+test('422: NUL in what is read is never a 500, for any type of event', async () => {
+  const { send, events } = await createShop()
+  const nul = { id: 'x\u0000' }
+  for (const event of [
+    { ...session({}), ...nul },
+    { ...session({}), type: 'x\u0000' },
+    session({ currency: 'us\u0000' }),
+    session({ payment_intent: 'pi_\u0000' }),
+    refunded(5, nul),
+    refunded(5, { payment_intent: nul }),
+    invoicePaid({ customer: nul }),
+    invoicePaid({ payments: { data: [{ payment: { payment_intent: nul.id } }] } }),
+    subscription('created', nul),
+    subscription('created', itemsOf(nul.id, 'prod_x')),
+  ]) {
+    expect((await send(event)).status, JSON.stringify(event)).toBe(422)
+  }
+  expect(await events()).toEqual([])
 })
 
 test('200: events of other types are ignored without a word', async () => {
@@ -292,6 +324,61 @@ test('200: a payment that the operator recorded by hand does not count again', a
   expect(await send(other)).toMatchObject({ outcome: 'ignored' })
   expect(String(problem.mock.calls[0]?.[1])).toContain('with another amount')
   expect(await standing()).toEqual([usd(23), usd(23), 'free'])
+})
+
+test.each([
+  ['its payment intent', 'pi_1', {}],
+  ['its invoice', 'in_1', { invoice: 'in_1' }],
+])('200: a refund finds the payment recorded by hand under the id of %s', async (_, paid, of) => {
+  const { send, id, standing, house } = await createShop()
+  await payIn(id, { id: paid, amount: BigInt(usd(20)) }, { ...house, by: operator })
+  expect(await send(refunded(500, of))).toMatchObject({ outcome: 'applied' })
+  expect(await send(refunded(700, of))).toMatchObject({ outcome: 'applied' })
+  expect(await standing()).toEqual([usd(13), usd(13), 'free'])
+  const late =
+    paid === 'pi_1' ? session({ client_reference_id: id }) : invoicePaid({ amount_paid: 2000 })
+  await send(late)
+  expect(await standing()).toEqual([usd(13), usd(13), 'free'])
+})
+
+test('200: a refund of a payment that two organizations recorded by hand waits to be told whose', async () => {
+  const { send, id, standing, house, problem } = await createShop()
+  const tools = { ...house, by: operator }
+  const other = await createOrganization('Other', house)
+  for (const each of [id, other.organizationId]) {
+    await payIn(each, { id: 'pi_1', amount: BigInt(usd(20)) }, tools)
+  }
+  expect(await send(refunded(500))).toMatchObject({ outcome: 'waiting' })
+  expect(await standing()).toEqual([usd(20), usd(20), 'free'])
+  expect(await send(session({ client_reference_id: id }))).toMatchObject({ outcome: 'applied' })
+  expect(await standing()).toEqual([usd(15), usd(15), 'free'])
+  const stray = session({ metadata: { organization_id: other.organizationId } })
+  expect(await send(stray)).toMatchObject({ outcome: 'ignored' })
+  expect(String(problem.mock.calls[0]?.[1])).toContain(`the organization '${id}' before`)
+})
+
+test.each(['the payment', 'the refund'])(
+  '200: what was recorded by hand for another organization counts there alone, if %s is told first',
+  async (first) => {
+    const { send, id, standing, house, db, problem } = await createShop()
+    const { organizationId } = await createOrganization('Other', house)
+    await payIn(organizationId, { id: 'pi_1', amount: BigInt(usd(20)) }, { ...house, by: operator })
+    const told = [session({ client_reference_id: id }), refunded(500)]
+    for (const event of first === 'the payment' ? told : told.toReversed()) await send(event)
+    expect(await standing()).toEqual([0, 0, 'free'])
+    expect((await findAccount(db, organizationId))?.posted).toBe(BigInt(usd(15)))
+    expect(problem.mock.calls.map(([, error]) => String(error))).toEqual([
+      expect.stringContaining(`counted for the organization '${organizationId}' before`),
+    ])
+  },
+)
+
+test('200: a refund that came before its payment was recorded by hand is taken when Stripe tells of it', async () => {
+  const { send, id, standing, house } = await createShop()
+  expect(await send(refunded(500))).toMatchObject({ outcome: 'waiting' })
+  await payIn(id, { id: 'pi_1', amount: BigInt(usd(3)) }, { ...house, by: operator })
+  expect(await send(session({ client_reference_id: id }))).toMatchObject({ outcome: 'ignored' })
+  expect(await standing()).toEqual([0, 0, 'free'])
 })
 
 test('500: what fails half way leaves nothing behind, and succeeds when it is sent again', async () => {
@@ -314,19 +401,24 @@ test('500: what fails half way leaves nothing behind, and succeeds when it is se
   expect(await standing()).toEqual([usd(20), usd(20), 'free'])
 })
 
-test('old events are removed a few at a time; an old event sent again still counts once', async () => {
-  const { send, id, standing, events, db } = await createShop()
+test('old events are removed a few at a time, and named if they still waited; an old event sent again still counts once', async () => {
+  const { send, id, standing, events, db, problem, house } = await createShop()
   const event = session({ client_reference_id: id })
   await send(event)
   await send(refunded(500))
-  await send(refunded(100, { id: 'ch_2', payment_intent: 'pi_never' }))
-  await send(invoicePaid({ customer: 'cus_never' }))
-  const sweep = (before: Date, limit: number) =>
-    transact(db, (tx) => sweepPaymentEvents(tx, before, limit))
+  const refund = refunded(100, { id: 'ch_2', payment_intent: 'pi_never' })
+  const payment = invoicePaid({ customer: 'cus_never' })
+  for (const each of [refund, payment]) expect(await send(each)).toMatchObject({ status: 200 })
+  expect(problem).not.toHaveBeenCalled()
+  const sweep = (before: Date, limit: number) => sweepPaymentEvents(house, before, limit)
   expect(await sweep(new Date(Date.now() - 60_000), 10)).toBe(0)
   expect(await sweep(new Date(Date.now() + 60_000), 3)).toBe(3)
   expect(await events()).toHaveLength(1)
   expect(await sweep(new Date(Date.now() + 60_000), 3)).toBe(1)
+  const lost = problem.mock.calls.map(([, error]) => (error as Error).message)
+  expect(lost.toSorted()).toEqual([
+    ...[`charge.refunded ${refund.id}`, `invoice.paid ${payment.id}`, 'the refund of ch_2'],
+  ])
   const left = await db.selectFrom('payment_refund').select('charge').execute()
   expect(left).toEqual([{ charge: 'ch_1' }])
   for (const each of [event, refunded(500)]) await send(each)

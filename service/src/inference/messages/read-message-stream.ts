@@ -67,11 +67,13 @@ const steps = {
 
 function start(state: State, json: Json): AnswerEvent[] {
   const message = objectIn(json, 'message')
+  const usage = objectOf(message['usage'])
   state.isStarted = true
-  state.usage = objectOf(message['usage'])
+  // What is said here about the output is where it starts, not what it will be.
+  state.usage = { ...usage, output_tokens: 0 }
   const id = asText(message['id']) ?? ''
   const model = asText(message['model']) ?? ''
-  return [{ type: 'started', id, model, usage: readUsage(state.usage) }]
+  return [{ type: 'started', id, model, usage: readUsage(usage) }]
 }
 
 function startBlock(state: State, json: Json): AnswerEvent[] {

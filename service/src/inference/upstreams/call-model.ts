@@ -41,7 +41,8 @@ type Tools = {
 
 type Candidate = CatalogueModel['upstreams'][number]
 
-const attemptsMax = 2
+/** At each upstream of a model. */
+export const attemptsMax = 2
 const firstPauseMs = 200
 
 /**
