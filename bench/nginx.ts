@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import { freePort } from '@gatehouse/tools/free-port'
+
 import { pidOf, stopChild, untilListening } from './child.ts'
 import { ensureProgram } from './debian-package.ts'
-import { freePort } from './free-port.ts'
 import type { Target } from './target.ts'
 
 /** One worker: it is compared with programs that use one core. */

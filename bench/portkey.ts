@@ -3,8 +3,9 @@ import { access, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
+import { freePort } from '@gatehouse/tools/free-port'
+
 import { pidOf, stopChild, untilListening } from './child.ts'
-import { freePort } from './free-port.ts'
 import { type Target, Unavailable } from './target.ts'
 
 const version = '1.15.2'

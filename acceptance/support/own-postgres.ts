@@ -5,9 +5,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
+import { freePort } from '@gatehouse/tools/free-port'
 import pg from 'pg'
-
-import { freePort } from './free-port.ts'
 
 // A PostgreSQL of the test's own: one that may crash. What it has confirmed is on disk, as in production.
 

@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { promisify } from 'node:util'
 
-import { freePort } from './free-port.ts'
+import { freePort } from '@gatehouse/tools/free-port'
 
 /** A Redis of the test's own, on another port: one that may be stopped, and started again, empty, on its port. */
 export async function startOwnRedis(where: { port?: number } = {}) {

@@ -1,8 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 
 import { createChatCompletion } from '@gatehouse/contract/chat-completion'
 import { countTokens } from '@gatehouse/contract/count-tokens'
@@ -14,6 +12,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 
 import type { House } from '#assemble.ts'
 import { createLog } from '#platform/log.ts'
+import { writeCatalogueOfOne } from '#testing/catalogue-of-one.ts'
 import { createTestApi } from '#testing/test-api.ts'
 import { createTestDatabase } from '#testing/test-database.ts'
 import {
@@ -53,19 +52,6 @@ async function startUpstream() {
   return upstream
 }
 
-async function writeCatalogue(base_url: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'free-request-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  const file = join(folder, 'models.json')
-  const model = {
-    ...{ id: 'm', context_tokens: 1000, max_output_tokens: 100 },
-    ...{ prices: { input: '1', output: '1' }, upstreams: [{ upstream: 'only' }] },
-  }
-  const only = { kind: 'openai', base_url, protocols: ['chat_completions'] }
-  await writeFile(file, JSON.stringify({ upstreams: { only }, models: [model] }))
-  return file
-}
-
 type Asked = { from?: string; headers?: Record<string, string | string[]>; body?: object }
 
 async function prepare(environment: Record<string, string> = {}) {
@@ -73,7 +59,7 @@ async function prepare(environment: Record<string, string> = {}) {
   const lines: string[] = []
   const log = createLog('info', { write: (line) => lines.push(line) })
   const { now, pass } = createTestClock()
-  const MODELS_FILE = await writeCatalogue(upstream.url)
+  const MODELS_FILE = await writeCatalogueOfOne(upstream.url)
   const api = await createTestApi({
     now,
     environment: {

@@ -1,8 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
@@ -11,6 +9,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import type { House } from '#assemble.ts'
 import { operator } from '#audit/event.ts'
 import { grant } from '#credits/payments.ts'
+import { writeCatalogueOfOne } from '#testing/catalogue-of-one.ts'
 import { createTestApi } from '#testing/test-api.ts'
 import { createProjectKey } from '#testing/test-gateway.ts'
 
@@ -49,19 +48,6 @@ async function startUpstream() {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, calls }
 }
 
-async function writeCatalogue(base_url: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'one-way-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  const file = join(folder, 'models.json')
-  const model = {
-    ...{ id: 'm', context_tokens: 1000, max_output_tokens: 100 },
-    ...{ prices: { input: '1', output: '1' }, upstreams: [{ upstream: 'only' }] },
-  }
-  const only = { kind: 'openai', base_url, protocols: ['chat_completions'] }
-  await writeFile(file, JSON.stringify({ upstreams: { only }, models: [model] }))
-  return file
-}
-
 /** Real steps that write down when they are taken. */
 function watched(house: House, taken: string[]): House {
   const entries = Object.entries(house.inference.steps).map(([name, step]) => [
@@ -78,7 +64,7 @@ function watched(house: House, taken: string[]): House {
 async function prepare() {
   const upstream = await startUpstream()
   const taken: string[] = []
-  const MODELS_FILE = await writeCatalogue(upstream.url)
+  const MODELS_FILE = await writeCatalogueOfOne(upstream.url)
   const environment = { MODELS_FILE, STATE_DIRECTORY: dirname(MODELS_FILE) }
   const change = (house: House) => watched(house, taken)
   const api = await createTestApi({ environment, change })
