@@ -31,7 +31,7 @@ export default defineConfig({
         test: {
           name: 'acceptance',
           include: ['acceptance/**/*.test.ts'],
-          exclude: patient,
+          exclude: [...patient, '**/node_modules/**'],
           // These tests measure and kill: side by side they would disturb each other's figures.
           fileParallelism: false,
           testTimeout: 120_000,

@@ -68,6 +68,7 @@ create table payment_link (
   payment_intent text collate "C" primary key,
   invoice text collate "C" not null
 );
+create index payment_link_by_invoice on payment_link (invoice);
 
 -- How much of a charge was refunded in all, by the largest report, and how much of that was posted.
 create table payment_refund (

@@ -8,8 +8,8 @@ create table free_request (
 );
 create index free_request_by_age on free_request (requested_at);
 
--- How many were given out on a day (UTC): to everybody, which is the empty network, and to larger networks
--- of IPv6, where one household has many /64.
+-- How many were given out on a day (UTC), also if they were given back: to everybody, which is the empty network,
+-- to each caller, and to larger networks of IPv6, where one household has many /64.
 create table free_budget (
   day date not null,
   network bytea not null check (octet_length(network) in (0, 32)),

@@ -35,6 +35,7 @@ type Options = {
 
 /** Soft, because neighbours share them: a household often has a /56 to itself, a company a /48. */
 const perDayIn = { 56: 4, 48: 16 } as const
+const attemptsPerDay = 4
 
 /** The single anonymous request (G4.41). Whatever cannot be known is refused: it is given once, or not at all. */
 export function createFreeTier(options: Options) {
@@ -42,7 +43,9 @@ export function createFreeTier(options: Options) {
   const identityOf = createFreeIdentity(keys)
   const standings = createFreeStandings({ now })
 
-  const countersOf = ({ networks }: FreeCaller): FreeCounter[] => [
+  const countersOf = ({ identities, networks }: FreeCaller): FreeCounter[] => [
+    // Attempts that were given back count here: one caller must not spend everybody's day with them.
+    { network: identities[0], max: attemptsPerDay },
     ...networks.map(({ hash, prefixLength }) => ({ network: hash, max: perDayIn[prefixLength] })),
     { network: everybody, max: requestsPerDay },
   ]

@@ -7,6 +7,7 @@ import { isStoreAway } from '#platform/to-api-error.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 
 import type { CreditStore, Settlement } from './credit-store.ts'
+import { isLockTimeout } from './lines.ts'
 import { createSettlementFiles } from './settlement-files.ts'
 
 type Options = {
@@ -23,8 +24,8 @@ const retryMs = 1000
 const lookMs = 30_000
 /** Only calls that were under way when the database went can end here: this many are no outage but a fault. */
 const filesMax = 10_000
-/** After this many it is plain that the database is away. */
-const failuresMax = 3
+/** Files that are settled side by side: one that has to wait for a lock does not keep the others waiting. */
+const atOnce = 16
 /** How long a process that stops waits for what it is doing here; the rest stays for the next one. */
 const stopMaxMs = 5000
 
@@ -47,17 +48,16 @@ export function createBacklog({ settle, files, hasFolder, now, log, metrics }: O
   const written = createSettlementFiles({ files, hasFolder, now, onWritten })
   const complain = createComplaints(log)
 
-  const settleUnwritten = (settlement: Settlement) =>
-    settle(settlement).then(() => void unwritten.delete(settlement.id))
-  /** What the database refuses stays, without what it has taken. */
+  /** Where the database does not take it, the disk may by now. */
+  async function settleUnwritten(settlement: Settlement) {
+    await settle(settlement).catch(() => written.write(settlement))
+    unwritten.delete(settlement.id)
+  }
+  /** It stays until the database has taken all of it: what it has taken already it takes again for nothing. */
   async function settleFile(name: string) {
-    const settlements = (await written.read(name)) ?? []
-    const outcomes = await Promise.allSettled(settlements.map(settle))
-    const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
-    const [first] = refused
-    if (first && refused.length === settlements.length) throw first.reason
-    const left = settlements.filter((_, index) => outcomes[index]?.status === 'rejected')
-    await Promise.all(left.map(written.write))
+    const outcomes = await Promise.allSettled(((await written.read(name)) ?? []).map(settle))
+    const refused = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (refused) throw refused.reason
     await written.remove(name)
   }
 
@@ -105,22 +105,25 @@ export function createBacklog({ settle, files, hasFolder, now, log, metrics }: O
 const pauseFor = (ms: number, signal: AbortSignal) =>
   sleep(ms, undefined, { signal, ref: false }).catch(() => undefined)
 
-/** One after the other, until it is plain that there is nobody to take them. True when all could be tried. */
+/** A few at a time, until it is plain that there is nobody to take them. False: try again soon. */
 async function attemptAll(
   tasks: readonly (() => Promise<void>)[],
   signal: AbortSignal,
   onFailure: (error: unknown) => void,
 ): Promise<boolean> {
-  let failures = 0
-  for (const task of tasks) {
-    if (failures >= failuresMax || signal.aborted) break
-    await task().catch((error: unknown) => {
+  let isDone = true
+  let isAway = false
+  const attempt = (task: () => Promise<void>) =>
+    task().catch((error: unknown) => {
       onFailure(error)
-      // What is refused for its own sake says nothing about the others.
-      if (isStoreAway(error)) failures++
+      // What is refused for its own sake, or whose account is locked, says nothing about the others.
+      if (isStoreAway(error)) isDone = false
+      isAway ||= isStoreAway(error) && !isLockTimeout(error)
     })
+  for (let first = 0; first < tasks.length && !isAway && !signal.aborted; first += atOnce) {
+    await Promise.all(tasks.slice(first, first + atOnce).map(attempt))
   }
-  return failures === 0
+  return isDone
 }
 
 /** An outage is told when it begins and when it ends, and whatever else is wrong once. */

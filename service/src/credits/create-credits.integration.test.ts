@@ -9,6 +9,7 @@ import { connectDatabase, type Db } from '#platform/database.ts'
 import { createLog } from '#platform/log.ts'
 import { createMetrics } from '#platform/metrics.ts'
 import { deriveKeys } from '#platform/secrets.ts'
+import { transact } from '#platform/transaction.ts'
 import { createTrustedFiles } from '#platform/trusted-file.ts'
 import {
   findImbalances,
@@ -22,6 +23,7 @@ import { createTestDatabase } from '#testing/test-database.ts'
 import { createDatabaseDoor } from '#testing/test-gateway.ts'
 
 import { createCredits } from './create-credits.ts'
+import { lockAccounts } from './lock-store.ts'
 import { sweepHolds } from './sweep-store.ts'
 
 // What becomes of a call's money while the database, the disk or the process goes away.
@@ -52,7 +54,7 @@ const keys = deriveKeys([{ version: 1, bytes: Buffer.alloc(32, 7) }], 'file-auth
 
 /** One process; it is stopped when the test ends. */
 function startProcess({ hasFolder = true } = {}) {
-  const db = connectDatabase({ url: door.url, poolSize: 3 })
+  const db = connectDatabase({ url: door.url, poolSize: 7, lockTimeoutMs: 200 })
   const metrics = createMetrics()
   const directory = hasFolder ? folder : undefined
   const credits = createCredits({
@@ -174,6 +176,35 @@ test('settlements that the database refuses keep nobody else back, not even in t
   const used = async () => (await readCredits(direct, organizationId)).used
   await expect.poll(used, { timeout: 10_000 }).toBe(300n)
   expect((await readCredits(direct, organizationId)).held).toBe(0n)
+})
+
+test('an account that somebody keeps locked does not keep back what others owe', async () => {
+  await openOrganization(direct, 'org_locked', 1000n)
+  const first = startProcess()
+  const theirs = (id: string) => ({ organizationId: 'org_locked', id, amount: 60n })
+  await first.credits.reserve(holdOf(call('req_last')))
+  for (let index = 1; index <= 5; index++)
+    await first.credits.reserve(holdOf(theirs(`req_${index}`)))
+  await door.shut()
+  for (let index = 1; index <= 5; index++) {
+    await first.credits.settle(settlementOf(theirs(`req_${index}`)))
+  }
+  await first.credits.settle(settlementOf(call('req_last', 60n)))
+  await first.stop()
+  const unlocked = Promise.withResolvers<void>()
+  const locking = transact(direct, async (tx) => {
+    await lockAccounts(tx, ['org_locked'])
+    await unlocked.promise
+  })
+  await door.reopen()
+  startProcess()
+  const usedBy = async (id: string) => (await readCredits(direct, id)).used
+  await expect.poll(() => usedBy(organizationId), { timeout: 15_000 }).toBe(60n)
+  expect(await usedBy('org_locked')).toBe(0n)
+  unlocked.resolve()
+  await locking
+  await expect.poll(() => usedBy('org_locked'), { timeout: 10_000 }).toBe(300n)
+  await expect.poll(spooled, { timeout: 10_000 }).toEqual([])
 })
 
 test('a file that somebody else made, or that was damaged, charges nobody and keeps nobody waiting', async () => {

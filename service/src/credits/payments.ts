@@ -21,6 +21,7 @@ import {
   lockAccount,
   setPosted,
 } from './post-store.ts'
+import { findAliases } from './stripe/report-store.ts'
 import { usdOf } from './usd.ts'
 
 /** Money that came in or went out. `id` is that of its cause, within the organization: it counts once. */
@@ -39,7 +40,10 @@ export class PostingRefused extends Error {}
 // Each returns undefined when there is no such organization.
 
 export const payIn = (organizationId: string, payment: Posting, tools: Tools) =>
-  transact(tools.db, (tx) => postPayment(tx, organizationId, payment, tools))
+  transact(tools.db, async (tx) => {
+    await refuseOtherName(tx, organizationId, payment.id)
+    return postPayment(tx, organizationId, payment, tools)
+  })
 
 export const grant = (organizationId: string, gift: Posting, tools: Tools) =>
   transact(tools.db, (tx) => postGrant(tx, organizationId, gift, tools))
@@ -163,6 +167,14 @@ const anotherAmount = (kind: string, id: string, amount: bigint) =>
   new PostingRefused(
     `The ${kind} '${id}' was recorded before, with another amount: ${usdOf(amount)} USD. Repeat it with that amount, or give this ${kind} an id of its own.`,
   )
+
+/** A payment provider has two names for some payments; each counts once all the same. */
+async function refuseOtherName(tx: Tx, organizationId: string, id: string) {
+  for (const alias of await findAliases(tx, id)) {
+    if (!(await findPayment(tx, organizationId, alias))) continue
+    throw new PostingRefused(`'${id}' is the payment '${alias}', which was recorded before.`)
+  }
+}
 
 /** These endings are ours: a second movement of one cause. */
 function refuseDerivedId(id: string) {

@@ -28,7 +28,7 @@ export async function reconcileHourly(tools: Tools, signal: AbortSignal) {
 const hasPassed = (ms: number, signal: AbortSignal) =>
   sleep(ms, true, { signal }).catch(() => false)
 
-/** Tells every difference it lists; returns whether it could look at everything. */
+/** Tells every difference it lists; returns false when it could not look to the end. */
 export async function reconcileOnce(
   { db, now, log, metrics }: Tools,
   signal: AbortSignal,
@@ -40,10 +40,11 @@ export async function reconcileOnce(
     for (const { organizationId, what, of, expected, found } of differences) {
       log.problem(`${organizationId}: ${what} ${of ?? ''}`.trim(), differs(expected, found))
     }
-    metrics.ledgerDifferences.set(differenceCount)
+    const known = (await metrics.ledgerDifferences.get()).values[0]?.value ?? 0
+    // What was not read may still differ.
+    metrics.ledgerDifferences.set(unread > 0 ? Math.max(known, differenceCount) : differenceCount)
     log.event('ledger_checked', { organizations, entries, differences: differenceCount, unread })
-    if (unread > 0) return false
-    metrics.ledgerCheckedAt.set(now().getTime() / 1000)
+    if (unread === 0) metrics.ledgerCheckedAt.set(now().getTime() / 1000)
     return true
   } catch (error) {
     if (!signal.aborted) log.problem('checking the ledger', error)

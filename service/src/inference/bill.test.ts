@@ -125,12 +125,20 @@ test.for(endings)('%s', async ([, events, hasHungUp, amount, outcome]) => {
   ])
 })
 
-test('a plain answer that fails in the middle costs nothing: nobody gets any of it', async () => {
+const broken = new ApiError('upstream_error', 'The provider failed.')
+const late = new ApiError('upstream_timeout', 'The provider took too long.')
+
+test.for([
+  ['that its provider breaks costs nothing: nobody gets any of it', broken, 0n, 'failed'],
+  ['that takes longer than a call may is paid', late, 345n, 'cut'],
+  ['that is longer than a plain answer can be is paid', undefined, 345n, 'cut'],
+] as const)('a plain answer %s', async ([, failure, amount, outcome]) => {
   const { settlements, call, meter, tools } = open([started, said])
   const bill = await openBill(call, { ...asked, isStreamed: false }, meter, tools)
+  if (failure) bill.noteFailure(failure)
   await bill[Symbol.asyncDispose]()
   expect(settlements.map((each) => [each.amount, each.event.header['outcome']])).toEqual([
-    [0n, 'failed'],
+    [amount, outcome],
   ])
 })
 

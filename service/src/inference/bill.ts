@@ -3,6 +3,7 @@ import { callEvent, type CallOutcome } from '#audit/event.ts'
 import type { Credits } from '#credits/create-credits.ts'
 import { creditsFor, worstCaseCredits } from '#credits/price.ts'
 import { holdMetaOf, usageMetaOf } from '#credits/usage-meta.ts'
+import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 
 import type { Receipt } from './answer.ts'
@@ -55,7 +56,7 @@ export async function openBill(
     }
   }
 
-  return settledOnce(settle, () => outcomeOf(call, asked, meter))
+  return settledOnce(settle, (failure) => outcomeOf({ call, asked, meter, failure }))
 }
 
 export type FreeCall = Call & { freeCaller: NonNullable<Call['freeCaller']> }
@@ -76,30 +77,39 @@ export async function openFreeBill(
     const { costUsd } = costOf(creditsFor(usage, asked.model.price))
     return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageOf(usage) }
   }
-  return settledOnce(settle, () => outcomeOf(call, asked, meter))
+  return settledOnce(settle, (failure) => outcomeOf({ call, asked, meter, failure }))
 }
 
 /** A bill that was not settled when it is disposed of belongs to a call that did not reach its end. */
 function settledOnce(
   settle: (outcome: CallOutcome) => Promise<Receipt>,
-  howItEnded: () => CallOutcome,
+  howItEnded: (failure: unknown) => CallOutcome,
 ): Bill {
   let receipt: Promise<Receipt> | undefined
+  let failure: unknown
   return {
     settle: () => (receipt ??= settle('completed')),
+    noteFailure: (error) => void (failure = error),
     async [Symbol.asyncDispose]() {
       // Whoever could be told is told by `settle`; here the call has failed for another reason already.
-      await (receipt ??= settle(howItEnded())).catch(() => undefined)
+      await (receipt ??= settle(howItEnded(failure))).catch(() => undefined)
     },
   }
 }
 
+type Ending = { call: Call; asked: Asked; meter: Meter; failure: unknown }
+
 /**
- * A caller who hangs up pays for what was produced. A model that fails costs nothing before it has said
- * anything, and where its words would only have been sent with the last one (G1.2).
+ * Who hangs up pays for what was produced, and so does a call that asks for more than a call may have. A
+ * model that fails costs nothing before it has said anything, and where its words would only have been sent
+ * with the last one (G1.2).
  */
-function outcomeOf({ signal }: Call, { isStreamed }: Asked, meter: Meter): CallOutcome {
-  return signal.aborted || (isStreamed && meter.hasWritten()) ? 'cut' : 'failed'
+function outcomeOf({ call, asked, meter, failure }: Ending): CallOutcome {
+  if (call.signal.aborted) return 'cut'
+  const isTooLong = failure instanceof ApiError && failure.code === 'upstream_timeout'
+  const isProvidersFault = failure !== undefined && !isTooLong
+  const isForNobody = isProvidersFault && !asked.isStreamed
+  return meter.hasWritten() && !isForNobody ? 'cut' : 'failed'
 }
 
 const worstCaseOf = ({ estimate, maxOutputTokens, model }: Asked) =>

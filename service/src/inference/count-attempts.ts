@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { Dialect } from '@gatehouse/contract/error-body'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
@@ -24,15 +26,18 @@ export function speakInferenceErrors(app: FastifyInstance, dialect: Dialect, too
 
 const isTooLarge = (thrown: unknown) => toApiError(thrown).code === 'request_too_large'
 
+const sendMaxMs = 20_000
+
 /**
  * A connection that its client wants closed goes with the answer: whoever is still sending then would see a
- * broken pipe and no answer. What is sent is read and thrown away first, for as long as any request may take.
+ * broken pipe and no answer. What is sent is read and thrown away first, for a while.
  */
 async function untilSent({ raw }: FastifyRequest) {
-  if (raw.headers.connection?.toLowerCase() !== 'close' || raw.readableEnded) return
+  if (raw.headers.connection?.toLowerCase() !== 'close') return
+  if (raw.readableEnded || raw.destroyed) return
   const ended = new Promise((resolve) => raw.once('end', resolve).once('close', resolve))
   raw.resume()
-  await ended
+  await Promise.race([ended, sleep(sendMaxMs, undefined, { ref: false })])
 }
 
 /** One request of the caller's limits, for calls that reach no model. */

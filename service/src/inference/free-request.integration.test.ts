@@ -285,6 +285,16 @@ test('a model that never begins to answer gives the request back, but not what i
   expect(upstream.calls).toBe(3)
 })
 
+test('429: one caller cannot spend the budget of all with calls that fail', async () => {
+  const { statusOf, upstream } = await prepare()
+  upstream.status = 400
+  for (let attempt = 0; attempt < 4; attempt++) expect(await statusOf({})).toBe(400)
+  expect(await statusOf({})).toBe(429)
+  expect(upstream.calls).toBe(4)
+  upstream.status = 200
+  expect(await statusOf({ from: '192.0.2.2' })).toBe(200)
+})
+
 test('400: a request that may cost too much is refused before it is spent', async () => {
   const { ask, claims, statusOf } = await prepare({ FREE_REQUEST_CREDITS_MAX: '20' })
   const { model, messages } = bodies['createMessage'] as Record<string, unknown>

@@ -73,7 +73,7 @@ test.each([{ outputTokens: 0 }, { outputTokens: -5 }, { outputTokens: 1e15 }])(
 test('what an upstream said and was not believed is kept as it was said', async () => {
   const json = {
     type: 'message_delta',
-    usage: { output_tokens: -3, input_tokens: Infinity, note: 'x' },
+    usage: { output_tokens: -3, input_tokens: Infinity, note: 'x', 'a\0b': 1 },
   }
   const created = createMeter({ inputTokens: 50, countText: async (text) => text.length })
   const frames = [{ events: [said('Hello'), finished()], source: { ...source, json } }]

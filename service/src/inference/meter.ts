@@ -103,8 +103,8 @@ function usageIn(json: Json): Json | undefined {
 /** The numbers of a usage as they were sent, for the record. */
 function numbersIn(usage: Json): Record<string, number | string> {
   const numbers = Object.entries(usage).flatMap(([name, value]) => {
-    if (typeof value !== 'number') return []
-    return [[name.slice(0, 60), Number.isFinite(value) ? value : String(value)] as const]
+    if (typeof value !== 'number' || !/^[\w.-]{1,60}$/.test(name)) return []
+    return [[name, Number.isFinite(value) ? value : String(value)] as const]
   })
   return Object.fromEntries(numbers.slice(0, 20))
 }

@@ -23,7 +23,11 @@ export type Steps = {
 }
 
 export type CallRecord = AsyncDisposable & { finish(receipt: Receipt): Promise<void> }
-export type Bill = AsyncDisposable & { settle(): Promise<Receipt> }
+export type Bill = AsyncDisposable & {
+  settle(): Promise<Receipt>
+  /** The answer has failed, and not by whoever reads it. */
+  noteFailure(error: unknown): void
+}
 
 /** Pieces of the answer, then the receipt, which the closing frame carries. */
 export type AnswerPart = { piece: Piece } | { receipt: Receipt }
@@ -41,7 +45,12 @@ export async function* runInference(steps: Steps, call: Call): AsyncGenerator<An
   const allowed = await steps.judgeRequest(call, asked)
 
   const answer = steps.callModel(call, allowed, meter)
-  for await (const piece of steps.guardAnswer(call, answer)) yield { piece }
+  try {
+    for await (const piece of steps.guardAnswer(call, answer)) yield { piece }
+  } catch (error) {
+    bill.noteFailure(error)
+    throw error
+  }
   const receipt = await bill.settle()
   await record.finish(receipt)
   yield { receipt }

@@ -21,6 +21,7 @@ import { planOf } from './plan-of.ts'
 import type { Effect, PaymentEvent } from './read-event.ts'
 import {
   activePrices,
+  findAliases,
   findPendingRefunds,
   findRecorded,
   findReference,
@@ -107,15 +108,15 @@ async function apply(
     case 'nothing':
       return applyNothing(effect, owner)
     case 'link':
-      await addLinks(tx, effect.links, tools)
-      return done
+      return addLinks(tx, effect.links, tools)
     case 'refund':
       return applyRefund(tx, effect, tools)
-    case 'payment':
-      await addLinks(tx, effect.links, tools)
-      return owner.organizationId === null
-        ? ownerless(event, owner)
-        : applyPayment(tx, effect, owner.organizationId, tools)
+    case 'payment': {
+      const { problem } = await addLinks(tx, effect.links, tools)
+      if (owner.organizationId === null) return ownerless(event, owner)
+      const applied = await applyPayment(tx, effect, owner.organizationId, tools)
+      return problem ? { problem, ...applied } : applied
+    }
     case 'subscription':
       if (owner.organizationId === null) return ownerless(event, owner)
       return applySubscription(
@@ -149,12 +150,14 @@ async function applyPayment(
   organizationId: string,
   tools: ApplyTools,
 ): Promise<Applied> {
-  const known = await findPaymentOf(tx, [reference])
-  if (known) await postPendingRefunds(tx, [reference], tools)
+  const names = [reference, ...(await findAliases(tx, reference))]
+  const known = await findPaymentOf(tx, names)
+  if (known) await postPendingRefunds(tx, names, tools)
   if (known && known.organizationId !== organizationId) {
     const problem = `it was counted for the organization '${known.organizationId}' before`
     return { outcome: 'ignored', problem }
   }
+  if (known && known.reference !== reference) return done // it counts by its other name
   try {
     await postPayment(tx, organizationId, { id: reference, amount: BigInt(microUsd) }, tools)
   } catch (error) {
@@ -184,15 +187,22 @@ async function findPaymentOf(
   return recorded
 }
 
+/** Tells which payment intent and which invoice are one payment. If both were counted before, that was one too many. */
 async function addLinks(
   tx: Tx,
   links: Extract<Effect, { kind: 'link' }>['links'],
   tools: ApplyTools,
-) {
+): Promise<Applied> {
+  let problem: string | undefined
   for (const link of links) {
     await insertLink(tx, link)
-    await postPendingRefunds(tx, [link.invoice], tools)
+    const { paymentIntent, invoice } = link
+    const counted = await findRecorded(tx, [paymentIntent, invoice])
+    const areTwo = new Set(counted.map(({ reference }) => reference)).size > 1
+    if (areTwo) problem = `${paymentIntent} and ${invoice} are one payment, and were counted as two`
+    await postPendingRefunds(tx, [invoice], tools)
   }
+  return { ...done, ...(problem && { problem }) }
 }
 
 async function applyRefund(

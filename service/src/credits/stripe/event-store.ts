@@ -90,7 +90,7 @@ export async function insertCustomer(tx: Tx, customer: string, organizationId: s
   return row !== undefined
 }
 
-/** Removes a bounded number of old events, and of reported refunds whose payment never came. */
+/** Removes a bounded number of old events, and of reported refunds whose payment never came, not even just now. */
 export async function removeOldEvents(tx: Tx, before: Date, limit: number) {
   const events = await sql<{ id: string; type: string; state: PaymentEventState }>`
     delete from payment_event where id in (
@@ -99,8 +99,8 @@ export async function removeOldEvents(tx: Tx, before: Date, limit: number) {
   const refunds = await sql<{ charge: string }>`
     delete from payment_refund where charge in (
       select charge from payment_refund
-      where posted_micro_usd < micro_usd and posted_micro_usd = 0 and reported_at < ${before}
+      where posted_micro_usd = 0 and reported_at < ${before}
       order by reported_at limit ${limit}
-    ) returning charge`.execute(tx)
+    ) and posted_micro_usd = 0 returning charge`.execute(tx)
   return { events: events.rows, refunds: refunds.rows }
 }

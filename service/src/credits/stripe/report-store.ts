@@ -35,6 +35,15 @@ export async function insertReference(tx: Tx, reference: string, organizationId:
     .execute()
 }
 
+/** The other names of a payment: the invoice of a payment intent, the payment intents of an invoice. */
+export async function findAliases(tx: Tx, reference: string): Promise<string[]> {
+  const { rows } = await sql<{ alias: string }>`
+    select invoice as alias from payment_link where payment_intent = ${reference}
+    union select payment_intent from payment_link where invoice = ${reference}
+    order by alias limit 20`.execute(tx)
+  return rows.map(({ alias }) => alias)
+}
+
 /** Also tells refunds that came first which invoice they are of. */
 export async function insertLink(tx: Tx, { paymentIntent, invoice }: Link) {
   await tx

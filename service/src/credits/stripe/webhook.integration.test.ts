@@ -326,6 +326,38 @@ test('200: a payment that the operator recorded by hand does not count again', a
   expect(await standing()).toEqual([usd(23), usd(23), 'free'])
 })
 
+const linked = {
+  payments: { data: [{ payment: { type: 'payment_intent', payment_intent: 'pi_1' } }] },
+}
+
+test('200: a payment recorded by hand under its payment intent is not counted again by its invoice', async () => {
+  const { send, id, standing, house, problem } = await createShop()
+  await payIn(id, { id: 'pi_1', amount: BigInt(usd(9)) }, { ...house, by: operator })
+  const metadata = { organization_id: id }
+  expect(await send(invoicePaid({ ...linked, metadata }))).toMatchObject({ outcome: 'applied' })
+  expect(await standing()).toEqual([usd(9), usd(9), 'free'])
+  expect(problem).not.toHaveBeenCalled()
+  await send(refunded(900))
+  expect(await standing()).toEqual([0, 0, 'free'])
+})
+
+test('a payment that Stripe has told by its invoice cannot be recorded by its payment intent', async () => {
+  const { send, id, standing, house } = await createShop()
+  await send(invoicePaid({ ...linked, metadata: { organization_id: id } }))
+  const again = payIn(id, { id: 'pi_1', amount: BigInt(usd(9)) }, { ...house, by: operator })
+  await expect(again).rejects.toThrow("'pi_1' is the payment 'in_1', which was recorded before.")
+  expect(await standing()).toEqual([usd(9), usd(9), 'free'])
+})
+
+test('200: two payments that turn out to be one are a problem in the log', async () => {
+  const { send, id, house, problem } = await createShop()
+  await payIn(id, { id: 'pi_1', amount: BigInt(usd(9)) }, { ...house, by: operator })
+  await send(invoicePaid({ metadata: { organization_id: id } }))
+  expect(problem).not.toHaveBeenCalled()
+  await send(invoicePaid({ ...linked, metadata: { organization_id: id } }))
+  expect(String(problem.mock.calls[0]?.[1])).toContain('pi_1 and in_1 are one payment')
+})
+
 test.each([
   ['its payment intent', 'pi_1', {}],
   ['its invoice', 'in_1', { invoice: 'in_1' }],
