@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
 
-import { loadConfig, loadMigrationConfig } from './config.ts'
+import { loadConfig, loadOperatorConfig, loadMigrationConfig } from './config.ts'
 
 const keyOf = (seed: number) =>
   Buffer.from(Array.from({ length: 32 }, (_, index) => (index * 7 + seed) % 256)).toString('base64')
@@ -250,4 +250,13 @@ test('whoever serves models needs a folder that survives: charges may have to wa
   expect(() => loadConfig(models)).toThrow('STATE_DIRECTORY: is required with MODELS_FILE')
   expect(loadConfig({ ...models, STATE_DIRECTORY: '/var/lib/gatehouse' }).MODELS_FILE).toBeDefined()
   expect(loadConfig({ ...models, ROLES: 'worker' }).ROLES).toEqual(['worker'])
+})
+
+test('the operator needs two values, whatever the service is missing', () => {
+  const operator = { ...good, MODELS_FILE: '/etc/models.json', STRIPE_WEBHOOK_SECRETS: '' }
+  expect(Object.keys(loadOperatorConfig(operator)).toSorted()).toEqual([
+    'DATABASE_URL',
+    'MASTER_KEYS',
+  ])
+  expect(() => loadOperatorConfig({ ...good, MASTER_KEYS: '' })).toThrow('MASTER_KEYS: is required')
 })

@@ -119,6 +119,10 @@ export function loadConfig(environment: Environment): Config {
   return config
 }
 
+/** All that the operator's commands need. */
+export const loadOperatorConfig = (environment: Environment) =>
+  load(Config.pick({ DATABASE_URL: true, MASTER_KEYS: true }), environment)
+
 /** All that applying migrations needs. */
 export const loadMigrationConfig = (environment: Environment) =>
   load(Config.pick({ DATABASE_URL: true }), environment)

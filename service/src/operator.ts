@@ -14,7 +14,7 @@ import { createAnnouncer } from '#audit/announce.ts'
 import { systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
 
-import { loadConfig } from './config.ts'
+import { loadOperatorConfig } from './config.ts'
 import {
   type Given,
   readArguments,
@@ -60,7 +60,7 @@ type Tools = Parameters<typeof createOrganization>[1]
 
 async function withTools<T>(work: (tools: Tools) => Promise<T>): Promise<T> {
   // eslint-disable-next-line node/no-process-env
-  const config = loadConfig(process.env)
+  const config = loadOperatorConfig(process.env)
   const db = connectDatabase({ url: config.DATABASE_URL, poolSize: 2 })
   const now = systemClock
   try {

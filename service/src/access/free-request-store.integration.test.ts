@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { connectDatabase, type Db } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
+import { createRandom } from '#testing/fault-proxy.ts'
 import { createTestDatabase } from '#testing/test-database.ts'
 
 import {
@@ -170,7 +171,8 @@ test('a release gives back the request, and only its own; the budget stays used'
 test('claims and releases in any order, at once: the budget bounds all claims there ever were', async () => {
   const seed = Number(process.env['FREE_REQUEST_SEED'] ?? randomInt(2 ** 31))
   console.log(`seed ${seed}`)
-  const random = createRandom(seed)
+  const dice = createRandom(seed)
+  const random = (below: number) => Math.floor(dice() * below)
   const { db, pick } = await openDatabase()
   const callers = Array.from({ length: 6 }, somebody)
   const counters = [
@@ -206,12 +208,3 @@ test('what is old goes, a little at a time; what still counts stays', async () =
     .execute()
   expect(days).toEqual([{ day: '2026-06-01' }])
 })
-
-/** The same numbers for the same seed. */
-function createRandom(seed: number) {
-  let state = seed
-  return (below: number) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
-  }
-}

@@ -7,8 +7,8 @@ import { isStoreAway } from '#platform/to-api-error.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 
 import type { CreditStore, Settlement } from './credit-store.ts'
-import { isLockTimeout } from './lines.ts'
 import { createSettlementFiles } from './settlement-files.ts'
+import { isLockTimeout } from './waiting-lines.ts'
 
 type Options = {
   settle: CreditStore['settle']

@@ -7,7 +7,7 @@ import { invalidCursor } from '#http/read-page.ts'
 import { toSeconds } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 
-import { toCount, toUsdPerMillion } from './in-json.ts'
+import { toCount, toUsdPerMillion } from './amounts-in-json.ts'
 import { findLedgerPosition, type LedgerRow, listLedger } from './read-store.ts'
 import type { UsageMeta } from './usage-meta.ts'
 

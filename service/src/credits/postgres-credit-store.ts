@@ -3,12 +3,12 @@ import type { Db } from '#platform/database.ts'
 import { within } from '#platform/deadline.ts'
 
 import type { CreditStore, Hold, Reserved, Settlement } from './credit-store.ts'
-import { createAside, type Placed } from './lines.ts'
 import { findFreeAccounts } from './lock-store.ts'
 import { releaseHolds } from './release-store.ts'
-import { createRepeating } from './repeating.ts'
+import { createRepeating } from './repeat-failed.ts'
 import { placeOf, reserveHolds } from './reserve-store.ts'
 import { settleHolds } from './settle-store.ts'
+import { createAside, type Placed } from './waiting-lines.ts'
 
 type Options = {
   db: Db

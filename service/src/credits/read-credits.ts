@@ -3,8 +3,8 @@ import type { FastifyInstance } from 'fastify'
 
 import { bind } from '#http/bind.ts'
 
+import { toCount, toUsd } from './amounts-in-json.ts'
 import type { BalanceCopies } from './balance-copies.ts'
-import { toCount, toUsd } from './in-json.ts'
 
 export type ReadCreditsTools = { balances: Pick<BalanceCopies, 'read'> }
 

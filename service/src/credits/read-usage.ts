@@ -13,7 +13,7 @@ import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 
-import { toCount, toUsd } from './in-json.ts'
+import { toCount, toUsd } from './amounts-in-json.ts'
 import { sumUsage, type UsageSum } from './read-store.ts'
 import { readUsageCursor, usageCursor } from './usage-cursor.ts'
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 import { TooManyWaiting } from '#platform/batched.ts'
 
-import { createAside, createLines } from './lines.ts'
+import { createAside, createLines } from './waiting-lines.ts'
 
 type Item = { organizationId: string; id: string }
 const item = (organizationId: string, id = 'req'): Item => ({ organizationId, id })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { toCount, toUsd, toUsdPerMillion } from './in-json.ts'
+import { toCount, toUsd, toUsdPerMillion } from './amounts-in-json.ts'
 import { readPrice } from './price.ts'
 
 test('credits are dollars with at most six decimals, exactly', () => {

@@ -2,7 +2,7 @@ import { ApiError } from '#platform/api-error.ts'
 import { TooManyWaiting } from '#platform/batched.ts'
 import { isStoreAway } from '#platform/to-api-error.ts'
 
-import { type Aside, createLines, isLockTimeout, type Placed, type Run } from './lines.ts'
+import { type Aside, createLines, isLockTimeout, type Placed, type Run } from './waiting-lines.ts'
 
 type Options<Item, Answer> = {
   run: Run<Item, Answer | undefined>
