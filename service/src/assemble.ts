@@ -116,8 +116,8 @@ type MoneyTools = {
 /** What calls are paid with. */
 function assembleMoney({ config, db, now, log, metrics, files }: MoneyTools) {
   // Requests that fill the pool must not keep a call from being paid: one holds, one settles, one lets go,
-  // four are for organizations that wait for their account. The others shall not wait with them for long.
-  const creditsDb = connect(config, log, 7, { lockTimeoutMs: 200 })
+  // twelve are for organizations that wait for their account. The others shall not wait with them for long.
+  const creditsDb = connect(config, log, 15, { lockTimeoutMs: 200 })
   const balances = createBalanceCopies({ db, now, log })
   const credits = createCredits({
     ...{ db: creditsDb, files, hasFolder: config.STATE_DIRECTORY !== undefined },

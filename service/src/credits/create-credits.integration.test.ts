@@ -54,7 +54,7 @@ const keys = deriveKeys([{ version: 1, bytes: Buffer.alloc(32, 7) }], 'file-auth
 
 /** One process; it is stopped when the test ends. */
 function startProcess({ hasFolder = true } = {}) {
-  const db = connectDatabase({ url: door.url, poolSize: 7, lockTimeoutMs: 200 })
+  const db = connectDatabase({ url: door.url, poolSize: 15, lockTimeoutMs: 200 })
   const metrics = createMetrics()
   const directory = hasFolder ? folder : undefined
   const credits = createCredits({

@@ -25,7 +25,7 @@ beforeAll(async () => {
   database = await createTestDatabase()
   db = database.db
   const { url } = database
-  pools = [0, 1].map(() => connectDatabase({ url, poolSize: 7, lockTimeoutMs: 200 }))
+  pools = [0, 1].map(() => connectDatabase({ url, poolSize: 15, lockTimeoutMs: 200 }))
   for (const id of healthy) await openOrganization(db, id, 1_000_000n)
 })
 afterAll(async () => {

@@ -88,15 +88,14 @@ test.each([
   expect(begun).toEqual([['a', 'b', 'c'], ['a'], ['b'], ['c'], ['a', 'b', 'c']])
 })
 
-test('at most four organizations are at it in lines of their own', async () => {
-  const names = Array.from({ length: 10 }, (_, index) => `org_${index}`)
+test('at most twelve organizations are at it in lines of their own', async () => {
+  const names = Array.from({ length: 20 }, (_, index) => `org_${index}`)
   const { begun, alone, timeOut } = createHouse(names)
   const waiting = names.map((id) => outcome(alone(item(id))))
   await turns()
-  expect(begun).toHaveLength(4)
+  expect(begun).toHaveLength(12)
   await timeOut()
-  expect(begun).toHaveLength(8)
-  await timeOut()
+  expect(begun).toHaveLength(20)
   await timeOut()
   expect(await Promise.all(waiting)).toEqual(names.map(() => 'lock timeout'))
 })

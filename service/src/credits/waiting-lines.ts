@@ -12,7 +12,7 @@ const sizeMax = 128
 const waitingMax = 2000
 const asideMax = 1000
 /** The connections that all lines of single organizations have together. */
-const ownAtOnce = 4
+const ownAtOnce = 12
 
 type FindFree = (organizationIds: readonly string[]) => Promise<readonly string[]>
 
