@@ -1,50 +1,67 @@
 import { defineConfig } from 'vitest/config'
 
-/** Long tests that neither measure nor depend on how fast anything is. */
-const patient = [
-  'acceptance/{credits,publish}-killed.test.ts',
-  'acceptance/{random-inputs,policy-model}.test.ts',
-]
+import { LongestFirst } from './tools/testing/longest-first.ts'
+import { aloneInAcceptance, aloneInIntegration, aloneInUnit } from './tools/testing/test-files.ts'
+import { totalsReporter } from './tools/testing/totals-reporter.ts'
+
+const modules = '**/node_modules/**'
+const inIntegration = '{service,cli}/src/**/*.integration{,.scenario}.test.ts'
+
+/** Enough for a machine that is ten times slower than a quiet one. No test is judged by it. */
+const patience = {
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  expect: { poll: { timeout: 20_000 } },
+}
+const integration = {
+  ...patience,
+  globalSetup: ['service/src/testing/migrated-template.ts'],
+  maxWorkers: 2,
+}
 
 /** Three rings: nothing, real servers in one process, started processes over TCP. */
 export default defineConfig({
   test: {
+    reporters: ['default', totalsReporter],
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
+          ...patience,
           name: 'unit',
           include: ['{contract,service,cli,tools}/**/*.test.ts'],
-          exclude: ['**/*.integration.test.ts', '**/node_modules/**'],
+          exclude: [inIntegration, ...aloneInUnit, modules],
+          isolate: false,
         },
       },
+      { test: { ...patience, name: 'unit-alone', include: aloneInUnit } },
       {
         test: {
+          ...integration,
           name: 'integration',
-          include: ['{service,cli}/src/**/*.integration.test.ts'],
-          globalSetup: ['service/src/testing/migrated-template.ts'],
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
-          maxWorkers: 2,
+          include: [inIntegration],
+          exclude: [...aloneInIntegration, modules],
+          isolate: false,
         },
       },
+      { test: { ...integration, name: 'integration-alone', include: aloneInIntegration } },
       {
         test: {
+          ...patience,
           name: 'acceptance',
           include: ['acceptance/**/*.test.ts'],
-          exclude: [...patient, '**/node_modules/**'],
-          // These tests measure and kill: side by side they would disturb each other's figures.
-          fileParallelism: false,
-          testTimeout: 120_000,
-          hookTimeout: 60_000,
+          exclude: [...aloneInAcceptance, modules],
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
         },
       },
       {
         test: {
-          name: 'patient',
-          include: patient,
-          maxWorkers: 2,
-          testTimeout: 120_000,
-          hookTimeout: 60_000,
+          ...patience,
+          name: 'acceptance-alone',
+          include: aloneInAcceptance,
+          fileParallelism: false,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

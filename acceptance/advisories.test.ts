@@ -7,13 +7,13 @@ import { z } from 'zod'
 import { call } from './support/call.ts'
 import { useStack } from './support/use-stack.ts'
 
-// What other gateways learned the hard way, each with the advisory it comes from. Those that need
-// more than a stack stand with what they guard: tokens and keys in service/src/access, outgoing calls
-// in service/src/platform/egress.integration.test.ts, imports in tools/import-table.test.ts.
+// Vulnerabilities that other gateways had, each with its advisory. Tests for those that need more than a stack are
+// beside the code: tokens and keys in service/src/access, outgoing calls in
+// service/src/platform/egress.integration.test.ts, imports in tools/import-table.test.ts.
 
 const stack = useStack()
 
-test('CVE-2026-49468: Host decides nothing', async () => {
+test('CVE-2026-49468: the Host header has no influence', async () => {
   const { base_url, admin_key: credential } = stack().description
   for (const host of ['localhost', '127.0.0.1', 'admin.internal', 'x'.repeat(200), base_url]) {
     const headers = { host, 'x-forwarded-host': host, 'x-original-url': '/health/live' }
@@ -30,7 +30,7 @@ test('GHSA-xqmj-j6mv-4862, GHSA-46cm-pfwv-cgf8: template syntax stays text', asy
   }
 })
 
-test('GHSA-69x8-hrgq-fjj8: no answer has room for a hash', () => {
+test('GHSA-69x8-hrgq-fjj8: no response schema has a member for a hash', () => {
   for (const { id, response } of endpoints) {
     if (id.endsWith('OpenApi')) continue
     const members = JSON.stringify(z.toJSONSchema(response)).match(/"[^"]*hash[^"]*":/gi)
@@ -38,7 +38,7 @@ test('GHSA-69x8-hrgq-fjj8: no answer has room for a hash', () => {
   }
 })
 
-test('CVE-2026-86242, CVE-2026-90898: no setting makes a route public', async () => {
+test('CVE-2026-86242, CVE-2026-90898: no header makes a guarded route public', async () => {
   const { base_url } = stack().description
   const guarded = endpoints.filter(({ permission }) => permission !== null)
   expect(guarded.length).toBeGreaterThan(0)

@@ -3,25 +3,25 @@ import { stackModels, type UpstreamUrls } from '@gatehouse/tools/stack-models'
 import { createTenants } from '@gatehouse/tools/start-stack'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { installCodex } from './support/codex-install.ts'
-import { type CodexTurn, itemsOf, takeTurn } from './support/codex-turn.ts'
-import { forgetRecords, recordedBy, toolNamesIn, toolTalkIn } from './support/codex-upstream.ts'
+import { installCodex } from './support/codex/install.ts'
+import { type CodexTurn, itemsOf, takeTurn } from './support/codex/turn.ts'
+import { clearRecords, recordedBy, toolNamesIn, toolHistoryIn } from './support/codex/upstream.ts'
 import { useStack } from './support/use-stack.ts'
 
-// The Codex CLI as people run it, with Gatehouse as its model provider.
+// The Codex CLI as users run it, with Gatehouse as its model provider.
 
 const codex = await installCodex()
 const program = 'program' in codex ? codex.program : ''
 if ('reason' in codex) console.warn(`The tests with Codex are skipped. ${codex.reason}`)
 
-/** An upstream of its own format, and two whose answers have to be translated for it. */
+/** An upstream that speaks Codex's own format, and two whose answers must be translated. */
 const models = [
   ['gpt-scripted', '/v1/responses'],
   ['claude-scripted', '/v1/messages'],
   ['chat-scripted', '/v1/chat/completions'],
 ] as const
 
-/** A name that Codex knows: it declares its tools in another way then. */
+/** A model name that Codex knows: for such a model it declares its tools in another way. */
 const knownName = 'gpt-6.1-sol'
 
 function catalogue(urls: UpstreamUrls) {
@@ -40,7 +40,7 @@ describe.skipIf(program === '')('Codex', () => {
     key = tenant?.project_key ?? ''
   })
   const upstreamUrl = () => stack().description.upstream_url
-  beforeEach(() => forgetRecords(upstreamUrl()))
+  beforeEach(() => clearRecords(upstreamUrl()))
 
   const turn = (model: string, script: Script) =>
     takeTurn({ program, baseUrl: stack().description.base_url, key, model, script })
@@ -49,13 +49,13 @@ describe.skipIf(program === '')('Codex', () => {
     expect(taken.exitCode, taken.printed).toBe(0)
     expect(taken.events.at(-1)?.type, taken.printed).toBe('turn.completed')
   }
-  const saidIn = (taken: CodexTurn) => itemsOf(taken, 'agent_message').map(({ text }) => text)
+  const messagesIn = (taken: CodexTurn) => itemsOf(taken, 'agent_message').map(({ text }) => text)
 
   describe.each(models)('with %s', (model, path) => {
-    test('a turn ends with the text of the model, after one call of the upstream', async () => {
+    test('a turn ends with the text of the model, after one upstream call', async () => {
       const taken = await turn(model, { text: 'The gate is open.', usage: { output: 77 } })
       expectFinished(taken)
-      expect(saidIn(taken)).toEqual(['The gate is open.'])
+      expect(messagesIn(taken)).toEqual(['The gate is open.'])
       expect(taken.events.at(-1)?.['usage']).toMatchObject({ output_tokens: 77 })
       const requests = await recordedBy(upstreamUrl())
       expect(requests.map((request) => request.path)).toEqual([path])
@@ -63,21 +63,22 @@ describe.skipIf(program === '')('Codex', () => {
       expect(JSON.stringify(requests[0]?.headers)).not.toContain(key)
     })
 
-    test('tools that the model asks for are run, and their results reach it', async () => {
+    test('tools that the model calls are run, and their results reach it', async () => {
       const words = ['first', 'second']
       const toolCalls = words.map((word) => ({
-        ...{ name: 'exec_command', arguments: { cmd: `echo the ${word} of $((1 + 1))` } },
+        name: 'exec_command',
+        arguments: { cmd: `echo the ${word} of $((1 + 1))` },
       }))
       const taken = await turn(model, { toolCalls })
       expectFinished(taken)
-      expect(saidIn(taken)).toEqual(['Hello from the scripted upstream.'])
+      expect(messagesIn(taken)).toEqual(['Hello from the scripted upstream.'])
       const requests = await recordedBy(upstreamUrl())
       expect(requests.map((request) => request.path)).toEqual([path, path])
       const [, last] = requests
-      const { calls, results } = toolTalkIn(last ?? expect.fail('There is no second request.'))
+      const { calls, results } = toolHistoryIn(last ?? expect.fail('There is no second request.'))
       expect(new Set(calls).size).toBe(words.length)
       expect(results.map(({ id }) => id)).toEqual(calls)
-      // Where a machine has no sandbox, the commands print why; that has to arrive as well.
+      // On a machine without a sandbox the commands print an error, which must arrive as well.
       const printed = itemsOf(taken, 'command_execution').map((item) => item.aggregated_output)
       expect(printed).toHaveLength(words.length)
       for (const text of printed) {
@@ -86,7 +87,7 @@ describe.skipIf(program === '')('Codex', () => {
       }
     })
 
-    test('what the upstream refuses is told in its words, and nothing is repeated', async () => {
+    test("a refusal has the upstream's message, and is not retried", async () => {
       const taken = await turn(model, { error: { status: 400, message: 'This prompt is odd.' } })
       expect(taken.exitCode, taken.printed).toBe(1)
       expect(taken.events.at(-1), taken.printed).toMatchObject({
@@ -96,7 +97,7 @@ describe.skipIf(program === '')('Codex', () => {
       expect(await recordedBy(upstreamUrl())).toHaveLength(1)
     })
 
-    test('an answer that breaks in the middle fails its turn, and the next one succeeds', async () => {
+    test('an answer that fails midway fails its turn, and the next turn succeeds', async () => {
       const errorAfter = { pieces: 5, message: 'It broke.' }
       const broken = await turn(model, { tokens: 20, paceMs: 20, errorAfter })
       expect(broken.exitCode, broken.printed).toBe(1)
@@ -108,14 +109,17 @@ describe.skipIf(program === '')('Codex', () => {
     })
   })
 
-  test('members and items that are newer than Gatehouse reach an upstream of the same format', async () => {
+  test('members and items that Gatehouse does not know reach an upstream of the same format', async () => {
     const taken = await turn(knownName, { text: 'The gate is open.' })
     expectFinished(taken)
-    expect(saidIn(taken)).toEqual(['The gate is open.'])
+    expect(messagesIn(taken)).toEqual(['The gate is open.'])
     const [request] = await recordedBy(upstreamUrl())
     expect(request?.body).toMatchObject({
-      ...{ model: 'gpt-scripted', store: false, include: ['reasoning.encrypted_content'] },
-      ...{ reasoning: { context: 'all_turns' }, text: { verbosity: 'low' } },
+      model: 'gpt-scripted',
+      store: false,
+      include: ['reasoning.encrypted_content'],
+      reasoning: { context: 'all_turns' },
+      text: { verbosity: 'low' },
       client_metadata: { thread_id: request?.body['prompt_cache_key'] },
     })
     const items = request?.body['input'] as unknown[] | undefined
@@ -127,7 +131,7 @@ describe.skipIf(program === '')('Codex', () => {
     })
   })
 
-  test('a key that is not valid ends the turn, and no upstream is called', async () => {
+  test('an invalid key fails the turn, and no upstream is called', async () => {
     const baseUrl = stack().description.base_url
     const script = { text: 'The gate is open.' }
     const taken = await takeTurn({ program, baseUrl, key: 'wrong', model: 'gpt-scripted', script })

@@ -14,60 +14,61 @@ import {
   type Stack,
   startStack,
 } from '@gatehouse/tools/start-stack'
+import { sizeOf } from '@gatehouse/tools/testing/size-of'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type Books, countHolds, readBooks, watchBalances } from './support/credit-books.ts'
+import { type Books, countHolds, readBooks, watchBalances } from './support/credits/books.ts'
 import {
   createPlanner,
   createRandom,
   crashModels,
   type Organization,
-} from './support/credit-calls.ts'
+} from './support/credits/calls.ts'
 import {
   billsOf,
   checkNames,
   compareLogs,
   type Findings,
   type Granted,
-} from './support/credit-comparison.ts'
-import { runLoad, type ToldCall } from './support/credit-load.ts'
-import { type OwnPostgres, startOwnPostgres } from './support/own-postgres.ts'
+} from './support/credits/comparison.ts'
+import { type ClientCall, runLoad } from './support/credits/load.ts'
+import { type ThrowawayPostgres, startThrowawayPostgres } from './support/throwaway-postgres.ts'
 
-// Processes are killed and PostgreSQL crashes, again and again, while calls are held, served and settled.
-// Afterwards three logs must agree: what clients were told, what the upstream served, what the ledger says.
+// Processes are killed and PostgreSQL crashes repeatedly while calls are held, served and settled. Afterwards three
+// logs must agree: what clients received, what the upstream served, and what the ledger contains.
 // CREDIT_CRASH_SECONDS makes it longer, CREDIT_CRASH_SEED plans the same calls again.
 
-const seconds = Number(process.env['CREDIT_CRASH_SECONDS'] ?? 60)
+const seconds = sizeOf({ usual: 60, long: 300, variable: 'CREDIT_CRASH_SECONDS' })
 const seed = Number(process.env['CREDIT_CRASH_SEED'] ?? Date.now() % 2 ** 31)
 const random = createRandom(seed)
 
 const kills = Math.max(20, Math.round(seconds / 2.8))
-const lanes = 32
+const clients = 32
 const rich = 16
 const poor = 3
-/** More than an organization can use up, however slow the machine is: each of its calls needs another one. */
+/** More than an organization can use, however slow the machine is: each of its calls needs a new one. */
 const models = Math.min(10_000, seconds * 50)
 const graceSeconds = 5
-/** How long PostgreSQL stays away: long enough that calls end while it does. */
+/** How long PostgreSQL stays down: long enough that calls end meanwhile. */
 const awayMs = 1500
-/** After this time a process that was started has calls under way again. */
+/** After this time a restarted process has calls in flight again. */
 const underWayAgainMs = 3000
 const grantUsd = 0.02
 const grantEveryMs = 7000
 const settledMaxMs = 45_000
 
-let postgres: OwnPostgres
+let postgres: ThrowawayPostgres
 let upstream: { url: string; stop: () => Promise<void> }
 let stack: Stack
 let organizations: Organization[]
 let watching: ReturnType<typeof watchBalances>
 const served: Answered[] = []
 const granted: Granted[] = []
-let told: ToldCall[] = []
-/** Undefined while it is dead. */
+let clientCalls: ClientCall[] = []
+/** An entry is undefined while its process is dead. */
 let running: (ApiProcess | undefined)[]
 let worker: ApiProcess
-let watched: { looks: number; found: object[] }
+let watched: { checks: number; found: object[] }
 let books: Books
 let findings: Findings
 const done = { kills: 0, workerKills: 0, crashes: 0, deaths: 0, filesLeft: 0, slowestRestartMs: 0 }
@@ -84,7 +85,7 @@ beforeAll(
     secondsAt.settled = secondsNow()
     watched = await watching.stop()
     books = await readBooks(stack.database.url)
-    findings = compareLogs({ told, served, books, granted })
+    findings = compareLogs({ clientCalls, served, books, granted })
     report()
   },
   (seconds + 300) * 1000,
@@ -97,14 +98,15 @@ afterAll(async () => {
 })
 
 async function startEverything() {
-  postgres = await startOwnPostgres()
+  postgres = await startThrowawayPostgres()
   upstream = await startScriptedUpstream({ onAnswered: (answered) => served.push(answered) })
   stack = await startStack({
-    ...{ server: postgres.url, models: () => crashModels(upstream.url, models) },
+    server: postgres.url,
+    models: () => crashModels(upstream.url, models),
     environment: { CREDIT_HOLD_GRACE_SECONDS: String(graceSeconds) },
   })
   worker = stack.worker
-  running = [stack.apis[0], await startPlace(1)]
+  running = [stack.apis[0], await startApi(1)]
   organizations = await makeOrganizations()
   watching = watchBalances(stack.database.url)
   secondsAt.loaded = secondsNow()
@@ -114,38 +116,41 @@ async function loadAndKill() {
   let isOver = false
   const load = runLoad({
     plan: createPlanner(organizations, models, random),
-    ...{ lanes, isOver: () => isOver },
+    clients,
+    isOver: () => isOver,
     pickProcess: () => pickAlive()?.baseUrl,
   })
   const granting = grantUntil(() => isOver)
   try {
-    await killAgainAndAgain()
-    await loseBothInAnOutage()
+    await killRepeatedly()
+    await killBothInAnOutage()
   } finally {
     isOver = true
-    told = await load
+    clientCalls = await load
     await granting
   }
 }
 
-/** As behind a load balancer: the dead are not asked. */
+/** Like a load balancer: dead processes get no calls. */
 function pickAlive() {
   const alive = running.filter((each) => each !== undefined)
   return alive[random(alive.length)]
 }
 
-/** The first shares its folder with the worker; the other is a machine of its own. */
-const startPlace = (place: number) =>
-  untilItWorks(() => {
+/** The first process shares its state folder with the worker; the second has its own, as on another machine. */
+const startApi = (index: number) =>
+  retry(() => {
     const own = { STATE_DIRECTORY: join(stack.folder, 'state-elsewhere') }
-    return stack.startApi(`api-${place}-${done.kills}`, place === 0 ? {} : own)
+    return stack.startApi(`api-${index}-${done.kills}`, index === 0 ? {} : own)
   })
 
-/** The rich have paid for the highest tier; the poor have a plan, and hardly anything to spend. */
+/** Rich organizations have paid for the highest tier; poor ones have a plan and hardly any credits. */
 async function makeOrganizations(): Promise<Organization[]> {
   const tenants = await createTenants(stack.service, rich)
   const made: Organization[] = tenants.map((tenant) => ({
-    ...{ id: tenant.organization_id, key: tenant.project_key, isPoor: false },
+    id: tenant.organization_id,
+    key: tenant.project_key,
+    isPoor: false,
   }))
   for (let index = 0; index < poor; index++) {
     const name = `Poor ${index}`
@@ -160,21 +165,21 @@ async function makeOrganizations(): Promise<Organization[]> {
   return made
 }
 
-/** An operator who is not answered says the same again: a grant counts once. */
+/** Repeats a command that fails, as an operator would: its id makes the grant count once. */
 async function grantUntil(isOver: () => boolean) {
-  const needy = organizations.filter(({ isPoor }) => isPoor)
+  const recipients = organizations.filter(({ isPoor }) => isPoor)
   for (let number = 0; !isOver(); number++) {
-    const { id: organizationId } = needy[number % needy.length]!
+    const { id: organizationId } = recipients[number % recipients.length]!
     const id = `grant-${number}`
     const command = ['grant', organizationId, '--id', id, '--usd', String(grantUsd)]
-    await untilItWorks(() => runOperator(stack.service, command))
+    await retry(() => runOperator(stack.service, command))
     granted.push({ organizationId, id, credits: Math.round(grantUsd * 1_000_000) })
     await sleep(grantEveryMs)
   }
 }
 
-/** What cannot start or cannot be done while PostgreSQL is away is tried again, as a supervisor does. */
-async function untilItWorks<T>(work: () => Promise<T>): Promise<T> {
+/** Retries what fails while PostgreSQL is down, as a supervisor does. */
+async function retry<T>(work: () => Promise<T>): Promise<T> {
   for (const deadline = Date.now() + 30_000; ;) {
     try {
       return await work()
@@ -185,7 +190,7 @@ async function untilItWorks<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-async function killAgainAndAgain() {
+async function killRepeatedly() {
   const startedAtMs = Date.now()
   const everyMs = (seconds * 1000) / kills
   const crashes = [Math.round(kills / 3), Math.round((2 * kills) / 3)]
@@ -197,7 +202,7 @@ async function killAgainAndAgain() {
     await Promise.all([
       isCrash && crashPostgres(),
       workersDie.includes(kill) && killWorker(),
-      // In a crash it has the time to write settlements down before it dies.
+      // When PostgreSQL has crashed, the process gets the time to write settlements to disk before it is killed.
       sleep(isCrash ? awayMs / 2 : 0).then(() => killApi(random(running.length))),
     ])
   }
@@ -208,13 +213,13 @@ async function kill({ child }: ApiProcess) {
   await stopProcess(child, 'SIGKILL')
 }
 
-async function killApi(place: number) {
-  const victim = running[place]!
-  running[place] = undefined
+async function killApi(index: number) {
+  const victim = running[index]!
+  running[index] = undefined
   await kill(victim)
   done.kills++
   const killedAtMs = performance.now()
-  running[place] = await startPlace(place)
+  running[index] = await startApi(index)
   done.slowestRestartMs = Math.max(
     done.slowestRestartMs,
     Math.round(performance.now() - killedAtMs),
@@ -224,7 +229,7 @@ async function killApi(place: number) {
 async function killWorker() {
   await kill(worker)
   done.workerKills++
-  worker = await untilItWorks(() => stack.startWorker(`worker-${done.workerKills}`))
+  worker = await retry(() => stack.startWorker(`worker-${done.workerKills}`))
 }
 
 async function crashPostgres() {
@@ -235,10 +240,10 @@ async function crashPostgres() {
 }
 
 /**
- * PostgreSQL crashes, and then both processes die with settlements that they could only write down. They come
- * back when all holds have been given up: what only they have is charged late.
+ * PostgreSQL crashes, and then both processes are killed while they have settlements that are only on disk. They start
+ * again after all holds have been swept, so these settlements are charged late.
  */
-async function loseBothInAnOutage() {
+async function killBothInAnOutage() {
   await sleep(underWayAgainMs)
   await postgres.crash()
   done.crashes++
@@ -253,11 +258,11 @@ async function loseBothInAnOutage() {
 
 async function settleEverything() {
   await untilZero(() => countHolds(stack.database.url))
-  running = await Promise.all(running.map((_, place) => startPlace(place)))
+  running = await Promise.all(running.map((_, index) => startApi(index)))
   await untilZero(countSettlementFiles)
 }
 
-/** Or until there is no hope: then the comparison says what is left. */
+/** Gives up after `settledMaxMs`; the comparison then reports what is left. */
 async function untilZero(count: () => Promise<number>) {
   for (const deadline = Date.now() + settledMaxMs; Date.now() < deadline;) {
     if ((await count()) === 0) return
@@ -270,39 +275,42 @@ async function countSettlementFiles(): Promise<number> {
   return names.filter((name) => name.includes('settlements-')).length
 }
 
-const acknowledged = () => told.filter((call) => call.told)
-const withStatus = (status: number) => told.filter((call) => call.status === status)
+const acknowledged = () => clientCalls.filter((call) => call.receipt)
+const withStatus = (status: number) => clientCalls.filter((call) => call.status === status)
 const ofKind = (kind: string) => books.ledger.filter((row) => row.kind === kind)
 
 function report() {
   const whole = served.filter(({ isWhole }) => isWhole).length
-  const statuses = Map.groupBy(told, ({ status, code }) => `${status} ${code ?? ''}`.trim())
+  const statuses = Map.groupBy(clientCalls, ({ status, code }) => `${status} ${code ?? ''}`.trim())
   console.log({
     ...done,
-    calls: told.length,
+    calls: clientCalls.length,
     answers: Object.fromEntries([...statuses].map(([status, calls]) => [status, calls.length])),
-    hungUp: told.filter(({ hungUp }) => hungUp).length,
-    ...{ served: served.length, servedWhole: whole, acknowledged: acknowledged().length },
-    acknowledgedWithoutBalance: acknowledged().filter((call) => call.told?.remaining === null)
+    hungUp: clientCalls.filter(({ hungUp }) => hungUp).length,
+    served: served.length,
+    servedWhole: whole,
+    acknowledged: acknowledged().length,
+    acknowledgedWithoutBalance: acknowledged().filter((call) => call.receipt?.remaining === null)
       .length,
     usage: ofKind('usage').length,
     void_unknown: ofKind('void_unknown').length,
     late_usage: ofKind('late_usage').length,
     writeoff: ofKind('writeoff').length,
     grants: granted.length,
-    ...{ looksAtBalances: watched.looks, secondsAt },
+    balanceChecks: watched.checks,
+    secondsAt,
   })
   const counts = Object.entries(findings).map(([check, found]) => [check, found.length])
   console.log(Object.fromEntries(counts))
 }
 
-test('processes were killed and PostgreSQL crashed while there was much to lose', () => {
+test('processes were killed and PostgreSQL crashed while many calls were in flight', () => {
   expect(done.kills).toBeGreaterThanOrEqual(20)
   expect(done.workerKills).toBeGreaterThanOrEqual(2)
   expect(done).toMatchObject({ crashes: 3, deaths: 0 })
   expect(acknowledged().length).toBeGreaterThan(300)
   expect(new Set(acknowledged().map(({ isStreamed }) => isStreamed)).size).toBe(2)
-  expect(acknowledged().filter((call) => call.told?.remaining === null)).not.toEqual([])
+  expect(acknowledged().filter((call) => call.receipt?.remaining === null)).not.toEqual([])
   expect(withStatus(402)).not.toEqual([])
   expect(granted.length).toBeGreaterThan(poor)
   for (const kind of ['void_unknown', 'late_usage', 'writeoff']) {
@@ -310,24 +318,25 @@ test('processes were killed and PostgreSQL crashed while there was much to lose'
   }
 })
 
-test('a call that could not be paid or held is refused with 402 or 503, and nothing else goes wrong', () => {
-  // 0: broken off; 429: slots of the dead; 400: the upstream refuses on purpose.
-  expect(told.filter(({ status }) => ![0, 200, 400, 402, 429, 503].includes(status))).toEqual([])
+test('a call that cannot be paid or held is refused with 402 or 503, and nothing else fails', () => {
+  // 0: the connection broke; 429: killed processes still hold slots; 400: a scripted refusal of the upstream.
+  const expected = [0, 200, 400, 402, 429, 503]
+  expect(clientCalls.filter(({ status }) => !expected.includes(status))).toEqual([])
   expect(new Set(withStatus(402).map(({ code }) => code))).toEqual(
     new Set(['insufficient_credits']),
   )
 })
 
-test('the balance was never negative, and the accounts agreed with holds and ledger at every look', () => {
-  expect(watched.looks).toBeGreaterThan(seconds)
+test('at every check no balance was negative, and the accounts agreed with holds and ledger', () => {
+  expect(watched.checks).toBeGreaterThan(seconds)
   expect(watched.found).toEqual([])
 })
 
-test.each(checkNames)('nothing is wrong: %s', (check) => {
+test.each(checkNames)('no findings: %s', (check) => {
   expect(findings[check]).toEqual([])
 })
 
-test('a call that was given up had a process that died', () => {
-  const given = billsOf(books.ledger).filter(({ unknown }) => unknown.length > 0)
-  expect(given.length).toBeLessThanOrEqual((done.kills + done.crashes) * lanes)
+test('holds are swept only for calls of killed processes', () => {
+  const swept = billsOf(books.ledger).filter(({ unknown }) => unknown.length > 0)
+  expect(swept.length).toBeLessThanOrEqual((done.kills + done.crashes) * clients)
 })

@@ -2,22 +2,54 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Script } from '@gatehouse/tools/scripted-upstream/script'
 import { stackModels, type UpstreamUrls } from '@gatehouse/tools/stack-models'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 
-import { type Account, openAccount, recomputed } from './support/money.ts'
-import { ask, begin, eventsOf, type Format, formats, type Heard } from './support/stream-call.ts'
+import { type Account, openAccount, computeAmount } from './support/credits/money.ts'
+import {
+  type Answer,
+  ask,
+  begin,
+  eventsOf,
+  type Format,
+  formats,
+  type RunningCall,
+} from './support/streams/call.ts'
+import { startLockstep } from './support/streams/lockstep.ts'
+import { catalogueOf } from './support/streams/models.ts'
 import { useStack } from './support/use-stack.ts'
 
-// What a call costs, who can afford it, and what somebody pays who leaves early; over HTTP, as callers see it.
+// What a call costs, when it is refused for lack of credits, and what a caller who hangs up early pays, over HTTP.
 
-/** So dear that an organization of the highest tier, which has many slots, can afford ten calls. */
-function withDearModel(urls: UpstreamUrls) {
-  const { upstreams, models } = stackModels(urls)
-  const [some] = models.filter(({ id }) => id === 'chat-scripted')
-  return { upstreams, models: [...models, { ...some, id: 'dear', prices: dearPrices }] }
+const pieces = 3
+const lockstep = await startLockstep(pieces)
+afterAll(lockstep.stop)
+
+/** So expensive that an organization of the highest tier, which has many slots, can afford only ten calls. */
+function withExpensiveModel(urls: UpstreamUrls) {
+  const usual = stackModels(urls)
+  const { upstreams, models } = catalogueOf({ expensive: [{ url: lockstep.url, format: 'chat' }] })
+  return {
+    upstreams: { ...usual.upstreams, ...upstreams },
+    models: [...usual.models, { ...models[0], prices: { input: '3', output: '50000' } }],
+  }
 }
-const dearPrices = { input: '3', output: '50000' }
-const stack = useStack({ processes: 2, models: withDearModel })
+const stack = useStack({ processes: 2, models: withExpensiveModel })
+
+/** Long enough for a busy machine; how fast it happens is not checked. */
+const eventually = { timeout: 60_000, interval: 50 }
+
+/** Balances are read from a cache that is at most 5 seconds old: a later read must return the new one. */
+const cacheMaxMs = 5000
+
+async function expectBalance(account: Account, credits: number) {
+  const settledAt = Date.now()
+  for (;;) {
+    const isLate = Date.now() - settledAt > cacheMaxMs
+    const balance = await account.balance()
+    if (balance === credits || isLate) return expect(balance).toBe(credits)
+    await sleep(100)
+  }
+}
 
 const modelOf = {
   messages: 'claude-scripted',
@@ -31,8 +63,8 @@ type Receipt = {
   estimated_cost_usd: number
 }
 
-/** Where each format says what a call has cost. */
-function receiptOf(format: Format, isStreamed: boolean, { text }: Heard): Receipt {
+/** Finds the receipt in an answer of any format. */
+function readReceipt(format: Format, isStreamed: boolean, { text }: Answer): Receipt {
   if (!isStreamed) return JSON.parse(text) as Receipt
   const carries = (data: object): data is Receipt => 'remaining_credits' in data
   const bodies = eventsOf(text).flatMap(({ data }) => {
@@ -45,45 +77,45 @@ function receiptOf(format: Format, isStreamed: boolean, { text }: Heard): Receip
   return found[0]!
 }
 
-const neededIn = ({ text }: Heard) => Number(/may cost up to (\d+) credits/.exec(text)?.[1])
+const neededIn = ({ text }: Answer) => Number(/may cost up to (\d+) credits/.exec(text)?.[1])
 
 for (const format of formats) {
-  const wish = { format, model: modelOf[format] }
+  const request = { format, model: modelOf[format] }
 
   test.for([true, false])(
     `${format}: the receipt, the balance and the ledger agree (streamed: %s)`,
     async (isStreamed) => {
       const account = await openAccount(stack(), `Agree ${format} ${isStreamed}`, 5_000_000)
       const script = { tokens: 7, usage: { input: 1001, output: 301 } }
-      const heard = await ask(account.target, { ...wish, script, isStreamed })
+      const answer = await ask(account.target, { ...request, script, isStreamed })
       const [entry] = await account.calls()
-      expect([heard.status, entry?.kind, entry?.usage_source]).toEqual([200, 'usage', 'upstream'])
+      expect([answer.status, entry?.kind, entry?.usage_source]).toEqual([200, 'usage', 'upstream'])
       expect([entry?.input_tokens, entry?.output_tokens]).toEqual([1001, 301])
       expect(entry?.amount).toBe(1001 * 3 + 301 * 15)
-      expect(receiptOf(format, isStreamed, heard)).toMatchObject({
+      expect(readReceipt(format, isStreamed, answer)).toMatchObject({
         remaining_credits: 5_000_000 - entry!.amount,
         estimated_credits_used: entry!.amount,
         estimated_cost_usd: entry!.amount / 1_000_000,
       })
-      expect(entry!.id).toBe(heard.headers['x-request-id'])
+      expect(entry!.id).toBe(answer.headers['x-request-id'])
       expect([entry!.project_id, entry!.key_id]).toEqual([account.projectId, account.keyId])
-      await expect.poll(() => account.balance(), { timeout: 6000 }).toBe(5_000_000 - entry!.amount)
+      await expectBalance(account, 5_000_000 - entry!.amount)
     },
   )
 
-  test(`${format}: 402 exactly at the boundary, in the body of its family`, async () => {
+  test(`${format}: 402 exactly at the boundary, in the error format of the dialect`, async () => {
     const account = await openAccount(stack(), `Boundary ${format}`)
-    const refused = await ask(account.target, wish)
+    const refused = await ask(account.target, request)
     const needed = neededIn(refused)
     expect([refused.status, needed > 0]).toEqual([402, true])
     expect(refused.text).toContain('and 0 are available')
     expect(refused.headers).not.toHaveProperty('retry-after')
-    await account.give(needed - 1)
-    const almost = await ask(account.target, wish)
+    await account.grant(needed - 1)
+    const almost = await ask(account.target, request)
     expect([almost.status, neededIn(almost)]).toEqual([402, needed])
     expect(JSON.parse(almost.text)).toMatchObject(bodyOf402[format])
-    await account.give(1)
-    expect((await ask(account.target, wish)).status).toBe(200)
+    await account.grant(1)
+    expect((await ask(account.target, request)).status).toBe(200)
   })
 
   test.for([
@@ -91,12 +123,12 @@ for (const format of formats) {
     ['at every attempt', { error: { status: 500 } }, 502],
   ] as const)(`${format}: a call that fails %s costs nothing`, async ([, script, status]) => {
     const account = await openAccount(stack(), `Failing ${format} ${status}`, 5_000_000)
-    const heard = await ask(account.target, { ...wish, script, isStreamed: false })
-    expect(heard.status).toBe(status)
+    const answer = await ask(account.target, { ...request, script, isStreamed: false })
+    expect(answer.status).toBe(status)
     expect((await account.calls()).map(({ kind, amount }) => [kind, amount])).toEqual([
       ['usage', 0],
     ])
-    await expect.poll(() => account.balance(), { timeout: 6000 }).toBe(5_000_000)
+    await expectBalance(account, 5_000_000)
   })
 }
 
@@ -106,75 +138,107 @@ const bodyOf402: Record<Format, object> = {
   chat: { error: { type: 'insufficient_quota', param: null, code: 'insufficient_credits' } },
 }
 
-/** Five words, then silence until the caller goes. */
-const untilSilence: Script = { tokens: 50, stallAfter: { pieces: 5, ms: 30_000 } }
+/** Five words, then silence until the caller hangs up. */
+const untilSilence: Script = { tokens: 50, stallAfter: { pieces: 5, ms: 300_000 } }
+const pieceOf = /text_delta|response\.output_text\.delta"|"delta":\{"content":"[^"]/g
 
-async function leaveEarly(account: Account, format: Format, isStreamed: boolean) {
-  const wish = { format, model: modelOf[format], script: untilSilence, isStreamed }
-  const call = begin(account.target, wish)
-  await sleep(700)
-  call.hangUp()
-  await expect.poll(() => account.calls(), { timeout: 10_000 }).toHaveLength(1)
-  const [entry] = await account.calls()
-  return entry!
+/**
+ * Starts the same call on all accounts, and hangs up when all must have received the five words: plain calls do not
+ * show it, so it waits as long again as the slowest stream took.
+ */
+async function hangUpAfterFiveWords(
+  accounts: { account: Account; format: Format; isStreamed: boolean }[],
+) {
+  const startedAt = performance.now()
+  const calls = accounts.map(({ account, format, isStreamed }) => ({
+    isStreamed,
+    ...begin(account.target, { format, model: modelOf[format], script: untilSilence, isStreamed }),
+  }))
+  const hasFive = ({ chunks }: RunningCall) =>
+    (
+      chunks
+        .map(({ text }) => text)
+        .join('')
+        .match(pieceOf) ?? []
+    ).length >= 5
+  await expect
+    .poll(() => calls.filter((call) => call.isStreamed).every(hasFive), eventually)
+    .toBe(true)
+  await sleep(performance.now() - startedAt)
+  for (const { hangUp } of calls) hangUp()
 }
 
-test('who hangs up pays for what was produced, the same in every format, streamed or not', async () => {
+test('a caller who hangs up pays for what was produced, the same in every format, streamed or not', async () => {
   const ways = formats.flatMap((format) =>
     [true, false].map((isStreamed) => ({ format, isStreamed })),
   )
-  const entries = await Promise.all(
+  const accounts = await Promise.all(
     ways.map(async ({ format, isStreamed }) => {
-      const account = await openAccount(stack(), `Leaving ${format} ${isStreamed}`, 5_000_000)
-      const entry = await leaveEarly(account, format, isStreamed)
-      await expect.poll(() => account.balance(), { timeout: 6000 }).toBe(5_000_000 - entry.amount)
-      return entry
+      const name = `Leaving ${format} ${isStreamed}`
+      return { account: await openAccount(stack(), name, 5_000_000), format, isStreamed }
+    }),
+  )
+  await hangUpAfterFiveWords(accounts)
+  const entries = await Promise.all(
+    accounts.map(async ({ account }) => {
+      await expect.poll(() => account.calls(), eventually).toHaveLength(1)
+      const [entry] = await account.calls()
+      await expectBalance(account, 5_000_000 - entry!.amount)
+      return entry!
     }),
   )
   for (const entry of entries) {
     expect([entry.kind, entry.usage_source]).toEqual(['usage', 'local-estimate'])
     expect(entry.input_tokens).toBeGreaterThan(0)
-    expect(BigInt(entry.amount)).toBe(recomputed(entry))
+    expect(BigInt(entry.amount)).toBe(computeAmount(entry))
   }
-  // Five short words are five to ten tokens, and the same ones whoever carried them.
+  // Five short words are five to ten tokens, in every format the same.
   const outputs = new Set(entries.map(({ output_tokens }) => output_tokens))
   expect(outputs.size).toBe(1)
   expect([...outputs][0]).toBeGreaterThanOrEqual(5)
   expect([...outputs][0]).toBeLessThanOrEqual(10)
 })
 
-test('100 at once against a balance for 10: exactly 10 are let in', async () => {
+test('of 100 concurrent calls with a balance for 10, exactly 10 are admitted', async () => {
   const account = await openAccount(stack(), 'Ten of a hundred')
   const [first, second] = stack().description.base_urls
-  const wish = {
-    ...({ format: 'chat', model: 'dear', isStreamed: false } as const),
-    ...{ script: { tokens: 3, headMs: 8000 }, body: { max_completion_tokens: 10_000 } },
+  const request = {
+    format: 'chat' as const,
+    model: 'expensive',
+    isStreamed: false,
+    body: { max_completion_tokens: 10_000 },
   }
-  const needed = neededIn(await ask(account.target, wish))
-  await account.pay(5000)
-  await account.give(needed * 10 - 5_000_000_000)
-  /** Slots are limited too; whoever finds none comes back. */
-  const insist = async (index: number) => {
+  const needed = neededIn(await ask(account.target, request))
+  await account.recordPayment(5000)
+  await account.grant(needed * 10 - 5_000_000_000)
+  const statuses: number[] = []
+  const count = (status: number) => statuses.filter((each) => each === status).length
+  /** Slots are limited too: a call refused with 429 is repeated. */
+  const callUntilDecided = async (index: number) => {
     const target = { ...account.target, baseUrl: index % 2 === 0 ? first! : second! }
     for (;;) {
-      const heard = await ask(target, wish)
-      if (heard.status !== 429) return heard.status
+      const answer = await ask(target, request)
+      if (answer.status !== 429) return statuses.push(answer.status)
       await sleep(200 + Math.random() * 200)
     }
   }
-  const statuses = await Promise.all(Array.from({ length: 100 }, (_, index) => insist(index)))
-  const count = (status: number) => statuses.filter((each) => each === status).length
+  const calls = Promise.all(Array.from({ length: 100 }, (_, index) => callUntilDecided(index)))
+  // The upstream sends nothing until all other calls have been refused, so no hold is released meanwhile.
+  await expect.poll(() => count(402), eventually).toBe(90)
+  for (let piece = 0; piece < pieces; piece++) lockstep.sendNext()
+  await calls
   expect([count(200), count(402)]).toEqual([10, 90])
   expect((await account.calls()).filter(({ amount }) => amount > 0)).toHaveLength(10)
 })
 
-test('the anonymous request is given once, whatever an address claims to be', async () => {
+test('each address gets one anonymous request, whatever its headers claim', async () => {
   const { base_url } = stack().description
   const send = async (path: string, headers: Record<string, string> = {}) => {
     const model = 'claude-scripted'
     const body = { model, max_tokens: 50, messages: [{ role: 'user', content: 'Hi' }], input: 'Hi' }
     const response = await fetch(`${base_url}${path}`, {
-      ...{ method: 'POST', body: JSON.stringify(body) },
+      method: 'POST',
+      body: JSON.stringify(body),
       headers: { 'content-type': 'application/json', 'x-free-tier': 'true', ...headers },
     })
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }

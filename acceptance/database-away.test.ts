@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { call, codeOf } from './support/call.ts'
 import { useStack } from './support/use-stack.ts'
 
-// PostgreSQL breaks every connection, in the middle of queries and transactions. The process lives,
-// says 503 with Retry-After where it cannot do better, and is back at once.
+// PostgreSQL terminates every connection during queries and transactions. The process keeps running, answers 503 with
+// Retry-After to calls that need the database, and serves them as soon as it is back.
 
 const stack = useStack({ models: null })
 let admin: pg.Client
@@ -18,14 +18,14 @@ beforeAll(async () => {
 })
 afterAll(() => admin.end())
 
-const breakAll = () =>
+const breakConnections = () =>
   admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [
     stack().database.name,
   ])
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-test('under load, connections broken 20 times: no 5xx but 503, nothing half done, back at once', async () => {
+test('under load with connections broken 20 times, the only 5xx is 503, and calls succeed again at once', async () => {
   const { base_url, admin_key: credential } = stack().description
   const statuses = new Map<number, number>()
   let isOver = false
@@ -48,7 +48,7 @@ test('under load, connections broken 20 times: no 5xx but 503, nothing half done
   const workers = Array.from({ length: 8 }, (_, index) => worker(index))
   for (let round = 0; round < 20; round++) {
     await pause(100)
-    await breakAll()
+    await breakConnections()
   }
   isOver = true
   await Promise.all(workers)
@@ -59,17 +59,17 @@ test('under load, connections broken 20 times: no 5xx but 503, nothing half done
   expect((await call(base_url, listProjects, { credential })).status).toBe(200)
 })
 
-test('no connections at all: known keys are still recognised, unknown ones are 503, then it recovers', async () => {
+test('without connections known keys are still recognised and unknown keys get 503, until the database is back', async () => {
   const { base_url, admin_key: credential } = stack().description
   const unknown = `gate_adm_${'0'.repeat(43)}1BVBOF`
   const { name } = stack().database
   await admin.query(`alter database ${name} allow_connections false`)
-  await breakAll()
+  await breakConnections()
   try {
     const known = await call(base_url, listProjects, { credential })
     expect([known.status, codeOf(known)]).toEqual([503, 'dependency_unavailable'])
     const wrong = await call(base_url, listProjects, { credential, query: { limit: '0' } })
-    expect(wrong.status).toBe(422) // recognised, and judged without the database
+    expect(wrong.status).toBe(422) // recognised, and validated without the database
     const other = await call(base_url, listProjects, { credential: unknown })
     expect([other.status, codeOf(other)]).toEqual([503, 'dependency_unavailable'])
   } finally {

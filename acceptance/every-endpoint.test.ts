@@ -9,7 +9,7 @@ import { valid } from './support/schema-arbitrary.ts'
 import { prepareTenants, type Tenants } from './support/tenants.ts'
 import { canary, useStack } from './support/use-stack.ts'
 
-// The same promises for every endpoint of the contract. An endpoint that is added is walked as well.
+// The same guarantees for every endpoint of the contract; a new endpoint is tested without further work.
 
 const stack = useStack()
 let tenants: Tenants
@@ -25,7 +25,7 @@ const changing = guarded.filter(({ method }) => method !== 'GET')
 const named = <E extends Endpoint>(list: readonly E[]) =>
   list.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint] as const)
 
-/** A request that is right in every way but for what a test changes about it. */
+/** Sends a request that is valid except for the changes of the test. */
 function send(endpoint: Endpoint, changes: Sent = {}): Promise<Answer> {
   const sample = (schema: z.ZodType, io?: 'output') =>
     fc.sample(valid(schema, io), { numRuns: 1, seed: 7 })[0]
@@ -40,7 +40,7 @@ function send(endpoint: Endpoint, changes: Sent = {}): Promise<Answer> {
   })
 }
 
-/** Well-formed, but nobody's: the checksum fits. */
+/** Well-formed keys with a valid checksum that do not exist. */
 const unknownKeys: Record<Exclude<CredentialKind, 'jwt'>, string> = {
   admin_key: `gate_adm_${'0'.repeat(43)}1BVBOF`,
   project_key: `gate_prj_${'0'.repeat(43)}2tvo1y`,
@@ -60,7 +60,7 @@ describe.each(named(guarded))('%s', (_, endpoint) => {
     ['no scheme', unknownKeys.admin_key],
     ['nothing after the scheme', 'Bearer '],
     ['a mistyped key', `Bearer ${unknownKeys.admin_key.slice(0, -1)}G`],
-    ['a cut key', `Bearer ${unknownKeys.admin_key.slice(0, 30)}`],
+    ['a truncated key', `Bearer ${unknownKeys.admin_key.slice(0, 30)}`],
     ['text', `Bearer ${canary}`],
     ['an unknown key', `Bearer ${unknownKeys.admin_key}`],
     ['sql', `Bearer ' or 1=1 --`],
@@ -109,21 +109,21 @@ describe.each(named(guarded))('%s', (_, endpoint) => {
     expect([answer.status, codeOf(answer)]).toEqual([403, 'permission_denied'])
   })
 
-  test('another organization sees nothing of it', async () => {
+  test('another organization sees none of its data', async () => {
     const answer = await send(endpoint, { credential: tenants.keysFor(endpoint).foreign })
     const isTenantData = endpoint.params && endpoint.dialect === 'admin'
     if (isTenantData) expect([answer.status, answer.text]).toEqual([404, answer.text])
     for (const id of Object.values(tenants.owner)) expect(answer.text).not.toContain(id)
   })
 
-  test('the same answer whatever Host says', async () => {
+  test('the Host header does not change the answer', async () => {
     const plain = await send(endpoint, { credential: undefined })
     const odd = await send(endpoint, { credential: undefined, headers: { host: 'localhost' } })
     expect([odd.status, codeOf(odd)]).toEqual([plain.status, codeOf(plain)])
   })
 })
 
-/** Model callers get 400 for what others get 422 for, but for count_tokens (G7.12). */
+/** Inference reports schema violations as 400; administration and count_tokens as 422. */
 const statusOfWrongBody = ({ dialect }: Endpoint) =>
   dialect === 'admin' || dialect === 'count_tokens' ? 422 : 400
 
@@ -131,7 +131,7 @@ describe.each(named(changing))('%s', (_, endpoint) => {
   const tooLarge = `{"name":"${'x'.repeat(endpoint.bodyLimitBytes - 10)}"}`
   const fits = tooLarge.replace('xx', 'x').slice(0, -1)
 
-  test('413: one byte over the limit, with its length announced and without', async () => {
+  test('413: one byte over the limit, with and without Content-Length', async () => {
     expect(tooLarge.length).toBe(endpoint.bodyLimitBytes + 1)
     const announced = await send(endpoint, { raw: tooLarge })
     expect([announced.status, codeOf(announced)]).toEqual([413, 'request_too_large'])
@@ -150,7 +150,7 @@ describe.each(named(changing))('%s', (_, endpoint) => {
     const unknown = await send(endpoint, { credential: undefined, raw: tooLarge })
     expect(unknown.status).toBe(401)
     const { empty: credential } = tenants.keysFor(endpoint)
-    // An attempt to call a model counts before its permission is judged, so its body is received first.
+    // An attempt to call a model counts before its permission is checked, so its body is received first.
     const isCall = endpoint.dialect !== 'admin'
     expect((await send(endpoint, { credential, raw: tooLarge })).status).toBe(isCall ? 413 : 403)
     expect((await send(endpoint, { credential, raw: '{' })).status).toBe(403)
@@ -174,7 +174,7 @@ describe.each(named(changing))('%s', (_, endpoint) => {
 })
 
 describe.each(named(all))('%s', (_, endpoint) => {
-  test('404 and 405: what is next to it', async () => {
+  test('404 for a path below it, 405 for another method', async () => {
     const { base_url } = stack().description
     const sibling = { ...endpoint, path: `${endpoint.path}/there/is/nothing/here` as const }
     const missing = await call(base_url, sibling, { params: tenants.paramsOf(endpoint) })
@@ -191,11 +191,15 @@ describe.each(named(all))('%s', (_, endpoint) => {
   })
 })
 
-test('these endpoints need no credential, and no others', async () => {
+test('only these endpoints need no credential', async () => {
   const open = all.filter(({ permission }) => permission === null)
   expect(open.map(({ path }) => path)).toEqual([
     '/v1/webhooks/stripe',
-    ...['/', '/openapi.json', '/.well-known/openapi.json', '/health/live', '/health/ready'],
+    '/',
+    '/openapi.json',
+    '/.well-known/openapi.json',
+    '/health/live',
+    '/health/ready',
   ])
   for (const endpoint of open) {
     const answer = await call(stack().description.base_url, endpoint, {

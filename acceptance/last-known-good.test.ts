@@ -11,13 +11,15 @@ import { expect, onTestFinished, test } from 'vitest'
 import { call, codeOf } from './support/call.ts'
 import { useStack } from './support/use-stack.ts'
 
-// The database is away when a process starts. It knows its callers and their policies from the copy on
-// disk, is ready because nobody else could serve better, and catches up when the database is back.
+// The database is down when a process starts. The process reads keys and policies from its copy on disk, reports itself
+// ready because no other process would have newer data, and catches up when the database is back.
 
 const stack = useStack({ models: null })
+/** Long enough for a busy machine; how fast it happens is not checked. */
+const eventually = { timeout: 60_000 }
 
-/** A way to the database that is closed until it is opened. */
-async function closedDoor() {
+/** A proxy to the database that refuses connections until it is opened. */
+async function startClosedProxy() {
   const target = new URL(stack().database.url)
   const server = createServer((near) => {
     const far = connect(Number(target.port || 5432), target.hostname)
@@ -35,15 +37,16 @@ async function closedDoor() {
   return { url: url.toString(), open: () => listen(port) }
 }
 
-const inForce = async ({ metricsUrl }: ApiProcess) => {
+const readInForce = async ({ metricsUrl }: ApiProcess) => {
   const { organization_id } = stack().description
   const response = await fetch(metricsUrl.replace(/metrics$/, `policies/${organization_id}`))
   return (await response.json()) as unknown
 }
 
-const readiness = async ({ baseUrl }: ApiProcess) => (await fetch(`${baseUrl}/health/ready`)).status
+const readReadiness = async ({ baseUrl }: ApiProcess) =>
+  (await fetch(`${baseUrl}/health/ready`)).status
 
-test('a start without the database, from the last known good', async () => {
+test('a process that starts without the database serves from its last known good copy', async () => {
   const { base_url: baseUrl, admin_key: credential } = stack().description
   const client = createClient({ baseUrl, credential })
   const rule = { name: 'Kindness', rule: 'Be kind.', mode: 'enforcing' } as const
@@ -51,31 +54,31 @@ test('a start without the database, from the last known good', async () => {
   const params = { policy_id: id }
   await client.call(publishPolicy, { params, query: { wait: 'applied' }, body: { revision: 1 } })
   const file = join(stack().folder, 'state', 'policies')
-  await expect.poll(() => readFile(file, 'utf8').catch(() => '')).toContain(id)
+  await expect.poll(() => readFile(file, 'utf8').catch(() => ''), eventually).toContain(id)
   await stopProcess(stack().apis[0]!.child)
 
-  const door = await closedDoor()
-  const late = await stack().startApi('late', { DATABASE_URL: door.url })
-  await expect.poll(() => readiness(late), { timeout: 5000 }).toBe(200)
+  const proxy = await startClosedProxy()
+  const late = await stack().startApi('late', { DATABASE_URL: proxy.url })
+  await expect.poll(() => readReadiness(late), eventually).toBe(200)
   const policies = [expect.objectContaining({ policy_id: id, version: 1, mode: 'enforcing' })]
   await expect
-    .poll(() => inForce(late), { timeout: 5000 })
+    .poll(() => readInForce(late), eventually)
     .toEqual({ epoch: 1, is_stale: true, policies })
 
-  // The key is recognised, what needs the database is not done; an unknown key cannot be judged.
+  // A known key is recognised and calls that need the database are refused; an unknown key cannot be checked.
   const known = await call(late.baseUrl, listPolicies, { credential })
   expect([known.status, codeOf(known)]).toEqual([503, 'dependency_unavailable'])
-  const judged = await call(late.baseUrl, listPolicies, { credential, query: { limit: '0' } })
-  expect(judged.status).toBe(422)
+  const validated = await call(late.baseUrl, listPolicies, { credential, query: { limit: '0' } })
+  expect(validated.status).toBe(422)
   const unknown = `gate_adm_${'0'.repeat(43)}1BVBOF`
   const other = await call(late.baseUrl, listPolicies, { credential: unknown })
   expect([other.status, codeOf(other)]).toEqual([503, 'dependency_unavailable'])
 
-  await door.open()
+  await proxy.open()
   await expect
-    .poll(() => inForce(late), { timeout: 5000 })
+    .poll(() => readInForce(late), eventually)
     .toEqual({ epoch: 1, is_stale: false, policies })
   await expect
-    .poll(async () => (await call(late.baseUrl, listPolicies, { credential })).status)
+    .poll(async () => (await call(late.baseUrl, listPolicies, { credential })).status, eventually)
     .toBe(200)
 })

@@ -5,10 +5,10 @@ import { createTenants } from '@gatehouse/tools/start-stack'
 import OpenAI, { NotFoundError as OpenAINotFound } from 'openai'
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { recordedBy } from './support/codex-upstream.ts'
+import { recordedBy } from './support/codex/upstream.ts'
 import { useStack } from './support/use-stack.ts'
 
-// The catalogue as clients of both vendors read it.
+// The catalogue as clients of both vendors read it, and what they are told when their base URL is wrong.
 
 const greeting = 'Hello from the scripted upstream.'
 const slashed = 'vendor/with-slash.v1:latest'
@@ -33,7 +33,7 @@ beforeAll(async () => {
 const openai = () => new OpenAI({ baseURL: `${baseUrl()}/v1`, apiKey: key, maxRetries: 0 })
 const anthropic = () => new Anthropic({ baseURL: baseUrl(), apiKey: key, maxRetries: 0 })
 
-const ids = [...['claude-scripted', 'gpt-scripted', 'chat-scripted', 'responses-scripted'], slashed]
+const ids = ['claude-scripted', 'gpt-scripted', 'chat-scripted', 'responses-scripted', slashed]
 
 async function read(path: string, headers: Record<string, string> = {}) {
   const response = await fetch(`${baseUrl()}${path}`, {
@@ -64,8 +64,11 @@ describe("OpenAI's client", () => {
     const error = await asked.catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(OpenAINotFound)
     expect(error).toMatchObject({
-      ...{ status: 404, code: 'unknown_model', type: 'invalid_request_error' },
-      ...{ param: 'path.model_id', requestID: expect.stringMatching(/^req_/) as string },
+      status: 404,
+      code: 'unknown_model',
+      type: 'invalid_request_error',
+      param: 'path.model_id',
+      requestID: expect.stringMatching(/^req_/) as string,
     })
   })
 })
@@ -78,7 +81,8 @@ describe("Anthropic's client", () => {
       for await (const model of anthropic().models.list(page)) listed.push(model)
       expect(listed.map(({ id }) => id)).toEqual(ids)
       expect(listed[0]).toMatchObject({
-        ...{ type: 'model', display_name: 'Scripted, speaks Messages' },
+        type: 'model',
+        display_name: 'Scripted, speaks Messages',
         created_at: '2026-01-01T00:00:00Z',
       })
     },
@@ -133,7 +137,10 @@ test('the list is the same for every header and query that a client adds', async
   const { json } = await read('/v1/models?limit=1000&after_id=x&beta=true', version)
   expect(json).toEqual(plain)
   expect(plain).toMatchObject({
-    ...{ object: 'list', has_more: false, first_id: 'claude-scripted', last_id: slashed },
+    object: 'list',
+    has_more: false,
+    first_id: 'claude-scripted',
+    last_id: slashed,
   })
 })
 
@@ -153,4 +160,42 @@ test('each read counts as one request, also of what does not exist, and calls no
   expect(first).toBeGreaterThan(0)
   expect(remaining).toEqual([first, first - 1, first - 2, first - 3])
   expect(await recordedBy(stack().description.upstream_url)).toHaveLength(before)
+})
+
+describe('a client with a wrong base URL is told the right one', () => {
+  const message = { role: 'user', content: 'Hello' } as const
+  const chat = { model: 'gpt-scripted', messages: [message] }
+  const respond = { model: 'gpt-scripted', input: 'Hello' }
+  const openaiAt = (path: string) =>
+    new OpenAI({ baseURL: `${baseUrl()}${path}`, apiKey: key, maxRetries: 0 })
+  const anthropicAt = (path: string) =>
+    new Anthropic({ baseURL: `${baseUrl()}${path}`, apiKey: key, maxRetries: 0 })
+
+  test.each([
+    ['chat.completions.create', (client: OpenAI) => client.chat.completions.create(chat)],
+    ['responses.create', (client: OpenAI) => client.responses.create(respond)],
+    ['models.retrieve', (client: OpenAI) => client.models.retrieve('gpt-scripted')],
+  ] as const)('OpenAI, %s', async (_, ask) => {
+    const lacking = await ask(openaiAt('')).catch((error: unknown) => error)
+    expect(lacking).toBeInstanceOf(OpenAINotFound)
+    expect((lacking as Error).message).toMatch(
+      /lacks '\/v1': set the client's base URL to https:\/\/<host>\/v1\.$/,
+    )
+    const doubled = await ask(openaiAt('/v1/v1')).catch((error: unknown) => error)
+    expect(doubled).toBeInstanceOf(OpenAINotFound)
+    expect((doubled as Error).message).toMatch(
+      /has '\/v1' more than once: set the client's base URL to https:\/\/<host>\/v1,/,
+    )
+  })
+
+  test.each([
+    ['messages.create', (client: Anthropic) => client.messages.create({ ...chat, max_tokens: 9 })],
+    ['messages.countTokens', (client: Anthropic) => client.messages.countTokens(chat)],
+  ] as const)('Anthropic, which adds /v1 itself, %s', async (_, ask) => {
+    const doubled = await ask(anthropicAt('/v1')).catch((error: unknown) => error)
+    expect(doubled).toBeInstanceOf(AnthropicNotFound)
+    expect((doubled as Error).message).toContain(
+      "has '/v1' more than once: set the client's base URL to https://<host>, because the client adds '/v1' itself.",
+    )
+  })
 })

@@ -8,14 +8,18 @@ import { expect, test } from 'vitest'
 import { call } from './support/call.ts'
 import { useStack } from './support/use-stack.ts'
 
-// The operator's commands, as an operator types them.
+// The operator commands, run as an operator runs them.
 
 const stack = useStack()
 const command = fileURLToPath(new URL('../service/src/operator.ts', import.meta.url))
 
-function operator(...args: string[]): Promise<{ code: number; output: string; errors: string }> {
+const operator = (...args: string[]) => operatorWith(stack().service, args)
+
+function operatorWith(
+  env: Record<string, string>,
+  args: readonly string[],
+): Promise<{ code: number; output: string; errors: string }> {
   return new Promise((resolve) => {
-    const env = stack().service
     execFile(process.execPath, [command, ...args], { env }, (error, output, errors) =>
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, output, errors }),
     )
@@ -33,7 +37,7 @@ test('create prints the first administrator key once, and it works', async () =>
   expect(list.output).not.toContain('gate_adm_')
 })
 
-test('create --usd grants credits to begin with, beside any grant of an id that an operator would choose', async () => {
+test('create --usd grants credits under a reserved id, so that the operator can use any other', async () => {
   const made = await operator('organizations', 'create', '--name', 'A', '--usd', '20', '--json')
   expect(made.code).toBe(0)
   const created = JSON.parse(made.output) as { organization_id: string }
@@ -43,39 +47,40 @@ test('create --usd grants credits to begin with, beside any grant of an id that 
   expect(JSON.parse(granted.output)).toMatchObject({ balance_usd: 25, changed: true })
 })
 
-test('create --usd whose grant fails still prints the key, says why, and ends with 1', async () => {
+test('create --usd still prints the key when the grant fails, reports why, and exits with 1', async () => {
   const admin = new pg.Client({ connectionString: stack().database.url })
   await admin.connect()
   try {
-    await admin.query(`create function refuse_gift() returns trigger language plpgsql as
-      $$ begin raise exception 'no gifts today'; end $$`)
-    await admin.query(`create trigger no_gifts before insert on ledger_entry
-      for each row execute function refuse_gift()`)
+    await admin.query(`create function refuse_grant() returns trigger language plpgsql as
+      $$ begin raise exception 'no grants today'; end $$`)
+    await admin.query(`create trigger no_grants before insert on ledger_entry
+      for each row execute function refuse_grant()`)
     const create = ['organizations', 'create', '--name', 'Unlucky', '--usd', '20']
     const made = await operator(...create, '--json')
-    expect([made.code, made.errors]).toEqual([1, expect.stringContaining('no gifts today')])
+    expect([made.code, made.errors]).toEqual([1, expect.stringContaining('no grants today')])
     const { admin_key: credential, ...others } = JSON.parse(made.output) as { admin_key: string }
     expect(others).toMatchObject({ credits_granted: false })
     const answer = await call(stack().description.base_url, listProjects, { credential })
     expect(answer.status).toBe(200)
-    const told = await operator(...create)
-    expect([told.code, told.output]).toEqual([
-      ...[1, expect.stringContaining('credits_granted: false')],
+    const described = await operator(...create)
+    expect([described.code, described.output]).toEqual([
+      1,
+      expect.stringContaining('credits_granted: false'),
     ])
   } finally {
-    await admin.query('drop function if exists refuse_gift cascade')
+    await admin.query('drop function if exists refuse_grant cascade')
     await admin.end()
   }
 })
 
-test('plan sets what the operator gives; show tells it apart from what subscriptions give', async () => {
+test('plan sets the operator plan; show prints it beside the subscribed plan', async () => {
   const { run } = await addOrganization()
   const given = { plan: 'growth', operator_plan: 'growth', subscribed_plan: 'free' }
   expect(await run('plan', '--plan', 'growth')).toMatchObject(given)
   expect(await run('show')).toMatchObject(given)
 })
 
-test('suspend and reinstate say what is now true, and may be repeated', async () => {
+test('suspend and reinstate print the new status, and may be repeated', async () => {
   const { organization_id: id } = stack().description
   for (const [word, status] of [
     ['suspend', 'suspended'],
@@ -87,7 +92,7 @@ test('suspend and reinstate say what is now true, and may be repeated', async ()
   }
 })
 
-test('recover gives a new key to an organization that has lost its own', async () => {
+test('recover prints a new key for an organization that has lost its keys', async () => {
   const { organization_id: id, base_url } = stack().description
   const { output } = await operator('organizations', 'recover', id, '--json')
   const { admin_key: credential } = JSON.parse(output) as { admin_key: string }
@@ -106,7 +111,7 @@ test('list is paged', async () => {
   expect(rest.data).toEqual(first.data.slice(1))
 })
 
-/** A new organization, and its commands. */
+/** Creates an organization; `run` runs a command on it. */
 async function addOrganization() {
   const made = await operator('organizations', 'create', '--name', 'Payer', '--json')
   const { organization_id: id } = JSON.parse(made.output) as { organization_id: string }
@@ -117,7 +122,7 @@ async function addOrganization() {
   return { id, run }
 }
 
-test('payments, grants and refunds move the balance once by their ids, and show tells it', async () => {
+test('payments, grants and refunds change the balance once by their ids, and show prints it', async () => {
   const { id, run } = await addOrganization()
   const usd = (amount: string) => ['--usd', amount]
   const none = { balance_credits: 0, held_credits: 0, used_credits: 0, paid_usd: 0, tier: 'free' }
@@ -128,7 +133,9 @@ test('payments, grants and refunds move the balance once by their ids, and show 
     expect(answer).toMatchObject({ id, ...paid, changed })
   }
   expect(await run('grant', '--id', 'gift_1', ...usd('0.000001'))).toMatchObject({
-    ...{ balance_credits: 20_500_001, available_credits: 20_500_001, paid_usd: 20.5 },
+    balance_credits: 20_500_001,
+    available_credits: 20_500_001,
+    paid_usd: 20.5,
   })
   const back = ['--id', 'back_1', '--payment', 'pay_1', ...usd('10')]
   const left = { balance_credits: 10_500_001, paid_usd: 10.5, tier: 'free' }
@@ -137,13 +144,14 @@ test('payments, grants and refunds move the balance once by their ids, and show 
   }
   for (const [args, text] of [
     [['grant', '--id', 'gift_1', ...usd('1')], 'with another amount: 0.000001 USD'],
-    [['grant', '--id', 'pay_1', ...usd('20.5')], "'pay_1' was recorded before, as a payment"],
-    [['refund', '--id', 'back_2', '--payment', 'pay_1', ...usd('11')], 'only 10.50 USD'],
+    [['grant', '--id', 'pay_1', ...usd('20.5')], "'pay_1' is recorded already, as a payment"],
+    [['refund', '--id', 'back_2', '--payment', 'pay_1', ...usd('11')], 'Only 10.50 USD'],
     [['refund', '--id', 'back_2', '--payment', 'pay_2', ...usd('1')], "no payment 'pay_2'"],
   ] as const) {
     const [command, ...rest] = args
     expect(await run(command, ...rest)).toEqual({
-      ...{ code: 1, errors: expect.stringContaining(text) as string },
+      code: 1,
+      errors: expect.stringContaining(text) as string,
     })
   }
   const shown = await operator('organizations', 'show', id)
@@ -157,18 +165,18 @@ test('payments, grants and refunds move the balance once by their ids, and show 
 })
 
 test.each([
-  [['organizations', 'create'], 2, 'Give the organization a name'],
-  [['organizations', 'create', '--name', ''], 2, 'Give the organization a name'],
-  [['organizations', 'create', '--nmae', 'x'], 2, "Unknown option '--nmae'"],
-  [['organizations', 'suspend'], 2, 'Name the organization'],
+  [['organizations', 'create'], 2, '--name is missing.'],
+  [['organizations', 'create', '--name', ''], 2, '--name takes 1 to 80 characters'],
+  [['organizations', 'create', '--nmae', 'x'], 2, "Did you mean '--name'?"],
+  [['organizations', 'suspend'], 2, '<organization id> is missing.'],
   [['organizations', 'suspend', 'org_none'], 1, "No organization has the id 'org_none'"],
   [['organizations', 'list', '--after', 'org_none'], 1, "No organization has the id 'org_none'"],
   [['organizations', 'show', 'org_none'], 1, "No organization has the id 'org_none'"],
-  [['organizations', 'payment', 'org_1', '--id', 'pay_1'], 2, 'Say which payment and how much'],
-  [['organizations', 'grant', 'org_1', '--usd', '5'], 2, 'Say which grant and how much'],
-  [['organizations', 'grant', 'org_1', '--id', 'a', '--usd', '-5'], 2, 'Option'],
-  [['organizations', 'grant', 'org_1', '--id', 'a', '--usd=0'], 2, 'Say which grant and how much'],
-  [['organizations', 'refund', 'org_1', '--id', 'a', '--usd', '5'], 2, 'Say which payment'],
+  [['organizations', 'payment', 'org_1', '--id', 'pay_1'], 2, '--usd is missing.'],
+  [['organizations', 'grant', 'org_1', '--usd', '5'], 2, '--id is missing.'],
+  [['organizations', 'grant', 'org_1', '--id', 'a', '--usd', '-5'], 2, '--usd needs a value.'],
+  [['organizations', 'grant', 'org_1', '--id', 'a', '--usd=0'], 2, 'more than 0 US dollars'],
+  [['organizations', 'refund', 'org_1', '--id', 'a', '--usd', '5'], 2, '--payment is missing.'],
   [['organizations', 'create', 'Example', '--name', 'x'], 2, "does not take 'Example'"],
   [['organizations', 'create', '--name', 'x', '--id', 'a'], 2, "does not take '--id'"],
   [['organizations', 'list', 'org_1', '--usd', '5'], 2, "does not take 'org_1', '--usd'"],
@@ -176,18 +184,50 @@ test.each([
   [['organizations', 'show', 'org_1', '--after', 'a'], 2, "show' does not take '--after'"],
   [['organizations', 'plan', 'org_1', '--plan', 'free', '--usd', '5'], 2, "not take '--usd'"],
   [['organizations', 'grant', 'org_1', '--payment', 'a'], 2, "does not take '--payment'"],
-  [['organizations', 'constructor'], 2, "There is no command 'constructor'"],
+  [['organizations', 'constructor'], 2, "There is no command 'organizations constructor'"],
   [['credits', 'reconcile', 'org_1', 'org_2'], 2, "does not take 'org_2'"],
   [['credits', 'reconcile', '--usd', '5'], 2, "does not take '--usd'"],
-  [['credits', 'destroy'], 2, "There is no command 'destroy'"],
-  [['organizations', 'destroy'], 2, "There is no command 'destroy'"],
-  [['planets', 'list'], 2, "There is no topic 'planets'"],
+  [['credits', 'destroy'], 2, "There is no command 'credits destroy'"],
+  [['organizations', 'destroy'], 2, "There is no command 'organizations destroy'"],
+  [['organizations', 'lsit'], 2, "Did you mean 'organizations list'?"],
+  [['planets', 'list'], 2, "There is no command 'planets'"],
 ] as const)('%j is explained', async (args, code, text) => {
   const result = await operator(...args)
   expect([result.code, result.errors]).toEqual([code, expect.stringContaining(text)])
   if (code === 2) expect(result.errors).toContain('Usage:')
 })
 
-test('without arguments it shows what it can do', async () => {
+test('without arguments it prints all commands', async () => {
   expect((await operator()).output).toContain('reinstate <organization id>')
+})
+
+test('before the migrations, and without a database, it reports what to run', async () => {
+  const admin = new pg.Client({ connectionString: stack().database.url })
+  await admin.connect()
+  const name = `gatehouse_empty_${process.pid}`
+  const url = new URL(stack().database.url)
+  url.pathname = `/${name}`
+  const list = () =>
+    operatorWith({ ...stack().service, DATABASE_URL: url.toString() }, ['organizations', 'list'])
+  const absent = await list()
+  expect([absent.code, absent.output]).toEqual([1, ''])
+  expect(absent.errors).toMatch(/does not exist.*Create it.*`\.\/dev migrate`/)
+  await admin.query(`create database ${name}`)
+  try {
+    const empty = await list()
+    expect([empty.code, empty.output]).toEqual([1, ''])
+    expect(empty.errors).toMatch(/no Gatehouse tables.*`\.\/dev migrate`.*`gatehouse migrate`/)
+  } finally {
+    await admin.query(`drop database ${name} with (force)`)
+    await admin.end()
+  }
+})
+
+test('wrong arguments are reported before missing settings, and each missing setting once', async () => {
+  const typo = await operatorWith({}, ['organizations', 'create'])
+  expect([typo.code, typo.errors]).toEqual([2, expect.stringContaining('--name is missing.')])
+  const unset = await operatorWith({}, ['organizations', 'list'])
+  expect(unset.code).toBe(1)
+  expect(unset.errors).toContain('operator: DATABASE_URL and MASTER_KEYS are not set.')
+  expect(unset.errors.match(/MASTER_KEYS: /g)).toHaveLength(1)
 })

@@ -15,8 +15,8 @@ import { expect, test } from 'vitest'
 import { type Answer, call, codeOf } from './support/call.ts'
 import { useStack } from './support/use-stack.ts'
 
-// Many editors of one policy, over two processes and as fast as they can. Whoever has not read the
-// last revision is refused and told which it is; nothing that was accepted is lost.
+// Many clients edit one policy through two processes as fast as they can. An edit of an old revision is refused with
+// the current one, and no accepted edit is lost.
 
 const clients = 16
 const seconds = 20
@@ -25,8 +25,8 @@ const stack = useStack({ models: null, processes: 2 })
 
 type Change = { action: string; policy: Policy }
 
-/** What all clients together have met. */
-type Met = { accepted: Change[]; acceptedBy: Map<number, number>; refused: Map<string, number> }
+/** What all clients together recorded. */
+type Log = { accepted: Change[]; acceptedBy: Map<number, number>; refused: Map<string, number> }
 
 type Step = { action: string; endpoint: Endpoint; fields: object }
 
@@ -47,19 +47,19 @@ function send(client: number, endpoint: Endpoint, policy_id: string, body?: obje
   return call(baseUrl, endpoint, { credential, params: { policy_id }, body })
 }
 
-/** One editor: sends a step until it is accepted or the policy's state forbids it, then the next. */
-async function edit(client: number, id: string, met: Met) {
+/** One client: sends a step until it is accepted or the policy's state forbids it, then the next. */
+async function edit(client: number, id: string, log: Log) {
   let revision = 1
   for (let count = 0, end = Date.now() + seconds * 1000; Date.now() < end;) {
     const { action, endpoint, fields } = nextStep(client, count)
     const answer = await send(client, endpoint, id, { ...fields, revision })
     if (answer.status === 200) {
       const policy = expectAccepted(answer, fields, revision)
-      met.accepted.push({ action, policy })
-      increase(met.acceptedBy, client)
+      log.accepted.push({ action, policy })
+      increase(log.acceptedBy, client)
       revision = policy.revision
     } else {
-      increase(met.refused, codeOf(answer) ?? '')
+      increase(log.refused, codeOf(answer) ?? '')
       expectRefused(answer)
     }
     if (codeOf(answer) === 'revision_conflict') revision = expectNewer(answer, revision)
@@ -81,17 +81,19 @@ function expectAccepted({ json }: Answer, fields: object, revision: number): Pol
 
 const refusals = [
   'revision_conflict',
-  ...['no_unpublished_changes', 'policy_not_active', 'policy_not_paused'],
+  'no_unpublished_changes',
+  'policy_not_active',
+  'policy_not_paused',
 ]
 
-/** No client's fault and no server's: the only refusals are those of the rules. */
+/** The only refusals are those that the rules for policies require. */
 function expectRefused(answer: Answer) {
   expect(answer.status, answer.text).toBe(409)
   expect(refusals).toContain(codeOf(answer))
   expect(answer.headers.get('x-should-retry')).toBe('false')
 }
 
-/** The current revision, as the message tells it. */
+/** Reads the current revision from the message. */
 function expectNewer({ json }: Answer, revision: number): number {
   const { error } = json as { error: { message: string; param: string } }
   const current = Number(/\brevision (\d+)\./.exec(error.message)?.[1])
@@ -119,7 +121,7 @@ async function countDeadlocks(): Promise<number> {
 
 type Event = { revision: string; action: string; payload: Buffer }
 
-/** The chain of events has one link for each accepted change, and each begins where the last ended. */
+/** There is one event for each accepted change, and each starts from the state that the previous one left. */
 async function expectChain(created: Policy, changes: readonly Change[]) {
   const events = await query<Event>(
     `select header->>'revision' as revision, header->>'action' as action, payload from event
@@ -137,7 +139,7 @@ async function expectChain(created: Policy, changes: readonly Change[]) {
   }
 }
 
-function report({ accepted, acceptedBy, refused }: Met) {
+function report({ accepted, acceptedBy, refused }: Log) {
   const actions = new Map<string, number>()
   for (const { action } of accepted) increase(actions, action)
   const each = Array.from({ length: clients }, (_, client) => acceptedBy.get(client) ?? 0)
@@ -148,16 +150,16 @@ function report({ accepted, acceptedBy, refused }: Met) {
   expect(refused.get('revision_conflict')).toBeGreaterThan(0)
 }
 
-test(`${clients} clients on 2 processes edit one policy for ${seconds} s: no edit is lost or doubled`, async () => {
+test(`${clients} clients on 2 processes edit one policy for ${seconds} s: no edit is lost or applied twice`, async () => {
   const { base_url, admin_key: credential } = stack().description
   const deadlocks = await countDeadlocks()
   const body = { name: 'Wanted by all', rule: 'Be kind.' }
   const created = Policy.parse((await call(base_url, createPolicy, { credential, body })).json)
-  const met: Met = { accepted: [], acceptedBy: new Map(), refused: new Map() }
-  await Promise.all(Array.from({ length: clients }, (_, client) => edit(client, created.id, met)))
-  report(met)
+  const log: Log = { accepted: [], acceptedBy: new Map(), refused: new Map() }
+  await Promise.all(Array.from({ length: clients }, (_, client) => edit(client, created.id, log)))
+  report(log)
 
-  const changes = met.accepted.toSorted((one, other) => one.policy.revision - other.policy.revision)
+  const changes = log.accepted.toSorted((one, other) => one.policy.revision - other.policy.revision)
   const revisions = changes.map(({ policy }) => policy.revision)
   expect(revisions).toEqual(Array.from(changes, (_, index) => index + 2))
   await expectChain(created, changes)
@@ -165,7 +167,7 @@ test(`${clients} clients on 2 processes edit one policy for ${seconds} s: no edi
     const { json } = await send(client, retrievePolicy, created.id)
     expect(json).toEqual(changes.at(-1)?.policy)
   }
-  // A session reports a deadlock late, but at its end at the latest.
+  // A session reports deadlocks with a delay, but at the latest when it ends.
   await Promise.all(stack().apis.map(({ child }) => stopProcess(child)))
   expect(await countDeadlocks()).toBe(deadlocks)
 })

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Answer, call } from './support/call.ts'
 import { type DatabaseTap, startDatabaseTap } from './support/database-tap.ts'
-import { expectPublished, type Recorded, recordsOf } from './support/policy-records.ts'
+import { expectPublished, type Recorded, recordsOf } from './support/policies/records.ts'
 import { useStack } from './support/use-stack.ts'
 
 // A process that is killed between any two statements of a publish leaves the old state or the new one.
@@ -168,8 +168,12 @@ test('killed between any two statements of a publish: the old state or the new o
   expect([statements[0], statements.at(-1)]).toEqual(['begin', 'commit'])
   // What the test is about must be among what it killed.
   for (const write of [
-    ...['insert into "policy_version"', 'update "policy"', 'insert into "event"'],
-    ...['insert into "config_change"', 'update "organization"', 'insert into "policy_epoch"'],
+    'insert into "policy_version"',
+    'update "policy"',
+    'insert into event',
+    'insert into "config_change"',
+    'update "organization"',
+    'insert into "policy_epoch"',
     'delete from "policy_version"',
   ]) {
     expect(statements.join('\n')).toContain(write)

@@ -5,17 +5,18 @@ import { describe, expect, test } from 'vitest'
 
 import { canary, useStack } from './support/use-stack.ts'
 
-// What no well-behaved client sends. Whatever arrives gets an answer with a request id, or the
-// connection ends; never two answers for one request, never a hang.
+// Requests that no well-behaved client sends. Each is answered with a request id, or its connection is closed; there
+// are never two answers for one request, and never a hang. The tests run concurrently, because most of them wait for a
+// connection to stay silent.
 
 const stack = useStack({ environment: { CONNECTIONS_MAX: '50' } })
 
 type Exchange = { text: string; heads: string[]; status: number; elapsedMs: number }
 
-/** Sends bytes as they are and reads until the server closes or falls silent. */
+/** Sends raw bytes and reads until the server closes the connection or sends nothing more. */
 function exchange(
   bytes: string | Buffer,
-  { quietMs = 500, timeoutMs = 20_000 } = {},
+  { quietMs = 500, timeoutMs = 120_000 } = {},
 ): Promise<Exchange> {
   const { hostname, port } = new URL(stack().description.base_url)
   const startedAt = performance.now()
@@ -36,7 +37,7 @@ function exchange(
     })
     socket.on('close', finish)
     socket.on('error', finish)
-    setTimeout(() => reject(new Error('no answer')), timeoutMs).unref()
+    setTimeout(() => reject(new Error('There was no answer.')), timeoutMs).unref()
   })
 }
 
@@ -57,7 +58,7 @@ const post = (body: string, ...headers: string[]) =>
 const key = () => `authorization: Bearer ${stack().description.admin_key}`
 const json = 'content-type: application/json'
 
-describe('not HTTP', () => {
+describe.concurrent('not HTTP', () => {
   test.each([
     ['noise', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
     ['a bad header', 'GET / HTTP/1.1\r\nhost x\r\n\r\n'],
@@ -87,6 +88,18 @@ describe('not HTTP', () => {
     expectAnswer(await exchange('GET /health/live HTTP/1.1\r\n\r\n'), 400, 'invalid_request')
   })
 
+  test('400: HTTP/0.9', async () => {
+    const { text } = await exchange('GET /v1/models\r\n\r\n')
+    expect(text).toContain('"code":"invalid_request"')
+    expect(text).toContain('HTTP/0.9 is not supported')
+  })
+
+  test('400: a transfer coding besides chunked', async () => {
+    const body = '2\r\n{}\r\n0\r\n\r\n'
+    const answer = await exchange(post(body, key(), json, 'transfer-encoding: gzip, chunked'))
+    expectAnswer(answer, 400, 'invalid_request')
+  })
+
   test('431: headers over 16 KiB', async () => {
     expectAnswer(await exchange(get('/', `a: ${'x'.repeat(17_000)}`)), 431, 'headers_too_large')
   })
@@ -100,7 +113,7 @@ describe('not HTTP', () => {
   })
 })
 
-test.each(['authorization', 'host', 'content-type', 'x-api-key'])(
+test.concurrent.each(['authorization', 'host', 'content-type', 'x-api-key'])(
   '400: the header %s sent twice',
   async (name) => {
     const twice = [`${name}: a`, ...(name === 'host' ? [] : [`${name}: b`])]
@@ -108,7 +121,7 @@ test.each(['authorization', 'host', 'content-type', 'x-api-key'])(
   },
 )
 
-test('a second request hidden in a body is not answered', async () => {
+test.concurrent('a second request hidden in a body is not answered', async () => {
   const hidden = get('/health/live')
   const body = `${'x'.repeat(10)}${hidden}`
   const answer = await exchange(
@@ -117,7 +130,7 @@ test('a second request hidden in a body is not answered', async () => {
   expectAnswer(answer, 400, 'invalid_json')
 })
 
-test('a body that is too large ends the connection instead of being read', async () => {
+test.concurrent('a body that is too large ends the connection instead of being read', async () => {
   const body = 'x'.repeat(70_000)
   const request = post(body, key(), json, `content-length: ${body.length}`)
   const { text } = await exchange(request + get('/health/live'))
@@ -125,8 +138,10 @@ test('a body that is too large ends the connection instead of being read', async
   expect(text.match(/"status":"ok"/g) ?? []).toHaveLength(0)
 })
 
-test('an unknown route is answered before its body arrives, whatever the method and type', async () => {
+test.concurrent('an unknown route is answered before its body arrives, whatever the method and type', async () => {
   const announced = ['content-type: ;;', 'content-length: 1000000', 'host: x']
+  // The time of a request without a body. To wait for a body until the timeout would take many times as long.
+  const baseline = await exchange(get('/health/live'))
   for (const [start, status, code] of [
     ['POST /nope', 404, 'route_not_found'],
     ['PUT /v1/organization/projects', 405, 'method_not_allowed'],
@@ -134,52 +149,34 @@ test('an unknown route is answered before its body arrives, whatever the method 
   ] as const) {
     const answer = await exchange([`${start} HTTP/1.1`, ...announced, '', 'xxx'].join('\r\n'))
     expectAnswer(answer, status, code)
-    expect(answer.elapsedMs).toBeLessThan(3000)
+    expect(answer.elapsedMs / baseline.elapsedMs).toBeLessThan(5)
   }
 })
 
-test('broken bytes behind a request are never taken for its answer', async () => {
+test.concurrent('invalid bytes after a request do not replace its answer', async () => {
   const body = JSON.stringify({ name: 'real' })
   const request = post(body, key(), json, `content-length: ${body.length}`)
   const { text } = await exchange(`${request}XXX\r\n\r\n`)
   expect(text).not.toContain('invalid_request')
 })
 
-test('whoever hangs up in the middle is no failure of ours', async () => {
-  const { hostname, port } = new URL(stack().description.base_url)
-  for (let round = 0; round < 30; round++) {
-    await new Promise<void>((resolve) => {
-      const socket = connect(Number(port), hostname, () => {
-        socket.write(get('/v1/organization/projects', key()).repeat(3))
-        setTimeout(() => socket.resetAndDestroy(), Math.random() * 5)
-      })
-      socket.on('close', () => resolve())
-      socket.on('error', () => undefined)
-    })
-  }
-  await new Promise((resolve) => setTimeout(resolve, 500))
-  const metrics = await (await fetch(stack().description.metrics_urls[0] ?? '')).text()
-  expect(metrics).not.toMatch(/gatehouse_request_seconds_count\{[^}]*status="500"/)
-  expect(metrics).toContain('gatehouse_requests_in_flight 0')
-})
-
-test('a body that is ignored may be of any type', async () => {
+test.concurrent('a body that is ignored may be of any type', async () => {
   const { project_id } = stack().description
   const path = `/v1/organization/projects/${project_id}/archive`
   const head = [`POST ${path} HTTP/1.1`, 'host: x', key(), 'content-type: ;;', 'content-length: 3']
   expectAnswer(await exchange([...head, '', 'xxx'].join('\r\n')), 409, 'default_project')
 })
 
-test('an expectation we do not know is not a reason to refuse', async () => {
+test.concurrent('an unknown Expect header is ignored', async () => {
   expect((await exchange(get('/health/live', 'expect: wonders'))).status).toBe(200)
 })
 
-test('answers are kept by no cache', async () => {
+test.concurrent('answers are not cached', async () => {
   const { text } = await exchange(get('/v1/organization/projects', key()))
   expect(text.toLowerCase()).toContain('cache-control: no-store')
 })
 
-test('a route is chosen by the path alone', async () => {
+test.concurrent('a route is chosen by the path alone', async () => {
   const odd = ['//v1/organization/projects', '/V1/organization/projects']
   for (const path of [
     ...odd,
@@ -192,7 +189,7 @@ test('a route is chosen by the path alone', async () => {
   expect([200, 404]).toContain(absolute.status)
 })
 
-test('HEAD is answered like GET, without a body', async () => {
+test.concurrent('HEAD is answered like GET, without a body', async () => {
   const { text, status } = await exchange(get('/health/live').replace('GET', 'HEAD'))
   expect(status).toBe(200)
   expect(text.endsWith('\r\n\r\n')).toBe(true)
@@ -200,22 +197,39 @@ test('HEAD is answered like GET, without a body', async () => {
   expect(refused.status).toBe(401)
 })
 
-test("the caller's own request id is not taken for ours, and secrets in odd places are not logged", async () => {
+test.concurrent("the caller's own request id is not used, and secrets in unusual places are not logged", async () => {
   const answer = await exchange(
     get(`/health/live?key=${canary}`, `x-request-id: ${canary} x`, `cookie: ${canary}`),
   )
   expect(answer.text).not.toContain(canary)
 })
 
-test('no CORS headers on administration endpoints', async () => {
+test.concurrent('no CORS headers on administration endpoints', async () => {
   const answer = await exchange(
     get('/v1/organization/projects', 'origin: https://evil.example', key()),
   )
   expect(answer.text.toLowerCase()).not.toContain('access-control-')
 })
 
-test('408: a sender that never finishes its headers', async () => {
-  const answer = await exchange('GET / HTTP/1.1\r\nhost: x\r\n', { timeoutMs: 25_000 })
+test.concurrent('408: a sender that never finishes its headers', async () => {
+  const answer = await exchange('GET / HTTP/1.1\r\nhost: x\r\n')
   expectAnswer(answer, 408, 'request_timeout')
   expect(answer.elapsedMs).toBeGreaterThan(9000)
-}, 30_000)
+})
+
+test('a caller who hangs up midway is not counted as a server error', async () => {
+  const { hostname, port } = new URL(stack().description.base_url)
+  for (let round = 0; round < 30; round++) {
+    await new Promise<void>((resolve) => {
+      const socket = connect(Number(port), hostname, () => {
+        socket.write(get('/v1/organization/projects', key()).repeat(3))
+        setTimeout(() => socket.resetAndDestroy(), Math.random() * 5)
+      })
+      socket.on('close', () => resolve())
+      socket.on('error', () => undefined)
+    })
+  }
+  const readMetrics = async () => (await fetch(stack().description.metrics_urls[0] ?? '')).text()
+  await expect.poll(readMetrics, { timeout: 60_000 }).toContain('gatehouse_requests_in_flight 0')
+  expect(await readMetrics()).not.toMatch(/gatehouse_request_seconds_count\{[^}]*status="500"/)
+})

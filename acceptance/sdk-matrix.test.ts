@@ -12,15 +12,15 @@ import {
 import { createTenants, type Tenant } from '@gatehouse/tools/start-stack'
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { type Cell, type Ground, matrixModels, openCell } from './support/sdk-cell.ts'
-import { contentFeatures } from './support/sdk-content-features.ts'
-import { errorFeatures } from './support/sdk-error-features.ts'
-import { continueResponse, continueStoredItems, continueThread } from './support/sdk-state.ts'
-import { thinkingFeatures } from './support/sdk-thinking-features.ts'
-import { toolFeatures } from './support/sdk-tool-features.ts'
+import { type Cell, type CellEnvironment, matrixModels, openCell } from './support/sdk/cell.ts'
+import { contentFeatures } from './support/sdk/content-features.ts'
+import { errorFeatures } from './support/sdk/error-features.ts'
+import { continueResponse, continueStoredItems, continueThread } from './support/sdk/state.ts'
+import { thinkingFeatures } from './support/sdk/thinking-features.ts'
+import { toolFeatures } from './support/sdk/tool-features.ts'
 import { useStack } from './support/use-stack.ts'
 
-// Every cell of docs/compatibility.md, with the clients as they are published.
+// Tests every cell of docs/compatibility.md with the published clients.
 
 const expectations: Record<FeatureId, (cell: Cell) => Promise<void>> = {
   ...contentFeatures,
@@ -41,8 +41,8 @@ beforeAll(async () => {
   tenants = await createTenants(stack().service, places.length)
 })
 
-/** Each place has a key of its own: together they ask for more than one may. */
-function groundOf({ caller, format, mode }: Place): Ground {
+/** Each cell has its own key: together they exceed the limits of one key. */
+function environmentOf({ caller, format, mode }: Place): CellEnvironment {
   const { base_url: baseUrl, upstream_url: upstreamUrl } = stack().description
   const index = places.findIndex(
     (place) => place.caller === caller && place.format === format && place.mode === mode,
@@ -50,7 +50,7 @@ function groundOf({ caller, format, mode }: Place): Ground {
   return { baseUrl, upstreamUrl, key: tenants[index]!.project_key }
 }
 
-/** A failure also tells what the page says about the cell. */
+/** Adds the note of the cell to the message of a failure. */
 async function expectFeature(feature: FeatureId, cell: Cell) {
   await expectations[feature](cell).catch((error: unknown) => {
     if (!cell.note || !(error instanceof Error)) throw error
@@ -58,14 +58,14 @@ async function expectFeature(feature: FeatureId, cell: Cell) {
   })
 }
 
-test('every feature of the table has a test, and no test lacks its row', () => {
+test('every feature in the table has a test, and every test has a row', () => {
   expect(new Set(Object.keys(expectations))).toEqual(new Set(featureIds))
 })
 
-describe('conversations that the provider is to keep are refused', () => {
+describe('conversations stored by the provider are refused', () => {
   const connect = (format: FormatId) => {
     const place = { caller: 'anthropic', format, mode: 'plain' } as const
-    return openCell('conversation', place, groundOf(place)).connection
+    return openCell('conversation', place, environmentOf(place)).connection
   }
 
   test.each(Object.keys(formats) as FormatId[])('threads, upstream of %s', async (format) => {
@@ -89,6 +89,6 @@ describe('conversations that the provider is to keep are refused', () => {
 
 describe.each(places)('$caller, upstream of $format, $mode', (place) => {
   test.concurrent.each(featureIds)('%s', async (feature) => {
-    await expectFeature(feature, openCell(feature, place, groundOf(place)))
+    await expectFeature(feature, openCell(feature, place, environmentOf(place)))
   })
 })

@@ -8,12 +8,12 @@ const page = toCompatibilityPage()
 const tables = page.split(/^## /m).filter((section) => section.includes('\n| Feature |'))
 const cellsOf = (row: string) => row.split('|').slice(1, -1)
 
-test('the page in docs is the one that the table gives', async () => {
+test('the page in docs is the one generated from the table', async () => {
   const file = new URL('../docs/compatibility.md', import.meta.url)
   expect(await readFile(file, 'utf8')).toBe(page)
 })
 
-test('every client has its table, and no cell of it is empty', () => {
+test('every client has a table without empty cells', () => {
   expect(tables).toHaveLength(Object.keys(callers).length)
   const columns = 1 + Object.keys(formats).length * modes.length
   for (const table of tables) {
@@ -26,10 +26,10 @@ test('every client has its table, and no cell of it is empty', () => {
   }
 })
 
-test('every number in a cell has its note, and every note is needed', () => {
+test('every number in a cell has a note, and every note is used', () => {
   const cells = tables.flatMap((table) => table.split('\n').flatMap((row) => cellsOf(row).slice(1)))
   const used = new Set(cells.map((cell) => cell.trim()).filter((cell) => /^\d+$/.test(cell)))
   const listed = [...page.matchAll(/^(\d+)\. (.+)$/gm)]
   expect(used).toEqual(new Set(listed.map(([, number]) => number)))
-  expect(new Set(listed.map(([, , words]) => words))).toEqual(new Set(Object.values(notes)))
+  expect(new Set(listed.map(([, , text]) => text))).toEqual(new Set(Object.values(notes)))
 })

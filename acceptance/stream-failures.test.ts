@@ -10,20 +10,29 @@ import { createTenants, type Tenant } from '@gatehouse/tools/start-stack'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { ask, begin, bodyOf, eventsOf, formats, type Wish } from './support/stream-call.ts'
-import { expectBrokenStream, expectRefusal } from './support/stream-errors.ts'
-import { catalogueOf } from './support/stream-models.ts'
+import {
+  ask,
+  begin,
+  bodyOf,
+  eventsOf,
+  formats,
+  type RequestOptions,
+} from './support/streams/call.ts'
+import { expectBrokenStream, expectRefusal } from './support/streams/errors.ts'
+import { catalogueOf } from './support/streams/models.ts'
+import { stateOf } from './support/streams/upstream.ts'
 import { useStack } from './support/use-stack.ts'
 
-// An answer that fails in the middle says so, in every format and from every format of an upstream; one that
-// fails before it begins is a plain error, even if a stream was asked for.
+// An answer that fails midway ends with an error event, in every format and from every format of an upstream; one
+// that fails before it begins is a plain error, even if a stream was requested.
 
 const upstream = await startScriptedUpstream()
 afterAll(upstream.stop)
-const nobody = await startScriptedUpstream()
-await nobody.stop()
+/** Nothing listens at its address. */
+const absent = await startScriptedUpstream()
+await absent.stop()
 
-/** Answers with 200 and everything but a stream. */
+/** Answers 200 with JSON where a stream was requested. */
 const odd = createServer((request, response) => {
   request.resume()
   const headers = { 'content-type': 'application/json' }
@@ -34,12 +43,12 @@ await new Promise<void>((resolve) => odd.listen(0, '127.0.0.1', resolve))
 afterAll(() => void odd.close())
 const oddUrl = `http://127.0.0.1:${(odd.address() as AddressInfo).port}`
 
-const settings = { url: upstream.url, idle_timeout_ms: 300 }
+const settings = { url: upstream.url, idle_timeout_ms: 600 }
 const stack = useStack({
   models: () =>
     catalogueOf({
       ...Object.fromEntries(formats.map((format) => [`by-${format}`, [{ ...settings, format }]])),
-      absent: [{ url: nobody.url }],
+      absent: [{ url: absent.url }],
       odd: [{ url: oddUrl }],
     }),
 })
@@ -49,7 +58,8 @@ beforeAll(async () => {
   tenants = await createTenants(stack().service, 1)
 })
 const target = (credential = tenants[0]?.project_key ?? '') => ({
-  ...{ baseUrl: stack().description.base_url, credential },
+  baseUrl: stack().description.base_url,
+  credential,
 })
 
 const speech = { tokens: 20, paceMs: 15 }
@@ -61,18 +71,18 @@ const faults = {
   'no end': { ...speech, closeAfter: { pieces: 20 } },
 } as const satisfies Record<string, Script>
 
-describe.each(formats)('a stream of %s', (format) => {
+describe.concurrent.each(formats)('a stream of %s', (format) => {
   test.each(formats)(
-    'from an upstream of %s tells every failure by its last event',
+    'from an upstream of %s ends every failure with an error event',
     async (origin) => {
-      const wish = { format, model: `by-${origin}` }
+      const request = { format, model: `by-${origin}` }
       const check = async ([name, script]: [string, Script]) => {
-        const heard = await ask(target(), { ...wish, script })
-        expectBrokenStream(heard, format)
-        // What came before the failure has arrived; of the unfinished frame nothing has.
-        expect(textOf(heard.text), name).toMatch(/^\w+ \w+ \w+ \w+/)
-        expect(heard.text.length).toBeLessThan(50_000)
-        const plain = await ask(target(), { ...wish, script, isStreamed: false })
+        const answer = await ask(target(), { ...request, script })
+        expectBrokenStream(answer, format)
+        // Everything sent before the failure has arrived, and nothing of the unfinished frame.
+        expect(textOf(answer.text), name).toMatch(/^\w+ \w+ \w+ \w+/)
+        expect(answer.text.length).toBeLessThan(50_000)
+        const plain = await ask(target(), { ...request, script, isStreamed: false })
         const isSilent = name === 'silence'
         expectRefusal(plain, format, isSilent ? timeout : failure)
       }
@@ -83,24 +93,24 @@ describe.each(formats)('a stream of %s', (format) => {
 
 test.each(formats)('%s: a frame larger than 8 MiB ends in an error event', async (format) => {
   const script = { ...speech, hugeFrameBytes: 9 * 1024 * 1024 }
-  const heard = await ask(target(), { format, model: `by-${format}`, script })
-  expectBrokenStream(heard, format)
-  expect(textOf(heard.text)).toMatch(/^\w+ \w+ \w+ \w+/)
-  expect(heard.text.length).toBeLessThan(50_000)
+  const answer = await ask(target(), { format, model: `by-${format}`, script })
+  expectBrokenStream(answer, format)
+  expect(textOf(answer.text)).toMatch(/^\w+ \w+ \w+ \w+/)
+  expect(answer.text.length).toBeLessThan(50_000)
 })
 
 test.each(formats)(
-  '%s: what came before an error in the same packet reaches the caller',
+  '%s: frames before an error in the same packet reach the caller',
   async (format) => {
     const words = { text: 'one two three four five six seven eight', coalesce: true }
     const script = { ...words, stallAfter: { pieces: 2, ms: 50 }, errorAfter: { pieces: 6 } }
-    const heard = await ask(target(), { format, model: `by-${format}`, script })
-    expectBrokenStream(heard, format)
-    expect(textOf(heard.text).trim()).toBe('one two three four five six')
+    const answer = await ask(target(), { format, model: `by-${format}`, script })
+    expectBrokenStream(answer, format)
+    expect(textOf(answer.text).trim()).toBe('one two three four five six')
   },
 )
 
-test('a 200 that is not a stream is a 502, and harms nobody else', async () => {
+test('a 200 from the upstream that is not a stream is a 502, and does not affect other calls', async () => {
   for (const format of formats) {
     expectRefusal(await ask(target(), { format, model: 'odd' }), format, failure)
   }
@@ -115,7 +125,7 @@ type Delta = {
   choices?: { delta: { content?: string } }[]
 }
 
-/** All text of a stream, whichever format it is in. */
+/** All text of a stream, in any format. */
 function textOf(stream: string): string {
   return eventsOf(stream)
     .map(({ data }) => data as Delta)
@@ -129,20 +139,21 @@ function textOf(stream: string): string {
 describe('the official clients', () => {
   const options = () => ({
     baseURL: `${stack().description.base_url}/v1`,
-    ...{ apiKey: tenants[0]?.project_key ?? '', maxRetries: 0 },
+    apiKey: tenants[0]?.project_key ?? '',
+    maxRetries: 0,
   })
   const clients = {
-    async messages(wish: Wish) {
+    async messages(request: RequestOptions) {
       const client = new Anthropic({ ...options(), baseURL: stack().description.base_url })
-      const body = bodyOf(wish) as unknown as Anthropic.MessageCreateParamsStreaming
+      const body = bodyOf(request) as unknown as Anthropic.MessageCreateParamsStreaming
       return client.messages.stream(body).finalMessage()
     },
-    async chat(wish: Wish) {
-      const body = bodyOf(wish) as unknown as OpenAI.ChatCompletionCreateParamsStreaming
+    async chat(request: RequestOptions) {
+      const body = bodyOf(request) as unknown as OpenAI.ChatCompletionCreateParamsStreaming
       return new OpenAI(options()).chat.completions.stream(body).finalChatCompletion()
     },
-    async responses(wish: Wish) {
-      const body = bodyOf(wish) as unknown as Parameters<OpenAI['responses']['stream']>[0]
+    async responses(request: RequestOptions) {
+      const body = bodyOf(request) as unknown as Parameters<OpenAI['responses']['stream']>[0]
       return new OpenAI(options()).responses.stream(body).finalResponse()
     },
   }
@@ -154,7 +165,7 @@ describe('the official clients', () => {
         (error: unknown) => error as Error,
       )
       if (outcome instanceof Error) expect(outcome.message).not.toMatch(/^Connection error/)
-      // This client hands a failed response to its caller, as a failed one.
+      // This client returns a failed response instead of throwing.
       else expect([format, outcome.status]).toEqual(['responses', 'failed'])
     }
     await Promise.all(Object.values(faults).map(check))
@@ -166,7 +177,7 @@ describe('the official clients', () => {
   })
 })
 
-describe.each(formats)('%s: although a stream was asked for', (format) => {
+describe.each(formats)('%s: although a stream was requested', (format) => {
   const model = `by-${format}`
 
   test('400, 401, 403 and 502 are plain JSON', async () => {
@@ -177,7 +188,7 @@ describe.each(formats)('%s: although a stream was asked for', (format) => {
       body: { name: 'cannot call models', permissions: ['credits.read'] },
     })
     const invalid = { messagesType: 'invalid_request_error' }
-    const unknown = await ask(target(), { format, model: 'of-nobody' })
+    const unknown = await ask(target(), { format, model: 'unknown' })
     expectRefusal(unknown, format, { ...invalid, status: 400, code: 'model_not_found' })
     const malformed = await ask(target(), { format, model, body: { temperature: 'hot' } })
     expectRefusal(malformed, format, { ...invalid, status: 400, code: 'invalid_request' })
@@ -192,14 +203,16 @@ describe.each(formats)('%s: although a stream was asked for', (format) => {
 
   test('429 is plain JSON', async () => {
     const { project_key } = stack().description
-    // A free key has four slots.
-    const script = { headMs: 400 }
+    // A free key has four slots; they are all taken when the upstream has four calls.
+    const script = { headMs: 120_000 }
     const held = [1, 2, 3, 4].map(() => begin(target(project_key), { format, model, script }))
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    const openAtUpstream = async () => (await stateOf(upstream.url)).open
+    await expect.poll(openAtUpstream, { timeout: 60_000, interval: 20 }).toBe(4)
     const refused = await ask(target(project_key), { format, model })
     const limit = { code: 'rate_limit_exceeded', messagesType: 'rate_limit_error' }
     expectRefusal(refused, format, { ...limit, status: 429 })
     expect(refused.headers['retry-after']).toBe('1')
-    await Promise.all(held.map(({ heard }) => heard))
+    for (const { hangUp } of held) hangUp()
+    await expect.poll(openAtUpstream, { timeout: 60_000, interval: 20 }).toBe(0)
   })
 })

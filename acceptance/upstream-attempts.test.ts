@@ -6,21 +6,21 @@ import { afterAll, expect, test } from 'vitest'
 
 import { addTenant } from './support/limited-call.ts'
 import {
+  type Answer,
   ask,
   begin,
   beginRaw,
   type Format,
   formats,
-  type Heard,
   pathOf,
   type Target,
-} from './support/stream-call.ts'
-import { catalogueOf } from './support/stream-models.ts'
-import { stateOf } from './support/stream-upstream.ts'
+} from './support/streams/call.ts'
+import { catalogueOf } from './support/streams/models.ts'
+import { stateOf } from './support/streams/upstream.ts'
 import { useStack } from './support/use-stack.ts'
 
-// Every attempt of a caller we know is one request of its limits, however it ends, and hears where it stands
-// (G8.3, G8.10). Organizations are on the free tier: 60 requests a minute per key.
+// Every attempt of an authenticated caller counts as one request, however it ends, and its answer reports what is left
+// (docs/specification/limits.md#failed-attempts). Organizations are on the free tier: 60 requests a minute per key.
 
 const upstream = await startScriptedUpstream()
 afterAll(upstream.stop)
@@ -37,28 +37,28 @@ const headers = ['requests', 'tokens'].flatMap((unit) =>
   ['limit', 'remaining', 'reset'].map((what) => `x-ratelimit-${what}-${unit}`),
 )
 
-function remainingIn(heard: Heard, name: string): number {
-  const said = Object.keys(heard.headers).filter((header) => header.startsWith('x-ratelimit-'))
-  expect(said.toSorted(), name).toEqual(headers.toSorted())
-  expect(heard.headers['x-ratelimit-limit-requests']).toBe('60')
-  return Number(heard.headers['x-ratelimit-remaining-requests'])
+function remainingIn(answer: Answer, name: string): number {
+  const names = Object.keys(answer.headers).filter((header) => header.startsWith('x-ratelimit-'))
+  expect(names.toSorted(), name).toEqual(headers.toSorted())
+  expect(answer.headers['x-ratelimit-limit-requests']).toBe('60')
+  return Number(answer.headers['x-ratelimit-remaining-requests'])
 }
 
 const tooLarge = Buffer.alloc(33 * 1024 * 1024, ' ')
 
-type Attempt = (target: Target, format: Format) => Promise<Heard | undefined>
+type Attempt = (target: Target, format: Format) => Promise<Answer | undefined>
 
 const raw =
   (payload: string | Buffer, further: Record<string, string> = {}): Attempt =>
   (target, format) =>
-    beginRaw(target, { path: pathOf[format], payload, headers: further }).heard
+    beginRaw(target, { path: pathOf[format], payload, headers: further }).answer
 
 const scripted =
   (script: object, isStreamed = true): Attempt =>
   (target, format) =>
     ask(target, { format, model: `by-${format}`, script, isStreamed })
 
-/** Hangs up when the upstream has been asked and a moment has passed. */
+/** Hangs up shortly after the upstream has been called. */
 const hungUp =
   (script: object, isStreamed: boolean): Attempt =>
   async (target, format) => {
@@ -89,7 +89,7 @@ const attempts: Record<string, [status: number | undefined, attempt: Attempt]> =
   'a body that is not JSON': [400, raw('{"model":')],
   'an empty body': [400, raw('')],
   'a body of another type': [400, raw('{}', { 'content-type': 'text/plain' })],
-  'a body that does not fit': [400, raw('{"model":7}')],
+  'a body that violates the schema': [400, raw('{"model":7}')],
   'a body of 33 MiB': [413, raw(tooLarge)],
   'an unknown model': [400, (target, format) => ask(target, { format, model: 'unknown' })],
   'an upstream that refuses': [400, scripted({ error: { status: 400 } })],
@@ -112,32 +112,33 @@ async function startTenant(name: string) {
   return { target: targetOf(key.value), forbidden: targetOf(cannot.value) }
 }
 
-/** A key that may not call models spends its requests trying. */
+/** Attempts with a key that may not call models count as well. */
 async function expectForbidden(target: Target, format: Format) {
   for (const left of [59, 58]) {
-    const heard = await ask(target, { format, model: `by-${format}` })
-    expect([heard.status, remainingIn(heard, '403')]).toEqual([403, left])
+    const answer = await ask(target, { format, model: `by-${format}` })
+    expect([answer.status, remainingIn(answer, '403')]).toEqual([403, left])
   }
-  const refused = await beginRaw(target, { path: pathOf[format], payload: '{"model":' }).heard
+  const refused = await beginRaw(target, { path: pathOf[format], payload: '{"model":' }).answer
   expect([refused.status, remainingIn(refused, '403')]).toEqual([403, 57])
 }
 
-test.each(formats)('%s: every attempt is one request, and says what is left', async (format) => {
+test.each(formats)('%s: every attempt counts once and reports what is left', async (format) => {
   const { target, forbidden } = await startTenant(format)
   await expectForbidden(forbidden, format)
   const good = async () => {
-    const heard = await ask(target, { format, model: `by-${format}` })
-    expect(heard.status).toBe(200)
-    return remainingIn(heard, 'a good call')
+    const answer = await ask(target, { format, model: `by-${format}` })
+    expect(answer.status).toBe(200)
+    return remainingIn(answer, 'a good call')
   }
   const wrong: string[] = []
   let left = await good()
   for (const [name, [status, attempt]] of Object.entries(attempts)) {
-    const heard = await attempt(target, format)
-    expect(heard?.status, name).toBe(status)
-    const said = heard ? remainingIn(heard, name) : left - 1
+    const answer = await attempt(target, format)
+    expect(answer?.status, name).toBe(status)
+    const reported = answer ? remainingIn(answer, name) : left - 1
     const next = await good()
-    if (said !== left - 1 || next !== left - 2) wrong.push(`${name}: ${left}, ${said}, ${next}`)
+    const isRight = reported === left - 1 && next === left - 2
+    if (!isRight) wrong.push(`${name}: ${left}, ${reported}, ${next}`)
     left = next
   }
   expect(wrong).toEqual([])

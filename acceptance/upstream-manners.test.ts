@@ -6,19 +6,20 @@ import { createClient } from '@gatehouse/contract/client'
 import { readLimits } from '@gatehouse/contract/limits'
 import { afterAll, beforeEach, expect, test, vi } from 'vitest'
 
-import { ask, begin, type Target } from './support/stream-call.ts'
-import { catalogueOf } from './support/stream-models.ts'
+import { ask, begin, type Target } from './support/streams/call.ts'
+import { catalogueOf } from './support/streams/models.ts'
 import { useStack } from './support/use-stack.ts'
 
-// Upstreams that lie, leak, dawdle or talk too much. Each test has its own manners, set before it asks.
+// Misbehaving upstreams: they omit usage, repeat our key, never end or send too much. Each test sets the behaviour
+// before it calls.
 
-type Manners = (response: ServerResponse, call: number) => void
+type Behaviour = (response: ServerResponse, call: number) => void
 
-let manners: Manners = () => undefined
+let behaviour: Behaviour = () => undefined
 let calls = 0
 const upstream = createServer((request, response) => {
   const call = ++calls
-  request.resume().once('end', () => manners(response, call))
+  request.resume().once('end', () => behaviour(response, call))
 })
 await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
 afterAll(() => {
@@ -32,10 +33,14 @@ beforeEach(() => {
 const secret = 'the-key-of-the-scripted-upstream'
 const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
 const stack = useStack({
+  // Answers without usage are estimated, on a busy machine generously, so the free tier could run out of tokens.
+  paidUsd: '1000',
   models: () =>
     catalogueOf({
-      ...{ plain: [{ url, format: 'chat' }], comments: [{ url, format: 'chat' }] },
-      ...{ refuses: [{ url, format: 'chat' }], missing: [{ url, format: 'chat' }] },
+      plain: [{ url, format: 'chat' }],
+      comments: [{ url, format: 'chat' }],
+      refuses: [{ url, format: 'chat' }],
+      missing: [{ url, format: 'chat' }],
       trickles: [{ url, format: 'chat', connections: 2, total_timeout_ms: 1500 }],
     }),
 })
@@ -58,8 +63,8 @@ type Body = {
   estimated_credits_used: number
 }
 
-test('an answer without usage is counted here, and the caller is told the count', async () => {
-  manners = (response) => open(response).end(chunk({ content: 'word '.repeat(1000) }) + end)
+test('an answer without usage is counted by the gateway, and the caller receives the count', async () => {
+  behaviour = (response) => open(response).end(chunk({ content: 'word '.repeat(1000) }) + end)
   const { usage, estimated_credits_used } = JSON.parse((await chat('plain')).text) as Body
   const { prompt_tokens, completion_tokens } = usage
   expect(completion_tokens).toBeGreaterThan(900)
@@ -67,8 +72,8 @@ test('an answer without usage is counted here, and the caller is told the count'
   expect(estimated_credits_used).toBe(prompt_tokens * 3 + completion_tokens * 15)
 })
 
-test('a comment is not the beginning of an answer: what fails after it is tried again', async () => {
-  manners = (response, call) => {
+test('a comment does not begin an answer: a failure after it is retried', async () => {
+  behaviour = (response, call) => {
     open(response).write(': PROCESSING\n\n')
     if (call === 1) setTimeout(() => response.destroy(), 20)
     else response.end(chunk({ content: 'Hello' }) + end)
@@ -77,16 +82,16 @@ test('a comment is not the beginning of an answer: what fails after it is tried 
   expect(calls).toBe(2)
 })
 
-test('a refusal that repeats our key reaches nobody with the key in it', async () => {
+test('the upstream key is removed from a refusal that repeats it', async () => {
   const message = `Incorrect API key provided: ${secret}.`
-  manners = (response) =>
+  behaviour = (response) =>
     response
       .writeHead(400, { 'content-type': 'application/json' })
       .end(JSON.stringify({ error: { message, type: 'invalid_request_error' } }))
   const refused = await chat('refuses')
   expect(refused.status).toBe(400)
   expect(refused.text).toContain('Incorrect API key provided: [removed].')
-  manners = (response) => {
+  behaviour = (response) => {
     const error = JSON.stringify({ error: { message, type: 'server_error' } })
     open(response).end(`${chunk({ content: 'Hello' })}data: ${error}\n\n`)
   }
@@ -95,8 +100,8 @@ test('a refusal that repeats our key reaches nobody with the key in it', async (
   expect(refused.text + streamed.text).not.toContain(secret)
 })
 
-test('what one caller may not have does not take the upstream away from the others', async () => {
-  manners = (response, call) => {
+test('repeated 404s do not take an upstream out of service', async () => {
+  behaviour = (response, call) => {
     if (call <= 8) response.writeHead(404).end('{}')
     else open(response).end(chunk({ content: 'Hello' }) + end)
   }
@@ -104,8 +109,8 @@ test('what one caller may not have does not take the upstream away from the othe
   expect((await chat('missing')).status).toBe(200)
 })
 
-test('an upstream that goes on after its answer does not keep its connection', async () => {
-  manners = (response) => {
+test('an upstream that keeps sending after its answer does not keep its connection', async () => {
+  behaviour = (response) => {
     open(response).write(chunk({ content: 'Hello' }) + end)
     const timer = setInterval(() => response.write(': and another thing\n\n'), 50)
     response.once('close', () => clearInterval(timer))
@@ -115,9 +120,9 @@ test('an upstream that goes on after its answer does not keep its connection', a
   expect((await chat('trickles')).status).toBe(200)
 })
 
-test('a plain answer larger than memory should hold ends with an error, and the process lives', async () => {
+test('a plain answer that is too large ends with an error, and the process survives', async () => {
   const megabyte = chunk({ content: 'x'.repeat(1024 * 1024) })
-  manners = (response) => {
+  behaviour = (response) => {
     open(response)
     const write = () => {
       while (!response.destroyed && response.write(megabyte));
@@ -127,28 +132,28 @@ test('a plain answer larger than memory should hold ends with an error, and the 
   }
   const refused = await chat('plain')
   expect([refused.status, refused.text]).toEqual([502, expect.stringContaining('too large')])
-  manners = (response) => open(response).end(chunk({ content: 'Hello' }) + end)
+  behaviour = (response) => open(response).end(chunk({ content: 'Hello' }) + end)
   expect((await chat('plain')).status).toBe(200)
 })
 
-test('tool arguments that end in the middle are the upstream’s failure, not ours', async () => {
+test('incomplete tool arguments are an upstream error, not an internal one', async () => {
   const call = { index: 0, id: 'c1', function: { name: 'f', arguments: '{"a":' } }
-  manners = (response) => open(response).end(chunk({ tool_calls: [call] }) + end)
+  behaviour = (response) => open(response).end(chunk({ tool_calls: [call] }) + end)
   const answer = await ask(target(), { format: 'messages', model: 'plain', isStreamed: false })
   expect([answer.status, answer.text]).toEqual([502, expect.stringContaining('upstream_error')])
 })
 
-test('numbers that no double can hold come through as they are', async () => {
+test('numbers beyond the precision of a double pass through unchanged', async () => {
   const input = '{"id":1234567890123456789}'
   const call = { index: 0, id: 'c1', function: { name: 'f', arguments: input } }
-  manners = (response) => open(response).end(chunk({ tool_calls: [call] }) + end)
+  behaviour = (response) => open(response).end(chunk({ tool_calls: [call] }) + end)
   const answer = await ask(target(), { format: 'messages', model: 'plain', isStreamed: false })
   expect(answer.text).toContain(input)
 })
 
-test('callers who hang up free their slots, also when their answers are too long to count here', async () => {
+test('callers who hang up free their slots, even when their answers are too long to count locally', async () => {
   const long = chunk({ content: 'a1B2 '.repeat(30_000) })
-  manners = (response) => void open(response).write(long)
+  behaviour = (response) => void open(response).write(long)
   const running = Array.from({ length: 4 }, () =>
     begin(target(), { format: 'chat', model: 'plain' }),
   )

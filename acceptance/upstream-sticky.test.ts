@@ -1,17 +1,17 @@
 import { startScriptedUpstream } from '@gatehouse/tools/scripted-upstream/server'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 
-import { ask, type Format, promptFor } from './support/stream-call.ts'
-import { catalogueOf } from './support/stream-models.ts'
-import { failAlways, resetUpstream, stateOf } from './support/stream-upstream.ts'
+import { ask, type Format, promptFor } from './support/streams/call.ts'
+import { catalogueOf } from './support/streams/models.ts'
+import { failAlways, resetUpstream, stateOf } from './support/streams/upstream.ts'
 import { useStack } from './support/use-stack.ts'
 
-// Only the upstream that made opaque state can read it: a conversation that carries some stays with it.
+// Only the upstream that made opaque state can read it, so a conversation that contains some stays with that upstream.
 
 const [first, second] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()])
 afterAll(() => Promise.all([first.stop(), second.stop()]))
 
-/** It works again. Its state is made of the number of the call: the second one's must not be the first one's. */
+/** Resets both upstreams. Opaque state contains the number of the call, so the second upstream counts from 20. */
 async function repair() {
   await Promise.all([resetUpstream(first.url), resetUpstream(second.url)])
   for (let count = 0; count < 20; count++) await fetch(`${second.url}/v1/models`)
@@ -41,39 +41,41 @@ const user = { role: 'user', content: prompt }
 
 const thinking = { max_tokens: 5000, thinking: { type: 'enabled', budget_tokens: 2000 } }
 
-/** The members of a request that say what was said so far, and how to go on after an answer. */
-const speech: Record<Format, { opening: Json; goOn: (answer: Json) => Json }> = {
+/** The members of a request that begins a conversation, and of one that continues it after an answer. */
+const bodies: Record<Format, { opening: Json; continueAfter: (answer: Json) => Json }> = {
   messages: {
     opening: { messages: [user], ...thinking },
-    goOn: ({ content }) => ({
+    continueAfter: ({ content }) => ({
       messages: [user, { role: 'assistant', content }, user],
       ...thinking,
     }),
   },
   chat: {
     opening: { messages: [user] },
-    goOn: ({ choices }) => ({
+    continueAfter: ({ choices }) => ({
       messages: [user, (choices as [{ message: Json }])[0].message, user],
     }),
   },
   responses: {
     opening: { input: [user], include: ['reasoning.encrypted_content'], store: false },
-    goOn: ({ output }) => ({
+    continueAfter: ({ output }) => ({
       input: [user, ...(output as Json[]), user],
-      ...{ include: ['reasoning.encrypted_content'], store: false },
+      include: ['reasoning.encrypted_content'],
+      store: false,
     }),
   },
 }
 
-async function send(process: number, wish: { format: Format; model: string; body: Json }) {
+async function send(process: number, request: { format: Format; model: string; body: Json }) {
   const { base_urls, project_key } = stack().description
   const target = { baseUrl: base_urls[process] ?? '', credential: project_key }
   const before = [await stateOf(first.url), await stateOf(second.url)]
-  const heard = await ask(target, { ...wish, isStreamed: false })
+  const answer = await ask(target, { ...request, isStreamed: false })
   const after = [await stateOf(first.url), await stateOf(second.url)]
   return {
-    ...{ status: heard.status, json: JSON.parse(heard.text) as Json },
-    asked: after.map(({ requests }, place) => requests - (before[place]?.requests ?? 0)),
+    status: answer.status,
+    json: JSON.parse(answer.text) as Json,
+    calls: after.map(({ requests }, index) => requests - (before[index]?.requests ?? 0)),
   }
 }
 
@@ -84,35 +86,35 @@ test.each([
   ['responses', 'responses'],
   ['messages', 'responses'],
 ] as const)(
-  '%s by %s: what the second upstream began goes back to it from any process, and nowhere else',
+  '%s by %s: a conversation begun by the second upstream returns only to it, from any process',
   async (format, upstreamFormat) => {
-    const wish = { format, model: `${format}-by-${upstreamFormat}` }
-    const { opening, goOn } = speech[format]
+    const request = { format, model: `${format}-by-${upstreamFormat}` }
+    const { opening, continueAfter } = bodies[format]
     await failAlways(first.url, { status: 429 })
-    const begun = await send(0, { ...wish, body: opening })
-    expect(begun).toMatchObject({ status: 200, asked: [1, 1] })
+    const begun = await send(0, { ...request, body: opening })
+    expect(begun).toMatchObject({ status: 200, calls: [1, 1] })
     await repair()
 
     for (const process of [0, 1]) {
-      const went = await send(process, { ...wish, body: goOn(begun.json) })
-      expect(went).toMatchObject({ status: 200, asked: [0, 1] })
-      const fresh = await send(process, { ...wish, body: opening })
-      expect(fresh).toMatchObject({ status: 200, asked: [1, 0] })
+      const went = await send(process, { ...request, body: continueAfter(begun.json) })
+      expect(went).toMatchObject({ status: 200, calls: [0, 1] })
+      const fresh = await send(process, { ...request, body: opening })
+      expect(fresh).toMatchObject({ status: 200, calls: [1, 0] })
     }
     await failAlways(second.url, { status: 401 })
     for (const process of [0, 1]) {
-      const refused = await send(process, { ...wish, body: goOn(begun.json) })
-      expect(refused).toMatchObject({ status: 502, asked: [0, 1] })
+      const refused = await send(process, { ...request, body: continueAfter(begun.json) })
+      expect(refused).toMatchObject({ status: 502, calls: [0, 1] })
     }
   },
 )
 
-test('what the first upstream began never goes to the second, even while the first fails', async () => {
-  const wish = { format: 'messages', model: 'messages-by-messages' } as const
-  const { opening, goOn } = speech.messages
-  const begun = await send(0, { ...wish, body: opening })
-  expect(begun).toMatchObject({ status: 200, asked: [1, 0] })
+test('a conversation begun by the first upstream never goes to the second, even while the first fails', async () => {
+  const request = { format: 'messages', model: 'messages-by-messages' } as const
+  const { opening, continueAfter } = bodies.messages
+  const begun = await send(0, { ...request, body: opening })
+  expect(begun).toMatchObject({ status: 200, calls: [1, 0] })
   await failAlways(first.url, { status: 429 })
-  const refused = await send(1, { ...wish, body: goOn(begun.json) })
-  expect(refused).toMatchObject({ status: 529, asked: [1, 0] })
+  const refused = await send(1, { ...request, body: continueAfter(begun.json) })
+  expect(refused).toMatchObject({ status: 529, calls: [1, 0] })
 })

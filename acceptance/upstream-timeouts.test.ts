@@ -4,43 +4,48 @@ import { startScriptedUpstream } from '@gatehouse/tools/scripted-upstream/server
 import { createTenants, type Tenant } from '@gatehouse/tools/start-stack'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-import { ask, begin, type Format, formats, type Wish } from './support/stream-call.ts'
-import { expectBrokenStream, expectRefusal } from './support/stream-errors.ts'
-import { catalogueOf, type UpstreamWish } from './support/stream-models.ts'
-import { resetUpstream, stateOf } from './support/stream-upstream.ts'
+import { ask, begin, type Format, formats, type RequestOptions } from './support/streams/call.ts'
+import { expectBrokenStream, expectRefusal } from './support/streams/errors.ts'
+import { catalogueOf, type UpstreamOptions } from './support/streams/models.ts'
+import { resetUpstream, stateOf } from './support/streams/upstream.ts'
 import { useStack } from './support/use-stack.ts'
 
-// Every phase of an upstream call has its deadline; what a caller hears depends on whether its answer has begun.
+// Every phase of an upstream call has its deadline; what a caller receives depends on whether its answer has begun.
 
 const upstream = await startScriptedUpstream()
 afterAll(upstream.stop)
 
-/** Takes connections and never says a word: no handshake comes to its end. */
+/** Accepts connections and never sends a byte: no TLS handshake completes. */
 const mute = createServer((socket) => socket.on('error', () => undefined))
 await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
 afterAll(() => void mute.close())
 const muteUrl = `https://127.0.0.1:${(mute.address() as AddressInfo).port}`
 
 const limitMs = 400
-/** Timers of connections are checked now and then; an attempt to connect is made twice. */
-const lateMaxMs = 3000
+/**
+ * The time to fail, in multiples of a concurrent call whose upstream answers after `limitMs`. Timers of connections are
+ * only checked at intervals, and connecting is attempted twice; the scripts wait 25 times as long.
+ */
+const ratioMax = 8.5
 
 const deadlines = {
   connect: { url: muteUrl, connect_timeout_ms: limitMs },
   first: { url: upstream.url, first_byte_timeout_ms: limitMs },
   idle: { url: upstream.url, idle_timeout_ms: limitMs },
   total: { url: upstream.url, total_timeout_ms: limitMs },
-} as const satisfies Record<string, UpstreamWish>
+} as const satisfies Record<string, UpstreamOptions>
 
 const models = Object.fromEntries(
-  Object.entries(deadlines).flatMap(([phase, wish]) =>
-    formats.map((format) => [`${phase}-${format}`, [{ ...wish, format }]] as const),
+  Object.entries(deadlines).flatMap(([phase, options]) =>
+    formats.map((format) => [`${phase}-${format}`, [{ ...options, format }]] as const),
   ),
 )
 const spare = await startScriptedUpstream()
 afterAll(spare.stop)
 const narrow = [{ ...deadlines.first, connections: 1 }, { url: spare.url }]
-const stack = useStack({ models: () => catalogueOf({ ...models, narrow }) })
+const patient = [{ url: spare.url }]
+const shared = [deadlines.total, { url: spare.url, total_timeout_ms: limitMs }]
+const stack = useStack({ models: () => catalogueOf({ ...models, narrow, patient, shared }) })
 
 let tenant: Tenant | undefined
 beforeAll(async () => {
@@ -49,9 +54,18 @@ beforeAll(async () => {
 beforeEach(() => resetUpstream(upstream.url))
 
 const target = () => ({
-  ...{ baseUrl: stack().description.base_url, credential: tenant?.project_key ?? '' },
+  baseUrl: stack().description.base_url,
+  credential: tenant?.project_key ?? '',
 })
-const send = (wish: Wish) => ask(target(), wish)
+const send = (request: RequestOptions) => ask(target(), request)
+
+/** How long a call takes whose upstream answers after `limitMs`. */
+async function measureBaseline(): Promise<number> {
+  const script = { headMs: limitMs }
+  const { status, tookMs } = await send({ format: 'messages', model: 'patient', script })
+  expect(status).toBe(200)
+  return tookMs
+}
 
 const timeout = { status: 504, code: 'upstream_timeout', messagesType: 'timeout_error' }
 const failure = { status: 502, code: 'upstream_error', messagesType: 'api_error' }
@@ -60,51 +74,66 @@ const early = [
   ['does not connect', 'connect', {}, failure],
   ['sends no head', 'first', { headMs: 10_000 }, timeout],
   ['sends a head and nothing else', 'idle', { firstMs: 10_000 }, timeout],
-  ['is not done in time, before its head', 'total', { headMs: 10_000 }, timeout],
+  ['sends no head before the total deadline', 'total', { headMs: 10_000 }, timeout],
 ] as const
 
 test.each(early)(
-  'an upstream that %s is a plain error in time, streamed or not',
-  async (_, phase, script, told) => {
+  'an upstream that %s is a plain error by the deadline, streamed or not',
+  async (_, phase, script, refusal) => {
     const check = async (format: Format, isStreamed: boolean) => {
-      const heard = await send({ format, model: `${phase}-${format}`, script, isStreamed })
-      expectRefusal(heard, format, told)
-      expect(heard.tookMs).toBeGreaterThan(limitMs * 0.9)
-      expect(heard.tookMs).toBeLessThan(limitMs + lateMaxMs)
+      const answer = await send({ format, model: `${phase}-${format}`, script, isStreamed })
+      expectRefusal(answer, format, refusal)
+      expect(answer.tookMs).toBeGreaterThan(limitMs * 0.9)
+      return answer.tookMs
     }
-    await Promise.all(formats.flatMap((format) => [check(format, true), check(format, false)]))
+    const checks = formats.flatMap((format) => [check(format, true), check(format, false)])
+    const [baselineMs, ...tookMs] = await Promise.all([measureBaseline(), ...checks])
+    expect(Math.max(...tookMs) / baselineMs).toBeLessThan(ratioMax)
   },
 )
 
 const late = [
   ['falls silent', 'idle', { tokens: 50, paceMs: 20, stallAfter: { pieces: 5, ms: 10_000 } }],
-  ['never comes to its end', 'total', { tokens: 500, paceMs: 20 }],
+  ['never finishes', 'total', { tokens: 500, paceMs: 20 }],
 ] as const
 
 test.each(late)(
-  'an upstream that %s in mid-stream ends in an error event, and is let go',
+  'an upstream that %s in mid-stream ends in an error event, and its connection is closed',
   async (_, phase, script) => {
     const check = async (format: Format) => {
-      const wish = { format, model: `${phase}-${format}`, script }
-      const [heard, plain] = await Promise.all([send(wish), send({ ...wish, isStreamed: false })])
-      expectBrokenStream(heard, format)
-      expect(heard.text).toContain('did not answer in time')
-      expect(heard.tookMs).toBeLessThan(limitMs + lateMaxMs)
+      const request = { format, model: `${phase}-${format}`, script }
+      const [answer, plain] = await Promise.all([
+        send(request),
+        send({ ...request, isStreamed: false }),
+      ])
+      expectBrokenStream(answer, format)
+      expect(answer.text).toContain('did not answer in time')
       expectRefusal(plain, format, timeout)
+      return answer.tookMs
     }
-    await Promise.all(formats.map(check))
+    const [baselineMs, ...tookMs] = await Promise.all([measureBaseline(), ...formats.map(check)])
+    expect(Math.max(...tookMs) / baselineMs).toBeLessThan(ratioMax)
     const { open, hungUp } = await stateOf(upstream.url)
     expect([open, hungUp.length]).toEqual([0, 2 * formats.length])
   },
 )
 
-test('an upstream whose connections are all taken is passed over in time', async () => {
-  const wish = { format: 'messages', model: 'narrow' } as const
-  const running = begin(target(), { ...wish, script: { tokens: 500, paceMs: 20 } })
-  await running.answered
-  const heard = await send(wish)
+test('all attempts of a call share one deadline', async () => {
+  const script = { headMs: 10_000 }
+  const answer = await send({ format: 'messages', model: 'shared', script })
+  expectRefusal(answer, 'messages', timeout)
+  const models = (await stateOf(spare.url)).lastRequests.map(({ body }) => body?.['model'])
+  expect(models).not.toContain('shared')
+})
+
+test('an upstream whose connections are all taken is skipped by the deadline', async () => {
+  const request = { format: 'messages', model: 'narrow' } as const
+  const running = begin(target(), { ...request, script: { tokens: 500, paceMs: 20 } })
+  await running.responseStarted
+  const [answer, baselineMs] = await Promise.all([send(request), measureBaseline()])
   running.hangUp()
-  expect(heard.status).toBe(200)
-  expect(heard.tookMs).toBeLessThan(limitMs + lateMaxMs)
-  expect((await stateOf(spare.url)).requests).toBe(1)
+  expect(answer.status).toBe(200)
+  expect(answer.tookMs / baselineMs).toBeLessThan(ratioMax)
+  const models = (await stateOf(spare.url)).lastRequests.map(({ body }) => body?.['model'])
+  expect(models.filter((model) => model === 'narrow')).toHaveLength(1)
 })

@@ -5,8 +5,8 @@ import { startStack } from '@gatehouse/tools/start-stack'
 
 import { load, type Load } from './load.ts'
 
-// An authenticated list against a bare Node server that sends the same bytes: one run, one machine,
-// so the ratios mean something. The absolute numbers belong to the machine.
+// Compares an authenticated list request with a bare Node server that sends the same bytes, in one run on one
+// machine. Only the ratios are meaningful; the absolute numbers depend on the machine.
 
 const connections = 16
 const seconds = 8
@@ -24,7 +24,7 @@ async function measure(
 }
 
 async function startBareServer(body: string) {
-  const file = new URL('bare-server.ts', import.meta.url)
+  const file = new URL('targets/bare-server.ts', import.meta.url)
   const child = fork(file, { env: { ...process.env, BODY: body } })
   const url = await new Promise<string>((resolve) =>
     child.once('message', (address) => resolve(address as string)),
@@ -41,7 +41,11 @@ async function cpuOf(metricsUrl: string): Promise<number> {
 
 function row(name: string, { perSecond, p50Ms, p99Ms, cpuMicroseconds }: Measured): string[] {
   return [
-    ...[name, perSecond.toFixed(0), p50Ms.toFixed(2), p99Ms.toFixed(2), cpuMicroseconds.toFixed(0)],
+    name,
+    perSecond.toFixed(0),
+    p50Ms.toFixed(2),
+    p99Ms.toFixed(2),
+    cpuMicroseconds.toFixed(0),
   ]
 }
 

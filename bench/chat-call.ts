@@ -1,4 +1,4 @@
-// The one call that every target is asked: the same bytes, but for the credential.
+// The request that every target gets: the same bytes except for the credential.
 
 export type Mode = 'plain' | 'stream'
 
@@ -18,41 +18,41 @@ export function bodyOf(mode: Mode): string {
   })
 }
 
-type Said = { text: string; pieces: number; outputTokens: number | undefined }
+type Answer = { text: string; pieces: number; outputTokens: number | undefined }
 
 type Completion = {
   choices?: { message?: { content?: string }; delta?: { content?: string } }[]
   usage?: { completion_tokens?: number } | null
 }
 
-/** What is wrong with an answer, or nothing. */
-export function whyWrong(mode: Mode, status: number, body: string): string | undefined {
+/** Describes what is wrong with an answer; undefined if it is correct. */
+export function findDefect(mode: Mode, status: number, body: string): string | undefined {
   if (status !== 200) return `the status ${status} with ${body.slice(0, 200)}`
-  const said = mode === 'stream' ? readStream(body) : readPlain(body)
-  const words = said?.text.split(' ').length
-  if (!said || words !== frames) return `an answer of ${words} words: ${body.slice(0, 200)}`
-  if (said.outputTokens !== frames) return `an answer that counts ${said.outputTokens} tokens`
-  if (mode === 'stream' && said.pieces !== frames) return `a stream of ${said.pieces} pieces`
+  const answer = mode === 'stream' ? readStream(body) : readPlain(body)
+  const words = answer?.text.split(' ').length
+  if (!answer || words !== frames) return `an answer of ${words} words: ${body.slice(0, 200)}`
+  if (answer.outputTokens !== frames) return `an answer that counts ${answer.outputTokens} tokens`
+  if (mode === 'stream' && answer.pieces !== frames) return `a stream of ${answer.pieces} pieces`
   return undefined
 }
 
-function readPlain(body: string): Said {
+function readPlain(body: string): Answer {
   const { choices, usage } = JSON.parse(body) as Completion
   const text = choices?.[0]?.message?.content ?? ''
   return { text, pieces: 1, outputTokens: usage?.completion_tokens }
 }
 
-/** Nothing when the stream was cut off. */
-function readStream(body: string): Said | undefined {
+/** Undefined if the stream was cut off. */
+function readStream(body: string): Answer | undefined {
   const lines = body.split('\n').filter((line) => line.startsWith('data: '))
   if (lines.pop() !== 'data: [DONE]') return undefined
-  const said: Said = { text: '', pieces: 0, outputTokens: undefined }
+  const answer: Answer = { text: '', pieces: 0, outputTokens: undefined }
   for (const line of lines) {
     const { choices, usage } = JSON.parse(line.slice(6)) as Completion
     const piece = choices?.[0]?.delta?.content
-    if (piece) said.pieces++
-    said.text += piece ?? ''
-    said.outputTokens = usage?.completion_tokens ?? said.outputTokens
+    if (piece) answer.pieces++
+    answer.text += piece ?? ''
+    answer.outputTokens = usage?.completion_tokens ?? answer.outputTokens
   }
-  return said
+  return answer
 }

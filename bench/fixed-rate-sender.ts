@@ -1,11 +1,11 @@
 import { Agent, request } from 'node:http'
 
-import { bodyOf, type Mode, path, whyWrong } from './chat-call.ts'
+import { bodyOf, findDefect, type Mode, path } from './chat-call.ts'
 
-// Sends at a fixed rate from a process of its own, whatever the answers do. A time counts from the
-// moment the request was due: neither a slow target nor a slow sender can hide a wait.
+// Sends requests at a fixed rate from a process of its own, regardless of when answers arrive. A latency is measured
+// from the time at which the request was due, so that neither a slow target nor a slow sender can hide a delay.
 
-export type Order = {
+export type Job = {
   name: string
   url: string
   mode: Mode
@@ -14,15 +14,15 @@ export type Order = {
   seconds: number
 }
 
-type Answered = { status: number; chunks: Buffer[]; doneAt: number }
+type Answer = { status: number; chunks: Buffer[]; doneAt: number }
 
 const agent = new Agent({ keepAlive: true })
 
-function send(order: Order, index: number, body: string): Promise<Answered> {
-  const headers = order.headerSets[index % order.headerSets.length] ?? {}
+function send(job: Job, index: number, body: string): Promise<Answer> {
+  const headers = job.headerSets[index % job.headerSets.length] ?? {}
   const sized = { ...headers, 'content-length': body.length }
   return new Promise((resolve, reject) => {
-    const call = request(order.url + path, { method: 'POST', agent, headers: sized }, (answer) => {
+    const call = request(job.url + path, { method: 'POST', agent, headers: sized }, (answer) => {
       const chunks: Buffer[] = []
       answer.on('data', (chunk: Buffer) => chunks.push(chunk)).once('error', reject)
       answer.once('end', () =>
@@ -34,26 +34,26 @@ function send(order: Order, index: number, body: string): Promise<Answered> {
   })
 }
 
-async function run(order: Order): Promise<number[]> {
-  const body = bodyOf(order.mode)
+async function run(job: Job): Promise<number[]> {
+  const body = bodyOf(job.mode)
   const startedAt = performance.now() + 50
-  const running = Array.from({ length: order.perSecond * order.seconds }, async (_, index) => {
-    const dueAt = startedAt + (index * 1000) / order.perSecond
+  const running = Array.from({ length: job.perSecond * job.seconds }, async (_, index) => {
+    const dueAt = startedAt + (index * 1000) / job.perSecond
     await new Promise((resolve) => setTimeout(resolve, dueAt - performance.now()))
-    // Node's timers may fire a millisecond early: such a request counts from when it was sent.
+    // Node's timers may fire a millisecond early; such a request is measured from when it was sent.
     const from = Math.min(dueAt, performance.now())
-    return { from, ...(await send(order, index, body)) }
+    return { from, ...(await send(job, index, body)) }
   })
   const answers = await Promise.all(running)
   for (const { status, chunks } of answers) {
-    const wrong = whyWrong(order.mode, status, Buffer.concat(chunks).toString())
-    if (wrong) throw new Error(`${order.name} gave ${wrong}.`)
+    const defect = findDefect(job.mode, status, Buffer.concat(chunks).toString())
+    if (defect) throw new Error(`${job.name} returned ${defect}.`)
   }
   return answers.map(({ doneAt, from }) => doneAt - from)
 }
 
-process.on('message', (order) => {
-  run(order as Order).then(
+process.on('message', (job) => {
+  run(job as Job).then(
     (times) => process.send?.({ times }),
     (error: unknown) => process.send?.({ problem: String(error) }),
   )

@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-import { ask } from './ask.ts'
 import { bodyOf, type Mode, path } from './chat-call.ts'
 import { headerSets } from './header-sets.ts'
-import type { Target } from './target.ts'
+import { probeTarget } from './probe-target.ts'
+import type { Target } from './targets/target.ts'
 
 const script = fileURLToPath(new URL('wrk.lua', import.meta.url))
 
-type Counted = {
+type Totals = {
   requests: number
   bytes: number
   seconds: number
@@ -19,12 +19,12 @@ type Counted = {
   unanswered: number
 }
 
-type Wish = { mode: Mode; connections: number; seconds: number; scratch: string }
+type LoadOptions = { mode: Mode; connections: number; seconds: number; scratch: string }
 
-/** Keeps every connection busy. One answer that is not as it should be ends the run. */
-export async function fullLoad(target: Target, wish: Wish): Promise<Counted> {
-  const { mode, connections, seconds, scratch } = wish
-  const usual = await ask(target, mode)
+/** Keeps every connection busy. One incorrect answer ends the run. */
+export async function fullLoad(target: Target, options: LoadOptions): Promise<Totals> {
+  const { mode, connections, seconds, scratch } = options
+  const expected = await probeTarget(target, mode)
   const folder = await mkdtemp(join(scratch, 'wrk-'))
   try {
     const [body, headers] = [join(folder, 'body'), join(folder, 'headers')]
@@ -33,9 +33,9 @@ export async function fullLoad(target: Target, wish: Wish): Promise<Counted> {
     const load = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', script]
     const run = [...load, target.url + path, '--', body, headers]
     const { stdout } = await promisify(execFile)('wrk', run)
-    const counted = JSON.parse(/^RESULT (.*)$/m.exec(stdout)?.[1] ?? '{}') as Counted
-    check(target.name, counted, usual.bytes)
-    return counted
+    const result = JSON.parse(/^RESULT (.*)$/m.exec(stdout)?.[1] ?? '{}') as Totals
+    check(target.name, result, expected.bytes)
+    return result
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -46,14 +46,14 @@ const asLine = (headers: Record<string, string>) =>
     .map(([name, value]) => `${name}: ${value}`)
     .join('\t')}\n`
 
-/** wrk does not read bodies, but counts their bytes: an answer that lacks something is shorter. */
-function check(name: string, { requests, bytes, failed, unanswered }: Counted, usual: number) {
-  if (!requests) throw new Error(`${name} answered nothing.`)
+/** wrk does not check bodies, but it counts their bytes: an incomplete answer is shorter. */
+function check(name: string, { requests, bytes, failed, unanswered }: Totals, expected: number) {
+  if (!requests) throw new Error(`${name} answered no request.`)
   if (failed || unanswered) {
-    throw new Error(`${name}: ${failed} answers were not 200, ${unanswered} did not come.`)
+    throw new Error(`${name}: ${failed} answers were not 200, ${unanswered} were missing.`)
   }
   const mean = bytes / requests
-  if (Math.abs(mean / usual - 1) > 0.03) {
-    throw new Error(`${name}: an answer has ${mean.toFixed(0)} bytes, a right one ${usual}.`)
+  if (Math.abs(mean / expected - 1) > 0.03) {
+    throw new Error(`${name}: the mean answer has ${mean.toFixed(0)} bytes instead of ${expected}.`)
   }
 }

@@ -1,6 +1,6 @@
-import type { Target } from './target.ts'
+import type { Target } from './targets/target.ts'
 
-/** The headers of a request, once for every key of the target. */
+/** The headers of a request, one set for each key of the target. */
 export function headerSets({ headers, keys }: Target): Record<string, string>[] {
   return (keys.length > 0 ? keys : ['no-key']).map((key) => ({
     'content-type': 'application/json',

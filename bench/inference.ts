@@ -4,21 +4,21 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
 import { type Mode, modes } from './chat-call.ts'
-import { ensureProgram } from './debian-package.ts'
+import { deferStop } from './defer-stop.ts'
 import { startSender } from './fixed-rate.ts'
-import { keep } from './keep.ts'
 import { type Bench, measureWindow, type Plan, warmUp } from './measure.ts'
 import { profileGatehouse } from './profile.ts'
 import { type Result, tableOf, verdictsOf } from './results.ts'
-import { startTargets, startUpstream } from './start-targets.ts'
-import type { Target } from './target.ts'
+import { ensureProgram } from './targets/debian-package.ts'
+import { startTargets, startUpstream } from './targets/start-targets.ts'
+import type { Target } from './targets/target.ts'
 
 const usage = `Usage: ./dev bench [--quick] [--profile]
        ./dev bench administration
 
-Chat completions through Gatehouse and through others, in front of one scripted upstream.
+Measures chat completions through Gatehouse and other proxies in front of one scripted upstream.
   --quick    one short window instead of three: about 90 seconds instead of 6 minutes
-  --profile  Gatehouse alone under full load: where its processor time goes
+  --profile  only Gatehouse, under full load: shows where its main thread spends its time
 `
 
 const rates = { connections: 32, perSecond: { plain: 200, stream: 100 } }
@@ -28,7 +28,7 @@ const titles = { plain: 'Plain answers', stream: 'Streamed answers' } as const
 
 const scratch = fileURLToPath(new URL('../.scratch/bench', import.meta.url))
 
-/** Targets take turns within a window: what disturbs the machine for a while disturbs them all. */
+/** Targets take turns within a window, so that a disturbance of the machine affects all of them. */
 async function measureAll(targets: readonly Target[], mode: Mode, bench: Bench): Promise<Result[]> {
   const results = targets.map(({ name }): Result => ({ name, windows: [] }))
   for (let number = 1; number <= bench.plan.windows; number++) {
@@ -44,8 +44,8 @@ async function measureAll(targets: readonly Target[], mode: Mode, bench: Bench):
 }
 
 function print(mode: Mode, results: readonly Result[], { connections, perSecond }: Plan) {
-  console.log(`\n${titles[mode]}: full load over ${connections} connections; times at`)
-  console.log(`${perSecond[mode]} requests/s, added to those of the upstream (in brackets).\n`)
+  console.log(`\n${titles[mode]}: full load over ${connections} connections; latency at`)
+  console.log(`${perSecond[mode]} requests/s, added to that of the upstream (in brackets).\n`)
   console.log(tableOf(results))
   console.log(`\n${verdictsOf(results).join('\n')}`)
 }
@@ -68,18 +68,18 @@ async function run() {
   })
   if (options.help) return void process.stdout.write(usage)
   await using cleanup = new AsyncDisposableStack()
-  // What is under way then fails for want of its processes, and so the run ends by itself.
+  // Stopping the processes makes the current step fail, which ends the run.
   const stopEarly = () => void cleanup.disposeAsync()
   process.once('SIGINT', stopEarly).once('SIGTERM', stopEarly)
   await mkdir(scratch, { recursive: true })
   await ensureProgram('wrk', 'wrk')
   console.log(`Starting; ${describeMachine()}.`)
-  const upstream = await keep(await startUpstream(), cleanup)
+  const upstream = await deferStop(await startUpstream(), cleanup)
   if (options.profile) return await profileGatehouse(upstream, scratch, cleanup)
   const targets = await startTargets(upstream, scratch, cleanup)
-  const sender = await keep(await startSender(), cleanup)
+  const sender = await deferStop(await startSender(), cleanup)
   const bench = { plan: options.quick ? quick : full, upstream, sender, scratch }
-  // Both kinds before either counts: else the first would be measured with colder code.
+  // Both modes are warmed up before either is measured, or the first would run with colder code.
   for (const target of targets) {
     console.log(`Warming up: ${target.name}`)
     for (const mode of modes) await warmUp(target, mode, bench)

@@ -4,7 +4,7 @@ export type Load = { perSecond: number; p50Ms: number; p99Ms: number; requests: 
 
 type Target = { url: string; headers?: Record<string, string> }
 
-/** Keeps `connections` requests under way for `seconds`; an answer other than 200 ends the run. */
+/** Keeps `connections` requests in flight for `seconds`; an answer other than 200 ends the run. */
 export async function load(target: Target, connections: number, seconds: number): Promise<Load> {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const endAt = performance.now() + seconds * 1000
@@ -18,7 +18,7 @@ export async function load(target: Target, connections: number, seconds: number)
   const elapsedSeconds = (performance.now() - startedAt) / 1000
   agent.destroy()
   times.sort((left, right) => left - right)
-  const at = (share: number) => times[Math.floor(times.length * share)] ?? 0
+  const at = (quantile: number) => times[Math.floor(times.length * quantile)] ?? 0
   return {
     requests: times.length,
     perSecond: times.length / elapsedSeconds,

@@ -2,20 +2,20 @@ import type { Mode } from './chat-call.ts'
 import type { Percentiles, Sender } from './fixed-rate.ts'
 import { fullLoad } from './full-load.ts'
 import { cpuMicroseconds, memoryMegabytes } from './process-usage.ts'
-import type { Target } from './target.ts'
+import type { Target } from './targets/target.ts'
 
-/** How long and how hard; every target gets the same. */
+/** The durations and loads of a run, the same for every target. */
 export type Plan = {
   windows: number
   warmUpSeconds: number
   loadSeconds: number
   rateSeconds: number
   connections: number
-  /** All targets can sustain it with room to spare. */
+  /** Low enough for all targets to sustain easily. */
   perSecond: Record<Mode, number>
 }
 
-/** What one target did in one window. */
+/** The measurements of one target in one window. */
 export type Window = {
   perSecond: number
   cpuMicroseconds: number
@@ -26,26 +26,26 @@ export type Window = {
 
 export type Bench = { plan: Plan; upstream: Target; sender: Sender; scratch: string }
 
-/** Its code is compiled and its connections are open when it counts. */
+/** Loads a target, so that its code is compiled and its connections are open before it is measured. */
 export async function warmUp(target: Target, mode: Mode, { plan, sender, scratch }: Bench) {
   const { connections, warmUpSeconds: seconds, perSecond } = plan
   await fullLoad(target, { mode, connections, seconds, scratch })
   await sender.send(target, { mode, perSecond: perSecond[mode], seconds: 1 })
 }
 
-/** Full load for the throughput and its cost, then a fixed rate for the time an answer takes. */
+/** Full load for throughput and CPU time, then a fixed rate for latency. */
 export async function measureWindow(target: Target, mode: Mode, bench: Bench): Promise<Window> {
   const { plan, upstream, sender, scratch } = bench
   const { connections, loadSeconds: seconds, perSecond } = plan
   const readCpu = () =>
     Promise.all([cpuMicroseconds(target.pids), cpuMicroseconds(upstream.pids)] as const)
-  const askedBefore = await countAsked(upstream)
+  const requestsBefore = await countRequests(upstream)
   const before = await readCpu()
   const { requests, ...load } = await fullLoad(target, { mode, connections, seconds, scratch })
   const after = await readCpu()
-  const asked = (await countAsked(upstream)) - askedBefore
-  if (asked < requests) {
-    throw new Error(`${target.name} gave ${requests} answers but asked only ${asked} times.`)
+  const forwarded = (await countRequests(upstream)) - requestsBefore
+  if (forwarded < requests) {
+    throw new Error(`${target.name} gave ${requests} answers for ${forwarded} upstream requests.`)
   }
   const memory = await memoryMegabytes(target.pids)
   const rate = { mode, perSecond: perSecond[mode], seconds: plan.rateSeconds }
@@ -58,7 +58,7 @@ export async function measureWindow(target: Target, mode: Mode, bench: Bench): P
   }
 }
 
-async function countAsked({ url }: Target): Promise<number> {
+async function countRequests({ url }: Target): Promise<number> {
   const { requests } = (await (await fetch(`${url}/control/state`)).json()) as { requests: number }
   return requests
 }

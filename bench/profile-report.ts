@@ -1,4 +1,4 @@
-/** What V8's profiler writes; every node is a function at one place of the call tree. */
+/** The output of V8's profiler; each node is a function at one position in the call tree. */
 export type Profile = {
   nodes: {
     id: number
@@ -10,13 +10,13 @@ export type Profile = {
 }
 
 type Node = Profile['nodes'][number]
-type Spent = { name: string; file: string; self: number; total: number }
+type FunctionTime = { name: string; file: string; self: number; total: number }
 
 const functionsShown = 25
 
-/** Times are in microseconds per request; idle time and the profiler's own are left out. */
+/** Times are in microseconds per request, without idle time and that of the profiler itself. */
 export function reportOf(profile: Profile, requests: number): string {
-  const functions = spentByFunction(profile).filter(
+  const functions = timeByFunction(profile).filter(
     ({ name, file }) => name !== '(idle)' && file !== 'node:inspector',
   )
   const all = functions.reduce((sum, { self }) => sum + self, 0)
@@ -45,21 +45,21 @@ export function reportOf(profile: Profile, requests: number): string {
   ].join('\n')
 }
 
-function spentByFunction({ nodes, samples, timeDeltas }: Profile): Spent[] {
+function timeByFunction({ nodes, samples, timeDeltas }: Profile): FunctionTime[] {
   const selfOf = new Map<number, number>()
   for (const [index, id] of samples.entries()) {
     selfOf.set(id, (selfOf.get(id) ?? 0) + (timeDeltas[index] ?? 0))
   }
   const nodeOf = new Map(nodes.map((node) => [node.id, node]))
-  const spent = new Map<string, Spent>()
-  /** Returns the time of a whole branch; a function that calls itself counts only once in its total. */
+  const times = new Map<string, FunctionTime>()
+  /** Returns the time of a subtree; a recursive function counts only once in its total. */
   const walk = (node: Node, above: ReadonlySet<string>): number => {
     const { functionName, url, lineNumber } = node.callFrame
     const file = shorten(url)
     const name = `${functionName || '(anonymous)'}${url ? `:${lineNumber + 1}` : ''}`
     const key = `${file} ${name}`
-    const own = spent.get(key) ?? { name, file, self: 0, total: 0 }
-    spent.set(key, own)
+    const own = times.get(key) ?? { name, file, self: 0, total: 0 }
+    times.set(key, own)
     const below = above.has(key) ? above : new Set([...above, key])
     const self = selfOf.get(node.id) ?? 0
     own.self += self
@@ -73,7 +73,7 @@ function spentByFunction({ nodes, samples, timeDeltas }: Profile): Spent[] {
   }
   const [root] = nodes
   if (root) walk(root, new Set())
-  return [...spent.values()]
+  return [...times.values()]
 }
 
 /** Our files by their path, packages by their name. */
@@ -84,21 +84,21 @@ function shorten(url: string): string {
   return url.replace(/^file:.*?\/(service|contract|bench)\//, '$1/')
 }
 
-/** A package is one place, and so is Node. */
-const placeOf = (file: string) => {
+/** All files of a package are one group, and so are those of Node. */
+const groupOf = (file: string) => {
   if (file.startsWith('node:')) return 'Node'
   if (/^(service|contract|V8)/.test(file)) return file
   return /^(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? file
 }
 
-function sumByFile(functions: readonly Spent[]): [string, number][] {
+function sumByFile(functions: readonly FunctionTime[]): [string, number][] {
   const sums = new Map<string, number>()
   for (const { file, self } of functions) {
-    sums.set(placeOf(file), (sums.get(placeOf(file)) ?? 0) + self)
+    sums.set(groupOf(file), (sums.get(groupOf(file)) ?? 0) + self)
   }
   return [...sums].toSorted((left, right) => right[1] - left[1]).slice(0, functionsShown)
 }
 
-const groupByFile = (functions: readonly Spent[]) => [
+const groupByFile = (functions: readonly FunctionTime[]) => [
   ...Map.groupBy(functions, ({ file }) => file).entries(),
 ]

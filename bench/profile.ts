@@ -2,15 +2,15 @@ import { readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { modes } from './chat-call.ts'
+import { deferStop } from './defer-stop.ts'
 import { fullLoad } from './full-load.ts'
-import { startGatehouse } from './gatehouse.ts'
-import { keep } from './keep.ts'
 import { type Profile, reportOf } from './profile-report.ts'
-import type { Target } from './target.ts'
+import { startGatehouse } from './targets/gatehouse.ts'
+import type { Target } from './targets/target.ts'
 
 const connections = 32
 
-/** Gatehouse under full load, and what its main thread spent the time with. */
+/** Profiles the main thread of Gatehouse under full load and prints where its time goes. */
 export async function profileGatehouse(
   upstream: Target,
   scratch: string,
@@ -19,7 +19,7 @@ export async function profileGatehouse(
   const file = join(scratch, 'gatehouse.cpuprofile')
   const hook = new URL('profiler-hook.ts', import.meta.url).href
   const environment = { NODE_OPTIONS: `--import=${hook}`, PROFILE_FILE: file }
-  const gatehouse = await keep(await startGatehouse(upstream.url, environment), cleanup)
+  const gatehouse = await deferStop(await startGatehouse(upstream.url, environment), cleanup)
   const [pid = 0] = gatehouse.pids
   for (const mode of modes) {
     await fullLoad(gatehouse, { mode, connections, seconds: 4, scratch })
@@ -35,7 +35,7 @@ export async function profileGatehouse(
   if (caveat) console.log(`\n${caveat}`)
 }
 
-/** Until it exists and no longer grows. */
+/** Waits until the file exists and no longer grows. */
 async function untilWritten(file: string) {
   let size = 0
   for (const deadline = Date.now() + 20_000; Date.now() < deadline;) {

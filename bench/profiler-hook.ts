@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { Session } from 'node:inspector/promises'
 import { isMainThread } from 'node:worker_threads'
 
-// Loaded into a process before its own code. The first SIGUSR2 starts a profile of its main thread,
-// the second writes it to PROFILE_FILE: only the load is in it, not the start.
+// Loaded into a process before its own code. The first SIGUSR2 starts a profile of its main thread, the second writes
+// it to PROFILE_FILE, so that the profile covers the load and not the startup.
 
 const file = process.env['PROFILE_FILE']
 let session: Session | undefined

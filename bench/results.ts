@@ -1,25 +1,31 @@
 import type { Window } from './measure.ts'
 
-/** The middle of an odd number of windows: one disturbed window does not decide. */
+/** The median of an odd number of windows, so that one disturbed window has no effect. */
 function median(values: readonly number[]): number {
   const sorted = values.toSorted((left, right) => left - right)
   return sorted[Math.floor(sorted.length / 2)] ?? NaN
 }
 
-const of = (windows: readonly Window[], read: (window: Window) => number) =>
+const medianOf = (windows: readonly Window[], read: (window: Window) => number) =>
   median(windows.map(read))
 
 export type Result = { name: string; windows: Window[] }
 
-const requestsPerSecond = ({ windows }: Result) => of(windows, (one) => one.perSecond)
-const cpuPerRequest = ({ windows }: Result) => of(windows, (one) => one.cpuMicroseconds)
+const requestsPerSecond = ({ windows }: Result) => medianOf(windows, (one) => one.perSecond)
+const cpuPerRequest = ({ windows }: Result) => medianOf(windows, (one) => one.cpuMicroseconds)
 
 const heading = [
-  ...['', 'requests/s', 'CPU µs', 'upstream µs'],
-  ...['+p50 ms', '+p99 ms', '+p99.9 ms', 'memory MB'],
+  '',
+  'requests/s',
+  'CPU µs',
+  'upstream µs',
+  '+p50 ms',
+  '+p99 ms',
+  '+p99.9 ms',
+  'memory MB',
 ]
 
-/** One line per target; times are what a target adds to those of the upstream in the same window. */
+/** One line per target; latencies are what a target adds to that of the upstream in the same window. */
 export function tableOf(results: readonly Result[]): string {
   const [upstream] = results
   const rows = results.map((result) => rowOf(result, upstream?.windows ?? []))
@@ -30,7 +36,7 @@ function rowOf(result: Result, upstream: readonly Window[]): string[] {
   const { name, windows } = result
   const isUpstream = windows === upstream
   const added = (read: (window: Window) => number) => {
-    if (isUpstream) return `(${of(windows, read).toFixed(2)})`
+    if (isUpstream) return `(${medianOf(windows, read).toFixed(2)})`
     const differences = windows.map((window, index) => {
       const base = upstream[index]
       return base ? read(window) - read(base) : NaN
@@ -41,7 +47,7 @@ function rowOf(result: Result, upstream: readonly Window[]): string[] {
     name,
     requestsPerSecond(result).toFixed(0),
     cpuPerRequest(result).toFixed(0),
-    of(windows, (one) => one.upstreamCpuMicroseconds).toFixed(0),
+    medianOf(windows, (one) => one.upstreamCpuMicroseconds).toFixed(0),
     added(({ times }) => times.p50),
     added(({ times }) => times.p99),
     added(({ times }) => times.p999),
@@ -52,7 +58,7 @@ function rowOf(result: Result, upstream: readonly Window[]): string[] {
 const asLine = (cells: readonly string[]) =>
   cells.map((cell, index) => (index ? cell.padStart(12) : cell.padEnd(17))).join('')
 
-/** What the table is read for. */
+/** The ratios that have an aim, and whether it is met. */
 export function verdictsOf(results: readonly Result[]): string[] {
   const find = (name: string) => results.find((result) => result.name === name)
   const [gatehouse, portkey, bare] = ['Gatehouse', 'Portkey', 'bare Node proxy'].map(find)

@@ -1,5 +1,5 @@
--- Arguments: a file with the body, and a file with one header block per line, taken in turn.
--- The requests are made before the load starts, so that making them costs nothing then.
+-- Arguments: a file with the body, and a file with one header block per line, used in turn.
+-- The requests are built before the load starts, so that building them takes no time during it.
 local requests, at = {}, 0
 
 local function headers_of(line)

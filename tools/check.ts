@@ -3,14 +3,14 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 
-/** Name and command of each check; the quick ones first, so that a slip shows at once. */
+/** Name and command of each check; the quick ones first, so that simple mistakes show early. */
 const checks: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
   ['format', 'oxfmt', '--check', '.'],
   ['types', 'tsc', '-p', '.'],
   ['lint', 'oxlint', '--type-aware', '--deny-warnings'],
   ['dead code', 'knip', '--no-progress'],
   ['generated files', 'node', 'tools/generate.ts', '--check'],
-  ['unit tests', 'vitest', 'run', '--project', 'unit', '--reporter', 'dot'],
+  ['unit tests', 'vitest', 'run', '--project=unit', '--project=unit-alone', '--reporter=dot'],
 ]
 
 function runCheck([name, command, ...args]: (typeof checks)[number]) {
@@ -30,7 +30,7 @@ function runCheck([name, command, ...args]: (typeof checks)[number]) {
   })
 }
 
-/** All of them run even if one fails: a person wants to see everything that is wrong. */
+/** Runs all checks even if one fails, to show everything that is wrong. */
 async function run(chosen: typeof checks): Promise<number> {
   let failures = 0
   for (const check of chosen) if (!(await runCheck(check))) failures++
@@ -40,6 +40,6 @@ async function run(chosen: typeof checks): Promise<number> {
   return failures === 0 ? 0 : 1
 }
 
-// For whoever runs all rings of tests anyway.
+// For .ci/run, which runs all tests separately, and for a new development container.
 const isWithoutTests = process.argv.includes('--without-tests')
 process.exitCode = await run(checks.filter(([name]) => !isWithoutTests || name !== 'unit tests'))

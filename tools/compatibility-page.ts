@@ -17,20 +17,20 @@ const introduction = `# Compatibility
 
 Printed from \`tools/compatibility.ts\` by \`./dev generate\`. Do not edit.
 
-The clients are unmodified; only their base address and key point to Gatehouse. A tick means that a test of
-\`acceptance/sdk-matrix.test.ts\` does this with the client, through Gatehouse, against an upstream of the
-format in the head of the column. A number says what holds instead where the client or one of the two
-formats has no notion of the feature; the same test holds it to that. Each format has two columns: a plain
-answer, then a streamed one.
+The clients are unmodified; only their base URL and key point to Gatehouse. A tick means that a test of
+\`acceptance/sdk-matrix.test.ts\` uses the feature with the client, through Gatehouse, against an upstream of the
+format in the head of the column. A number refers to a note: the client or one of the two formats lacks the
+feature, and the same test checks what happens instead. Each format has two columns: a plain answer, then a
+streamed one.
 
-Nothing is kept between calls. A conversation that the provider is to keep (a message thread,
-\`previous_response_id\`, stored items) is refused with 400 and words that say so. The loops of the clients
-send everything themselves; \`@ai-sdk/openai\` does so with \`providerOptions: { openai: { store: false } }\`.
-\`@anthropic-ai/sdk\` goes on without a thread in its tool runner, and elsewhere when
+No state is kept between calls. A request that relies on stored conversations (a message thread,
+\`previous_response_id\`, stored items) is refused with 400 and the reason. The tool loops of the clients send the
+whole conversation themselves; \`@ai-sdk/openai\` does so with \`providerOptions: { openai: { store: false } }\`.
+\`@anthropic-ai/sdk\` continues without a thread in its tool runner, and elsewhere when
 \`unsupportedRequestBehavior\` is \`continue_unthreaded\`.
 `
 
-/** The page that says which client can do what. */
+/** The page that shows which client can do what. */
 export function toCompatibilityPage(): string {
   const numbers = numberNotes()
   const tables = callerIds.map((caller) => printCaller(caller, numbers))
@@ -44,12 +44,12 @@ const formatIds = Object.keys(formats) as FormatId[]
 const placesOf = (caller: CallerId): Place[] =>
   formatIds.flatMap((format) => modes.map((mode) => ({ caller, format, mode })))
 
-/** Notes are numbered as they are met, from the first table to the last. */
+/** Notes are numbered in the order of their first use, from the first table to the last. */
 function numberNotes(): Map<NoteId, number> {
-  const met = callerIds.flatMap((caller) =>
+  const used = callerIds.flatMap((caller) =>
     featureIds.flatMap((feature) => placesOf(caller).map((place) => noteOf(feature, place))),
   )
-  const distinct = [...new Set(met)].filter((note) => note !== null)
+  const distinct = [...new Set(used)].filter((note) => note !== null)
   return new Map(distinct.map((note, index) => [note, index + 1]))
 }
 

@@ -1,5 +1,5 @@
-// Which client can do what through which upstream. docs/compatibility.md is printed from this table, and
-// the acceptance tests run every cell of it: what is said here is what was tried.
+// Which client can do what through which upstream. docs/compatibility.md is printed from this table, and the
+// acceptance tests run every cell of it.
 
 export const callers = {
   anthropic: { title: '`@anthropic-ai/sdk`', surface: '`client.messages`', format: 'messages' },
@@ -27,41 +27,41 @@ export type Mode = (typeof modes)[number]
 
 export type Place = { caller: CallerId; format: FormatId; mode: Mode }
 
-/** What holds where a format or a client has no notion of a feature; a test holds each to its word. */
+/** What happens where a format or a client lacks a feature; a test checks each note. */
 export const notes = {
   stop_left_out:
-    'Responses has no stop sequences. They are left out, and the answer goes on to its end.',
+    'Responses has no stop sequences. They are left out, and the answer continues to its end.',
   stop_not_offered:
-    'The client has no such parameter, because Responses has no stop sequences. The answer ends by itself.',
+    'The client has no such parameter, because Responses has no stop sequences. The answer continues to its end.',
   stop_not_named:
-    'The answer is cut as asked and its end is told as an ordinary one: Chat Completions does not say that a stop sequence ended it.',
+    'The answer is cut at the stop sequence, and its finish reason is the ordinary one: Chat Completions does not report stop sequences.',
   thoughts_hidden:
-    'Chat Completions cannot ask to see thoughts, so the provider is not asked to show them; that it has thought is counted, and its signature is kept.',
+    'Chat Completions cannot request visible thinking, so none is requested from the provider; thinking tokens are counted, and the signature is kept.',
   thoughts_beside:
-    'Thoughts stand in `reasoning_content`, which the client hands on without knowing it; a stream’s deltas are joined by the caller.',
+    'Thinking is in `reasoning_content`, which the client passes on without a type; the caller joins the deltas of a stream.',
   thoughts_not_read:
-    'The client reads no thoughts in Chat Completions. That the model has thought is counted.',
+    'The client ignores thinking in Chat Completions. Thinking tokens are counted.',
   no_signature:
-    'Chat Completions has no signatures, so there is nothing to send back; thoughts are not sent to the provider again.',
+    'Chat Completions has no signatures, so nothing is sent back; earlier thinking is not sent to the provider again.',
   signature_beside:
-    'The signature stands in `reasoning_signature` of the message and comes back with it when the caller sends the message as it got it.',
+    'The signature is in `reasoning_signature` of the message and returns when the caller sends the message back unchanged.',
   signature_not_kept:
-    'The client drops what it does not know of a message, the signature with it. The conversation goes on without the earlier thoughts.',
+    'The client drops unknown members of a message, including the signature. The conversation continues without the earlier thinking.',
   text_document_in_words:
-    'The format has no text documents: the text arrives as text, below its title.',
+    'The format has no text documents: the document is sent as text, below its title.',
   text_document_not_offered:
-    'The client takes only PDF documents in Chat Completions and refuses others itself; plain text is sent as text.',
+    'The client accepts only PDF documents in Chat Completions and refuses others itself; plain text is sent as text.',
   refusal_by_reason:
-    'A refusal is told by the reason of the end, and its words are the text of the answer.',
+    'The finish reason reports the refusal, and its explanation is the text of the answer.',
   refusal_without_words:
-    'Messages tells a refusal by its stop reason; its explanation has no place here. It arrives as the end by a content filter.',
+    'Messages reports a refusal by its stop reason, and its explanation has no counterpart here. It arrives as the finish reason of a content filter.',
   failed_response:
-    'A Responses stream tells its failure as a response whose status is `failed`, which the client returns.',
+    'A Responses stream reports a failure as a response with the status `failed`, which the client returns.',
   words_in_body:
-    'Errors of `/v1/responses` have a flat body. The client has the class and the status of the error; its words are in `responseBody`.',
-  whole_arguments: 'An answer that is not streamed has its arguments in one piece.',
+    'Errors of `/v1/responses` have a flat body. The client exposes the class and the status of the error; the message is in `responseBody`.',
+  whole_arguments: 'An answer that is not streamed has its arguments as a whole.',
   credits_beside:
-    'The client hands on the raw answer, or the raw frames of a stream, where the credit members stand.',
+    'The credit members are in the raw answer, or in the raw frames of a stream, which the client exposes.',
 } as const
 export type NoteId = keyof typeof notes
 
@@ -82,7 +82,7 @@ const table = {
   system: { title: 'System prompt' },
   conversation: { title: 'Conversation of several turns' },
   image_data: { title: 'Image, as data' },
-  image_url: { title: 'Image, by address' },
+  image_url: { title: 'Image, by URL' },
   pdf: { title: 'PDF document' },
   text_document: {
     title: 'Text document',
@@ -100,7 +100,7 @@ const table = {
   tool_call: { title: 'Tool call' },
   parallel_tool_calls: { title: 'Parallel tool calls' },
   streamed_arguments: {
-    title: 'Arguments of a tool call, piece by piece',
+    title: 'Arguments of a tool call, streamed',
     exceptions: [{ note: 'whole_arguments', modes: ['plain'] }],
   },
   tool_result: { title: 'Tool result sent back' },
@@ -118,7 +118,7 @@ const table = {
     ],
   },
   signature: {
-    title: 'Signature of thoughts sent back unchanged',
+    title: 'Signed thinking sent back unchanged',
     exceptions: [
       { note: 'no_signature', formats: ['chat_completions'] },
       { note: 'signature_not_kept', callers: ['ai_chat'] },
@@ -126,7 +126,7 @@ const table = {
     ],
   },
   sealed_thoughts: {
-    title: 'Encrypted thoughts sent back unchanged',
+    title: 'Encrypted thinking sent back unchanged',
     exceptions: [
       { note: 'no_signature', formats: ['chat_completions'] },
       { note: 'signature_not_kept', callers: ['ai_chat'] },
@@ -134,7 +134,7 @@ const table = {
     ],
   },
   moved_conversation: {
-    title: 'Conversation moved to another provider and back, with thoughts for each its own',
+    title: 'Conversation moved to another provider and back, each with its own thinking',
     exceptions: [
       { note: 'signature_not_kept', callers: ['ai_chat'] },
       { note: 'signature_beside', callers: ['openai_chat'] },
@@ -149,8 +149,8 @@ const table = {
       { note: 'stop_not_named', callers: ['openai_chat', 'ai_chat'] },
     ],
   },
-  max_tokens: { title: 'Length limit, told as the reason of the end' },
-  json_schema: { title: 'Answer by a JSON schema, parsed' },
+  max_tokens: { title: 'Length limit, reported as the finish reason' },
+  json_schema: { title: 'Answer that follows a JSON schema, parsed' },
   usage: { title: 'Usage with cached and reasoning tokens' },
   refusal: {
     title: 'Refusal',
@@ -168,10 +168,10 @@ const table = {
       { note: 'refusal_by_reason', callers: byAiSdk },
     ],
   },
-  rejected: { title: 'Error: the provider refuses the request', exceptions: [wordsInBody] },
+  rejected: { title: 'Error: the provider rejects the request', exceptions: [wordsInBody] },
   overloaded: { title: 'Error: the provider is overloaded', exceptions: [wordsInBody] },
   unknown_model: { title: 'Error: unknown model', exceptions: [wordsInBody] },
-  bad_body: { title: 'Error: a body that makes no sense', exceptions: [wordsInBody] },
+  bad_body: { title: 'Error: invalid body', exceptions: [wordsInBody] },
   bad_key: { title: 'Error: wrong key' },
   failure_midway: {
     title: 'Error in the middle of an answer',
@@ -197,7 +197,7 @@ export type FeatureId = keyof typeof table
 export const features: Readonly<Record<FeatureId, Feature>> = table
 export const featureIds = Object.keys(table) as FeatureId[]
 
-/** What is to be said about a cell beyond that it works; the first exception that fits is the one. */
+/** The note of a cell: that of the first exception that fits; null when the feature simply works. */
 export function noteOf(feature: FeatureId, { caller, format, mode }: Place): NoteId | null {
   const fits = (exception: Exception) =>
     (exception.callers?.includes(caller) ?? true) &&

@@ -1,10 +1,11 @@
+import { execFileSync } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { expect, test } from 'vitest'
 
-// Documents that name something which is not there are worse than none.
+// Documents must not name settings, links, commands or files that do not exist.
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const read = (path: string) => readFile(join(root, path), 'utf8')
@@ -26,16 +27,16 @@ test('every setting is documented, and no other', async () => {
   expect(new Set(documented)).toEqual(new Set(settings))
 })
 
-test('every link between our own documents leads somewhere', async () => {
+test('every link between our own documents has a target', async () => {
   const broken: string[] = []
   for (const page of await pages()) {
     for (const [, target = ''] of (await read(page)).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)) {
       const path = normalize(join(dirname(page), target))
-      const isThere = await readdir(join(root, dirname(path))).then(
+      const isFound = await readdir(join(root, dirname(path))).then(
         (names) => names.includes(path.split('/').at(-1) ?? ''),
         () => false,
       )
-      if (!isThere) broken.push(`${page} → ${target}`)
+      if (!isFound) broken.push(`${page} → ${target}`)
     }
   }
   expect(broken).toEqual([])
@@ -51,4 +52,76 @@ test('every command of ./dev that a document shows exists', async () => {
       expect([page, known.has(name)]).toEqual([page, true])
     }
   }
+})
+
+/** Every file of the repository, and every folder with a slash at its end. */
+function listRepository(): string[] {
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  const files = listed.trim().split('\n')
+  const folders = files.flatMap((file) =>
+    file.split('/').map((_, depth, names) => `${names.slice(0, depth).join('/')}/`),
+  )
+  return [...files, ...new Set(folders)]
+}
+
+/** Source files anywhere in a page, and folders in backquotes: `credits/holds/`. Patterns and examples are left out. */
+function namedPaths(page: string): string[] {
+  const files = page.matchAll(/(?<![\w*…<#./-])[\w-][\w./-]*\.(?:ts|lua|sql|yaml)\b/g)
+  const folders = page.matchAll(/`([\w-]+(?:\/[\w-]+)*\/)`/g)
+  return [...files, ...folders].map(([whole, folder]) => folder ?? whole)
+}
+
+test('every source file and folder that a document names exists', async () => {
+  const repository = listRepository()
+  const exists = (path: string) =>
+    repository.some((known) => known === path || known.endsWith(`/${path}`))
+  const missing: string[] = []
+  let named = 0
+  for (const page of (await pages()).filter((name) => !name.startsWith('docs/specification/'))) {
+    for (const path of new Set(namedPaths(await read(page)))) {
+      named++
+      if (!exists(path)) missing.push(`${page}: ${path}`)
+    }
+  }
+  expect(named).toBeGreaterThan(100)
+  expect(missing, 'a document names what does not exist').toEqual([])
+})
+
+test('the glossary explains every required word and names its file', async () => {
+  const glossary = await read('docs/glossary.md')
+  const rows = [...glossary.matchAll(/^\| ([^|]+) \|[^|]*\|[^|]+\| `([^`]+)` \|$/gm)]
+  const words = rows.flatMap(([, names = '']) => names.split(', '))
+  const required = [
+    'turn',
+    'part',
+    'block',
+    'frame',
+    'piece',
+    'hold',
+    'settlement',
+    'slot',
+    'lease',
+    'epoch',
+    'pin',
+    'opaque state',
+    'natural batch',
+  ]
+  expect(required.filter((word) => !words.includes(word))).toEqual([])
+  expect(words.length).toBe(new Set(words).size)
+})
+
+test('compose gives the service every secret that the example catalogue reads, and no other', async () => {
+  const catalogue = await read('deploy/models.example.json')
+  const needed = [...catalogue.matchAll(/"\/run\/secrets\/(\w+)"/g)].map(([, name]) => name)
+  const compose = await read('deploy/compose.yaml')
+  const [, given = ''] = /^ {4}secrets: \[(.*)\]$/m.exec(compose) ?? []
+  expect(needed.length).toBeGreaterThan(0)
+  expect(new Set(given.split(', '))).toEqual(new Set(needed))
+  const defined = [...compose.matchAll(/^ {2}(\w+): \{ environment: (\w+) \}$/gm)]
+  expect(new Set(defined.map(([, name]) => name))).toEqual(new Set(needed))
+  const readme = await read('README.md')
+  for (const [, , variable] of defined) expect(readme).toContain(`${variable}=`)
 })

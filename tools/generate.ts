@@ -11,12 +11,20 @@ import { createMigratedDatabase } from './throwaway-database.ts'
 
 const root = new URL('../', import.meta.url)
 
-/** Every file that is printed from another: path and how its text is made. */
+/** The path of every generated file, and the function that returns its text. */
 const generated: Record<string, () => Promise<string> | string> = {
+  'cli/src/operations.json': printOperations,
   'docs/openapi.json': () => `${JSON.stringify(toOpenApi(endpoints), null, 2)}\n`,
   'docs/compatibility.md': toCompatibilityPage,
   'docs/errors.md': () => toErrorPage(endpoints),
   'service/src/platform/database-types.ts': printDatabaseTypes,
+}
+
+/** What the command line client shows without loading the contract. */
+function printOperations(): string {
+  const guarded = endpoints.filter(({ permission }) => permission !== null)
+  const operations = guarded.map(({ id, summary }) => ({ id, summary }))
+  return `${JSON.stringify(operations, null, 2)}\n`
 }
 
 /** Row types as the migrated database has them, enumerations as unions. */
@@ -24,8 +32,15 @@ async function printDatabaseTypes(): Promise<string> {
   await using database = await createMigratedDatabase('types')
   const command = new URL('service/node_modules/.bin/kysely-codegen', root).pathname
   const { stdout } = await promisify(execFile)(command, [
-    ...['--dialect', 'postgres', '--url', database.url, '--print'],
-    ...['--exclude-pattern', 'kysely_*', '--log-level', 'silent'],
+    '--dialect',
+    'postgres',
+    '--url',
+    database.url,
+    '--print',
+    '--exclude-pattern',
+    'kysely_*',
+    '--log-level',
+    'silent',
   ])
   return `// Generated from the migrated database by ./dev generate. Do not edit.\n${stdout}`
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { mayImport } from '../oxlint.config.ts'
+import { mayImport, mayImportInside } from '../oxlint.config.ts'
 
 // The import table is the architecture: every import it does not allow must fail the check.
 
@@ -19,7 +19,20 @@ let reported: Set<string>
 const probes = Object.keys(mayImport).flatMap((from) =>
   Object.keys(mayImport).map((to) => ({ from, to, file: `service/src/${from}/to-${to}.ts` })),
 )
-const oddities = {
+/** One file for each pair of subfolders of one folder. */
+const subfolderProbes = Object.entries(mayImportInside).flatMap(([folder, subfolders]) =>
+  Object.keys(subfolders).flatMap((from) =>
+    Object.keys(subfolders).map((to) => ({
+      folder,
+      from,
+      to,
+      file: `service/src/${folder}/${from}/to-${to}.ts`,
+    })),
+  ),
+)
+const forbidden = {
+  'service/src/limits/counters/takes-a-test-helper.ts':
+    "import { a } from '#formats/messages/testing/a.ts'\n\nexport const b = a\n",
   'service/src/audit/climbs.ts': "import { a } from '../platform/a.ts'\n\nexport const b = a\n",
   'service/src/audit/takes-an-entry.ts': "import { a } from '#assemble.ts'\n\nexport const b = a\n",
   'service/src/audit/reads-environment.ts': "export const a = process.env['A']\n",
@@ -38,7 +51,10 @@ beforeAll(async () => {
   for (const { to, file } of probes) {
     await write(file, `import { a } from '#${to}/a.ts'\n\nexport const b = a\n`)
   }
-  for (const [file, text] of Object.entries(oddities)) await write(file, text)
+  for (const { folder: parent, to, file } of subfolderProbes) {
+    await write(file, `import { a } from '#${parent}/${to}/a.ts'\n\nexport const b = a\n`)
+  }
+  for (const [file, text] of Object.entries(forbidden)) await write(file, text)
   reported = await lint()
 }, 30_000)
 
@@ -69,16 +85,35 @@ test('every import that the table does not allow is refused, and no other', () =
   expect(wrong).toEqual([])
 })
 
-test.each(Object.keys(oddities))('%s is refused', (file) => {
+test('inside a folder, every import between subfolders outside the table is refused', () => {
+  const wrong = subfolderProbes.filter(({ folder: parent, from, to, file }) => {
+    const isAllowed = from === to || mayImportInside[parent]?.[from]?.includes(to)
+    return reported.has(file) === isAllowed
+  })
+  expect(wrong).toEqual([])
+})
+
+test('every folder inside a folder with rows has a row, and every row a folder', async () => {
+  for (const [name, subfolders] of Object.entries({ '': mayImport, ...mayImportInside })) {
+    const entries = await readdir(join(root, 'service/src', name), { withFileTypes: true })
+    const folders = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+    const known = folders.filter((each) => each !== 'testing')
+    expect([name, known.toSorted()]).toEqual([name, Object.keys(subfolders).toSorted()])
+  }
+})
+
+test.each(Object.keys(forbidden))('%s is refused', (file) => {
   expect(reported).toContain(file)
 })
 
-test('the table has no cycle: every folder imports only folders above it', () => {
-  const folders = Object.keys(mayImport)
-  const upward = Object.entries(mayImport).flatMap(([from, allowed]) =>
-    allowed
-      .filter((to) => folders.indexOf(to) >= folders.indexOf(from))
-      .map((to) => `${from} → ${to}`),
-  )
+test('the tables have no cycle: every row names only rows above it', () => {
+  const upward = [mayImport, ...Object.values(mayImportInside)].flatMap((table) => {
+    const names = Object.keys(table)
+    return Object.entries(table).flatMap(([from, allowed]) =>
+      allowed
+        .filter((to) => names.indexOf(to) >= names.indexOf(from))
+        .map((to) => `${from} → ${to}`),
+    )
+  })
   expect(upward).toEqual([])
 })

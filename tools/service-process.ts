@@ -1,57 +1,107 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 const sources = fileURLToPath(new URL('../service/src/', import.meta.url))
 
 export type ApiProcess = { baseUrl: string; metricsUrl: string; child: ChildProcess }
 
-/** Starts one process of the service and waits until it says where it listens. */
-export async function startProcess(
-  entry: string,
-  environment: Record<string, string>,
-  logFile: string,
-): Promise<ApiProcess> {
+export type ServiceProcess = {
+  /** A file of service/src. */
+  entry: string
+  environment: Record<string, string>
+  logFile: string
+  signal?: AbortSignal | undefined
+}
+
+/** Starts one process of the service and waits until it reports where it listens. */
+export async function startProcess(options: ServiceProcess): Promise<ApiProcess> {
+  const { entry, environment, logFile, signal } = options
   const child = fork(join(sources, entry), {
     env: environment,
     execArgv: [],
-    // A group of its own: Ctrl-C in a terminal reaches us, and we stop the others in order.
+    // A process group of its own: Ctrl-C in a terminal reaches the parent only, which stops the others in order.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
-  const log = createWriteStream(logFile, { flags: 'a' })
-  child.stdout?.pipe(log)
-  let complaint = ''
-  child.stderr?.on(
-    'data',
-    (chunk: Buffer) => (complaint = `${complaint}${chunk.toString()}`.slice(-2000)),
-  )
-  return new Promise((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`A process ended with ${code}. ${complaint}`)))
-    child.once('message', (message) => {
-      const { address = '', operationsAddress = '' } = message as Record<string, string>
-      child.removeAllListeners('exit')
-      resolve({ baseUrl: address, metricsUrl: `${operationsAddress}/metrics`, child })
-    })
-  })
+  child.stdout?.pipe(createWriteStream(logFile, { flags: 'a' }))
+  const name = `The ${environment['ROLES']} process`
+  const { address = '', operationsAddress = '' } = (await untilStarted(child, {
+    name,
+    signal,
+  })) as Record<string, string>
+  return { baseUrl: address, metricsUrl: `${operationsAddress}/metrics`, child }
 }
 
+type Starting = { name: string; timeoutMs?: number; signal?: AbortSignal | undefined }
+
+/**
+ * Waits for the first message of a forked process, which reports that it is up. A process that ends before,
+ * sends nothing, or is still starting when the signal aborts is killed; the error says which it was.
+ */
+export async function untilStarted(child: ChildProcess, options: Starting): Promise<unknown> {
+  const { name, timeoutMs = 60_000, signal } = options
+  const stderr = collectStderr(child)
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const tooSlow = () => new Error(`${name} did not start within ${timeoutMs / 1000} seconds.`)
+  try {
+    return await new Promise((resolve, reject) => {
+      child.once('message', resolve)
+      child.once('error', reject)
+      // Not 'exit': the reason may still be in the pipe then.
+      child.once('close', () => reject(endedEarly(name, child, stderr())))
+      timeout.addEventListener('abort', () => reject(tooSlow()))
+      signal?.addEventListener('abort', () => reject(signal.reason))
+      signal?.throwIfAborted()
+    })
+  } catch (error) {
+    await stopProcess(child, 'SIGKILL')
+    throw error
+  }
+}
+
+function collectStderr(child: ChildProcess): () => string {
+  let text = ''
+  child.stderr?.on('data', (chunk: Buffer) => (text = `${text}${chunk.toString()}`.slice(-2000)))
+  return () => text.trim()
+}
+
+function endedEarly(name: string, child: ChildProcess, stderr = ''): Error {
+  const how = child.signalCode ? `by ${child.signalCode}` : `with exit code ${child.exitCode}`
+  return new Error(`${name} ended ${how}${stderr ? `: ${stderr}` : '.'}`)
+}
+
+const hasEnded = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null
+
 export async function stopProcess(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM') {
-  if (child.exitCode !== null || child.signalCode !== null) return
+  if (hasEnded(child)) return
   const ended = new Promise((resolve) => child.once('exit', resolve))
   child.kill(signal)
-  // Whoever does not stop in time would keep the database from being dropped.
+  // A process that does not stop in time would keep the database from being dropped.
   const force = setTimeout(() => child.kill('SIGKILL'), 30_000)
   await ended
   clearTimeout(force)
 }
 
-export async function untilReady({ baseUrl }: ApiProcess) {
-  for (const deadline = Date.now() + 15_000; Date.now() < deadline;) {
-    const response = await fetch(`${baseUrl}/health/ready`).catch(() => undefined)
+const readyMaxMs = 15_000
+
+export async function untilReady({ baseUrl, metricsUrl, child }: ApiProcess, signal?: AbortSignal) {
+  for (const deadline = Date.now() + readyMaxMs; Date.now() < deadline;) {
+    signal?.throwIfAborted()
+    if (hasEnded(child)) throw endedEarly(`The process at ${baseUrl}`, child)
+    const response = await fetchSoon(`${baseUrl}/health/ready`).catch(() => undefined)
     if (response?.ok) return
-    await new Promise((resolve) => setTimeout(resolve, 25))
+    await sleep(25)
   }
-  throw new Error(`The process at ${baseUrl} did not become ready within 15 seconds.`)
+  const why = await fetchSoon(new URL('/health/ready', metricsUrl)).then(
+    (response) => response.text(),
+    () => 'no answer',
+  )
+  throw new Error(
+    `The process at ${baseUrl} did not become ready within ${readyMaxMs / 1000} seconds: ${why}`,
+  )
 }
+
+const fetchSoon = (url: string | URL) => fetch(url, { signal: AbortSignal.timeout(2000) })

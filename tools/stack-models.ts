@@ -2,8 +2,11 @@
 export type UpstreamUrls = { scripted: string; llama?: string }
 
 const scriptedModel = (id: string, display_name: string, upstreams: readonly string[]) => ({
-  ...{ id, display_name, owned_by: 'scripted' },
-  ...{ context_tokens: 1_000_000, max_output_tokens: 100_000 },
+  id,
+  display_name,
+  owned_by: 'scripted',
+  context_tokens: 1_000_000,
+  max_output_tokens: 100_000,
   prices: { input: '3', output: '15', cached_input: '0.3', cache_write: '3.75' },
   upstreams: upstreams.map((upstream) => ({ upstream })),
 })
@@ -16,12 +19,14 @@ export function stackModels({ scripted, llama }: UpstreamUrls) {
     upstreams: {
       anthropic: { kind: 'anthropic', base_url, key, counter: 'anthropic' },
       openai: { kind: 'openai', base_url, key },
-      'openai-chat': { kind: 'openai', base_url, key, protocols: ['chat_completions'] },
-      'openai-responses': { kind: 'openai', base_url, key, protocols: ['responses'] },
+      'openai-chat': { kind: 'openai', base_url, key, formats: ['chat_completions'] },
+      'openai-responses': { kind: 'openai', base_url, key, formats: ['responses'] },
       ...(llama && {
         llama: {
-          ...{ kind: 'openai', base_url: `${llama}/v1`, counter: 'llama_cpp' },
-          protocols: ['chat_completions'],
+          kind: 'openai',
+          base_url: `${llama}/v1`,
+          counter: 'llama_cpp',
+          formats: ['chat_completions'],
         },
       }),
     },
@@ -36,8 +41,12 @@ export function stackModels({ scripted, llama }: UpstreamUrls) {
 }
 
 const storiesModel = {
-  ...{ id: 'stories', display_name: 'A tiny story teller', owned_by: 'llama' },
-  ...{ context_tokens: 512, max_output_tokens: 256, default_output_tokens: 128 },
+  id: 'stories',
+  display_name: 'A tiny story teller',
+  owned_by: 'llama',
+  context_tokens: 512,
+  max_output_tokens: 256,
+  default_output_tokens: 128,
   prices: { input: '0.01', output: '0.02' },
   capabilities: { tools: false, images: false, documents: false, json_schema: false },
   upstreams: [{ upstream: 'llama' }],

@@ -1,23 +1,32 @@
+import { connect } from 'node:net'
 import { parseArgs } from 'node:util'
 
+import { createClient } from '@gatehouse/contract/client'
+import { readLimits } from '@gatehouse/contract/limits'
+
+import { panelOf } from './stack-panel.ts'
 import { type Stack, startStack } from './start-stack.ts'
+import { redisUrl } from './throwaway-database.ts'
 
 const usage = `Usage: ./dev stack [--json] [--processes N] [--upstream scripted|llama]
 
-Starts a complete throwaway Gatehouse with fresh data; Ctrl-C stops it and drops the data.
-  --json         print one line of JSON when ready, for scripts
+Starts a complete Gatehouse on a fresh database. Ctrl-C stops it and drops the database.
+  --json         print one line of JSON when it is ready, for scripts
   --processes N  API processes, 1 to 16 (default 1)
-  --upstream U   scripted (default): models that say what a request tells them to;
+  --upstream U   scripted (default): models that answer as the request's script says;
                  llama: also 'stories', a tiny real model that runs on this machine
+
+TEST_DATABASE_URL and TEST_REDIS_URL name other servers than those on the usual local ports,
+LLAMA_MODEL_PATH another model file.
 `
 
 function readOptions() {
   const { values } = parseArgs({
     options: {
-      json: { type: 'boolean' },
+      json: { type: 'boolean', default: false },
       processes: { type: 'string', default: '1' },
       upstream: { type: 'string', default: 'scripted' },
-      help: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
     },
   })
   const processes = Number(values.processes)
@@ -30,78 +39,84 @@ function readOptions() {
   return { ...values, processes, hasLlama: values.upstream === 'llama' }
 }
 
-/** What a person needs to go on: addresses, keys, and calls to copy. */
-function panel({ description: stack, folder, modelsFile }: Stack, hasLlama: boolean): string {
-  const model = hasLlama ? 'stories' : 'claude-scripted'
-  const ask = `curl -sN -H "Authorization: Bearer ${stack.project_key}" -H 'Content-Type: application/json'`
-  const call = `curl -s -H "Authorization: Bearer ${stack.admin_key}"`
-  return `
-  Gatehouse is running.
+/** Enough for the highest tier. A payment also adds as many credits. */
+const paidUsd = '5000'
 
-  API            ${stack.base_urls.join('\n                 ')}
-  Metrics        ${stack.metrics_urls.join('\n                 ')}
-  Upstream       ${stack.upstream_url}  (scripted)
-  Models         ${modelsFile}
-  Logs           ${folder}
-
-  Organization   ${stack.organization_id}
-  Project        ${stack.project_id}
-  Admin key      ${stack.admin_key}
-  Project key    ${stack.project_key}
-
-  Call a model, in any of the three formats:
-
-    ${ask} \\
-      -d '{"model":"${model}","max_tokens":60,"stream":true,"messages":[{"role":"user","content":"Once upon a time"}]}' \\
-      ${stack.base_url}/v1/messages
-
-    export OPENAI_BASE_URL=${stack.base_url}/v1 OPENAI_API_KEY=${stack.project_key}
-    export ANTHROPIC_BASE_URL=${stack.base_url} ANTHROPIC_API_KEY=${stack.project_key}
-
-  It begins with 1000 USD of credits. What is left of them, and where they went:
-
-    curl -s -H "Authorization: Bearer ${stack.project_key}" ${stack.base_url}/v1/credits
-    ${call} '${stack.base_url}/v1/organization/credits/ledger?order=desc'
-
-  Administer it:
-
-    ${call} ${stack.base_url}/v1/organization/admin_api_keys
-
-    ${call} -X POST -H 'Content-Type: application/json' \\
-      -d '{"name":"My project"}' ${stack.base_url}/v1/organization/projects
-
-    curl -s ${stack.base_url}/openapi.json
-
-    export GATEHOUSE_URL=${stack.base_url} GATEHOUSE_ADMIN_KEY=${stack.admin_key}
-    ./dev gatehouse list-projects
-
-  Ctrl-C stops everything and drops the data.
-`
-}
-
-async function run() {
-  const options = readOptions()
-  if (options.help) return process.stdout.write(usage)
-  if (!options.json) console.log('Starting a throwaway Gatehouse …')
-  // A signal that arrives while it starts must not leave a database behind.
-  const stopped = new Promise<void>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve())
-  })
-  const stack = await startStack({
-    processes: options.processes,
-    hasLlama: options.hasLlama,
-    hasLimits: true,
-  })
-  console.log(options.json ? JSON.stringify(stack.description) : panel(stack, options.hasLlama))
-  await stopped
-  if (!options.json) console.log('Stopping …')
-  await stack.stop()
+async function run(signals: Signals) {
+  const { processes, hasLlama, json, help } = readOptions()
+  if (help) return void process.stdout.write(usage)
+  if (!json) console.log('Starting Gatehouse …')
+  await requireRedis()
+  const { startSignal: signal } = signals
+  const stack = await startStack({ processes, hasLlama, hasLimits: true, paidUsd, signal })
+  const interrupted = signals.next()
+  try {
+    console.log(json ? JSON.stringify(stack.description) : await describeStack(stack, hasLlama))
+    await interrupted
+    if (!json) console.log('Stopping … (Ctrl-C again kills the processes)')
+  } finally {
+    void signals.next().then(() => killProcesses(stack))
+    await stack.stop()
+    for (const leftover of stack.leftovers) report(leftover)
+  }
   return undefined
 }
 
-try {
-  await run()
-} catch (error) {
+async function describeStack(stack: Stack, hasLlama: boolean): Promise<string> {
+  const { base_url: baseUrl, admin_key: credential } = stack.description
+  const limits = await createClient({ baseUrl, credential }).call(readLimits, {})
+  return panelOf(stack, { limits, creditsUsd: paidUsd, hasLlama })
+}
+
+/** The service also starts without Redis, but then counts limits in memory, which this stack should not show. */
+async function requireRedis() {
+  if (!URL.canParse(redisUrl)) throw new Error('TEST_REDIS_URL is not a URL.')
+  const { hostname: host, port } = new URL(redisUrl)
+  const socket = connect({ host, port: Number(port || 6379), timeout: 3000 })
+  try {
+    await new Promise<void>((resolve, reject) => {
+      socket.once('connect', resolve).once('error', reject)
+      socket.once('timeout', () => reject(new Error('no answer')))
+    })
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException
+    const address = `${host}:${port || 6379}`
+    throw new Error(
+      `Redis at ${address} cannot be used (${message || code}). Start it, or set TEST_REDIS_URL to another server.`,
+      { cause: error },
+    )
+  } finally {
+    socket.destroy()
+  }
+}
+
+function killProcesses({ apis, worker }: Stack) {
+  for (const { child } of [...apis, worker]) child.kill('SIGKILL')
+}
+
+type Signals = { startSignal: AbortSignal; next: () => Promise<void> }
+
+/** SIGINT and SIGTERM abort the start; `next` resolves at the next of them. */
+function listenToSignals(): Signals {
+  const start = new AbortController()
+  const waiting: (() => void)[] = []
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      start.abort(new Error(`The start was interrupted by ${signal}.`))
+      for (const resolve of waiting.splice(0)) resolve()
+    })
+  }
+  return {
+    startSignal: start.signal,
+    next: () => new Promise((resolve) => waiting.push(resolve)),
+  }
+}
+
+function report(error: unknown) {
   console.error(`stack: ${error instanceof Error ? error.message : String(error)}`)
   process.exitCode = 1
 }
+
+await run(listenToSignals()).catch(report)
+// Exits explicitly, because a socket that stays open must not keep a failed start alive.
+process.exit()

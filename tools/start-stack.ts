@@ -1,14 +1,13 @@
-import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 
 import { createProjectApiKey } from '@gatehouse/contract/api-key'
 import { createClient } from '@gatehouse/contract/client'
 
-import { startLlamaUpstream } from './llama-upstream/start.ts'
+import { startLlamaUpstream, whyNoLlama } from './llama-upstream/start.ts'
+import { runScript } from './run-script.ts'
 import { startScriptedUpstream } from './scripted-upstream/server.ts'
 import { type ApiProcess, startProcess, stopProcess, untilReady } from './service-process.ts'
 import { stackModels, type UpstreamUrls } from './stack-models.ts'
@@ -22,8 +21,10 @@ export type StackOptions = {
   redis?: string | null
   /** The PostgreSQL server in which the stack's database is made, instead of the usual one. */
   server?: string
-  /** Tests ask more than administrators do: without this, administration calls are hardly limited. */
+  /** false: administration calls are hardly limited, because tests make more of them than administrators do. */
   hasLimits?: boolean
+  /** What the first organization has paid, in USD, which decides its tier; without it the tier is free. */
+  paidUsd?: string
   /** What an API process runs; a test may have an entry of its own. */
   entry?: string
   /** Also serves the tiny real model. */
@@ -32,66 +33,116 @@ export type StackOptions = {
   models?: ((urls: UpstreamUrls) => object) | null
   /** Further variables for every process of the service. */
   environment?: Record<string, string>
+  /** Ends the start at once; what was started by then is killed, and startStack rejects with the signal's reason. */
+  signal?: AbortSignal
 }
 
 export type NewOrganization = { organization_id: string; project_id: string; admin_key: string }
 
-/** A complete Gatehouse on fresh data. Whatever happens while it starts, nothing is left behind. */
-export async function startStack({
-  processes = 1,
-  redis = redisUrl,
-  server,
-  entry = 'main.ts',
-  hasLimits = false,
-  hasLlama = false,
-  models = stackModels,
-  environment = {},
-}: StackOptions = {}) {
-  const cleanup: (() => Promise<unknown>)[] = []
-  const stop = async () => {
-    for (const undo of cleanup.splice(0).toReversed()) await undo().catch(() => undefined)
-  }
-  try {
-    const database = await createMigratedDatabase('stack', server)
-    cleanup.push(() => database[Symbol.asyncDispose]())
-    const folder = await makeFolder()
-    cleanup.push(() => rm(folder, { recursive: true, force: true }))
-    const upstreams = await startUpstreams(hasLlama)
-    cleanup.push(upstreams.stop)
-    const modelsFile = join(folder, 'models.json')
-    if (models) await writeFile(modelsFile, JSON.stringify(models(upstreams.urls), null, 2))
-    const settings = serviceSettings({
-      ...{ databaseUrl: database.url, redis, folder, name: database.name },
-      modelsFile: models ? modelsFile : '',
-    })
-    const service = { ...settings, ...(hasLimits ? {} : generous), ...environment }
-    /** `further` are variables for this process alone. */
-    const start = async (
-      role: 'api' | 'worker',
-      name: string,
-      further: Record<string, string> = {},
-    ) => {
-      const own = { ...service, ...further, ROLES: role }
-      const file = role === 'api' ? entry : 'main.ts'
-      const started = await startProcess(file, own, join(folder, `${name}.log`))
-      cleanup.push(() => stopProcess(started.child))
-      return started
-    }
-    const [organization, worker, ...apis] = await allOrNone([
-      createOrganization(service, 'Example Ltd'),
-      start('worker', 'worker'),
-      ...Array.from({ length: processes }, (_, index) => start('api', `api-${index + 1}`)),
-    ])
+/** Undoes one step of the start; the signal is for processes. */
+type Undo = (signal?: NodeJS.Signals) => Promise<unknown>
 
-    await Promise.all(apis.map(untilReady))
-    const description = await describe(apis, organization, upstreams.urls.scripted)
-    return {
-      ...{ description, apis, worker, database, folder, service, stop, modelsFile },
-      ...{ startApi: start.bind(null, 'api'), startWorker: start.bind(null, 'worker') },
-    }
+/** A complete Gatehouse on fresh data. When a step of the start fails, everything before it is undone. */
+export async function startStack(options: StackOptions = {}) {
+  const reason = options.hasLlama ? whyNoLlama() : undefined
+  if (reason !== undefined) throw new Error(reason)
+  const { signal } = options
+  const start: Start = { cleanup: [], leftovers: [], failure: new AbortController() }
+  const onAbort = () => start.failure.abort(signal?.reason)
+  signal?.addEventListener('abort', onAbort)
+  try {
+    signal?.throwIfAborted()
+    const parts = await startParts(options, start)
+    start.failure.signal.throwIfAborted()
+    return { ...parts, leftovers: start.leftovers, stop: () => undoAll(start) }
   } catch (error) {
-    await stop()
+    // Nothing has been served yet, so there is nothing to drain.
+    await undoAll(start, 'SIGKILL')
+    for (const leftover of start.leftovers) console.error(`stack: ${String(leftover)}`)
     throw error
+  } finally {
+    signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+type Start = {
+  cleanup: Undo[]
+  /** Errors of steps that could not be undone. */
+  leftovers: unknown[]
+  /** Aborts every other step when one fails, or when the caller's signal aborts. */
+  failure: AbortController
+}
+
+async function startParts(options: StackOptions, { cleanup, failure }: Start) {
+  const { processes = 1, redis = redisUrl, entry = 'main.ts', models = stackModels } = options
+  const { signal } = failure
+  const database = await createMigratedDatabase('stack', options.server, signal)
+  cleanup.push(() => database[Symbol.asyncDispose]())
+  const folder = await makeFolder()
+  cleanup.push(() => rm(folder, { recursive: true, force: true }))
+  const urls = await startUpstreams(options.hasLlama ?? false, cleanup, signal)
+  const modelsFile = join(folder, 'models.json')
+  if (models) await writeFile(modelsFile, JSON.stringify(models(urls), null, 2))
+  const settings = serviceSettings({
+    databaseUrl: database.url,
+    redis,
+    folder,
+    name: database.name,
+    modelsFile: models ? modelsFile : '',
+  })
+  const service = {
+    ...settings,
+    ...(options.hasLimits ? {} : generous),
+    ...options.environment,
+  }
+  const start = createStarter({ service, entry, folder, cleanup, signal })
+  const [organization, worker, ...apis] = await allOrNone(failure, [
+    createFirstOrganization(service, options.paidUsd, signal),
+    start('worker', 'worker'),
+    ...Array.from({ length: processes }, (_, index) => start('api', `api-${index + 1}`)),
+  ])
+  const untilAllReady = apis.map((api) => untilReady(api, signal))
+  await allOrNone(failure, untilAllReady)
+  const description = await describe(apis, organization, urls.scripted)
+  return {
+    description,
+    apis,
+    worker,
+    database,
+    folder,
+    service,
+    modelsFile,
+    startApi: start.bind(null, 'api'),
+    startWorker: start.bind(null, 'worker'),
+  }
+}
+
+/** Undoes the newest step first and goes on when one fails. */
+async function undoAll({ cleanup, leftovers }: Start, signal?: NodeJS.Signals) {
+  for (const undo of cleanup.splice(0).toReversed()) {
+    await undo(signal).catch((error: unknown) => leftovers.push(error))
+  }
+}
+
+type StarterOptions = {
+  service: Record<string, string>
+  entry: string
+  folder: string
+  cleanup: Undo[]
+  signal: AbortSignal
+}
+
+function createStarter({ service, entry, folder, cleanup, signal }: StarterOptions) {
+  /** `further` are variables for this process alone. */
+  return async (role: 'api' | 'worker', name: string, further: Record<string, string> = {}) => {
+    const started = await startProcess({
+      entry: role === 'api' ? entry : 'main.ts',
+      environment: { ...service, ...further, ROLES: role },
+      logFile: join(folder, `${name}.log`),
+      signal,
+    })
+    cleanup.push((killSignal) => stopProcess(started.child, killSignal))
+    return started
   }
 }
 
@@ -115,9 +166,14 @@ async function describe(
   }
 }
 
-/** Waits for all even if one fails, so that nothing is still starting when the rest is cleaned up. */
-async function allOrNone<const T extends readonly Promise<unknown>[]>(started: T) {
+/** The first failure aborts the others; waits until all have ended, so that nothing starts during the cleanup. */
+async function allOrNone<const T extends readonly Promise<unknown>[]>(
+  failure: AbortController,
+  started: T,
+) {
+  for (const each of started) each.catch((error: unknown) => failure.abort(error))
   await Promise.allSettled(started)
+  failure.signal.throwIfAborted()
   return Promise.all(started)
 }
 
@@ -127,7 +183,7 @@ const generous = {
   ADMIN_REQUESTS_PER_MINUTE: '1000000',
   ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: '1000000',
   ADMIN_CONCURRENT_REQUESTS: '256',
-  // Tests fill the machine: what is late then is not lost.
+  // Tests load the machine until a healthy Redis answers late.
   REDIS_DEADLINE_MS: '1000',
 }
 
@@ -137,16 +193,15 @@ async function makeFolder(): Promise<string> {
   return mkdtemp(join(scratch, 'stack-'))
 }
 
-async function startUpstreams(hasLlama: boolean) {
+async function startUpstreams(hasLlama: boolean, cleanup: Undo[], signal: AbortSignal) {
   const scripted = await startScriptedUpstream()
-  const llama = hasLlama ? await startLlamaUpstream() : undefined
-  return {
-    urls: { scripted: scripted.url, ...(llama && { llama: llama.url }) },
-    stop: () => Promise.all([scripted.stop(), llama?.stop()]),
-  }
+  cleanup.push(scripted.stop)
+  const llama = hasLlama ? await startLlamaUpstream({ signal }) : undefined
+  if (llama) cleanup.push(llama.stop)
+  return { scripted: scripted.url, ...(llama && { llama: llama.url }) }
 }
 
-type Place = {
+type ServicePlaces = {
   databaseUrl: string
   redis: string | null
   folder: string
@@ -154,12 +209,13 @@ type Place = {
   modelsFile: string
 }
 
-function serviceSettings(place: Place): Record<string, string> {
-  const { databaseUrl, redis, folder, name, modelsFile } = place
+function serviceSettings(places: ServicePlaces): Record<string, string> {
+  const { databaseUrl, redis, folder, name, modelsFile } = places
   return {
     MODELS_FILE: modelsFile,
     UPSTREAM_KEY: 'the-key-of-the-scripted-upstream',
     PATH: process.env['PATH'] ?? '',
+    NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/gatehouse'),
     DATABASE_URL: databaseUrl,
     ...(redis && { REDIS_URL: redis, REDIS_NAMESPACE: name }),
     MASTER_KEYS: `1:${randomBytes(32).toString('base64')}`,
@@ -173,11 +229,14 @@ function serviceSettings(place: Place): Record<string, string> {
   }
 }
 
-/** The operator's command, as an operator runs it. */
-export async function runOperator(service: Record<string, string>, args: readonly string[]) {
-  const command = [join(root, 'service/src/operator.ts'), 'organizations', ...args, '--json']
-  const { stdout } = await promisify(execFile)(process.execPath, command, { env: service })
-  return JSON.parse(stdout) as unknown
+/** Runs a command of the operator on organizations and returns its JSON. */
+export async function runOperator(
+  service: Record<string, string>,
+  args: readonly string[],
+  signal?: AbortSignal,
+) {
+  const command = ['service/src/operator.ts', 'organizations', ...args, '--json']
+  return JSON.parse(await runScript(command, { environment: service, signal })) as unknown
 }
 
 /** `usd`: the credits it begins with. */
@@ -189,19 +248,31 @@ export async function createOrganization(
   return (await runOperator(service, ['create', '--name', name, '--usd', usd])) as NewOrganization
 }
 
+async function createFirstOrganization(
+  service: Record<string, string>,
+  paidUsd: string | undefined,
+  signal: AbortSignal,
+) {
+  const credits = paidUsd === undefined ? ['--usd', '1000'] : []
+  const create = ['create', '--name', 'Example Ltd', ...credits]
+  const organization = (await runOperator(service, create, signal)) as NewOrganization
+  if (paidUsd === undefined) return organization
+  const payment = ['--id', 'first', '--usd', paidUsd]
+  await runOperator(service, ['payment', organization.organization_id, ...payment], signal)
+  return organization
+}
+
 export type Tenant = { organization_id: string; project_key: string }
 
-/** Organizations of the highest tier, each with a project key: together they may ask for any load. */
+/** Organizations of the highest tier, each with a project key, for loads beyond the limits of one. */
 export async function createTenants(
   service: Record<string, string>,
   count: number,
 ): Promise<Tenant[]> {
-  const command = [join(root, 'service/src/testing/many-tenants.ts'), String(count)]
-  const { stdout } = await promisify(execFile)(process.execPath, command, {
-    env: service,
-    maxBuffer: 16 * 1024 * 1024,
-  })
-  return JSON.parse(stdout) as Tenant[]
+  const command = ['service/src/testing/many-tenants.ts', String(count)]
+  return JSON.parse(
+    await runScript(command, { environment: service, timeoutMs: 600_000 }),
+  ) as Tenant[]
 }
 
 async function createProjectKey(baseUrl: string, organization: NewOrganization): Promise<string> {

@@ -1,4 +1,4 @@
-import { addressOf } from '@gatehouse/contract/client'
+import { buildUrl } from '@gatehouse/contract/client'
 import { type Endpoint, errorsOf } from '@gatehouse/contract/endpoint'
 import { type ErrorCode, errors } from '@gatehouse/contract/error'
 import { errorBodies, statusIn } from '@gatehouse/contract/error-body'
@@ -9,20 +9,21 @@ export type Sent = {
   params?: Record<string, unknown>
   query?: Record<string, unknown>
   body?: unknown
-  /** Sent as it is, instead of `body`. */
+  /** Sent unchanged, instead of `body`. */
   raw?: string | Uint8Array<ArrayBuffer> | ReadableStream
   headers?: Record<string, string>
 }
 
 export type Answer = { status: number; headers: Headers; text: string; json: unknown }
 
-const answerMaxMs = 5000
+/** Only detects a hang; response times are not checked here. */
+const answerMaxMs = 60_000
 
-/** Calls an endpoint over TCP and checks what must hold for every answer whatsoever. */
+/** Calls an endpoint over TCP and checks what must hold for every answer. */
 export async function call(baseUrl: string, endpoint: Endpoint, sent: Sent = {}): Promise<Answer> {
   const { credential, params, query, body, raw, headers } = sent
   const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
-  const response = await fetch(addressOf(baseUrl, endpoint.path, params, query), {
+  const response = await fetch(buildUrl(baseUrl, endpoint.path, params, query), {
     method: endpoint.method,
     headers: {
       ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
@@ -47,10 +48,10 @@ function parse(text: string): unknown {
   }
 }
 
-/** Any route can answer these, whatever the contract lists for it. */
+/** Any route can answer with these codes, even if the contract does not list them for it. */
 const anywhere: readonly ErrorCode[] = ['route_not_found', 'invalid_request', 'url_too_long']
 
-/** Ids on every answer; a success fits its schema exactly; an error is one the contract lists. */
+/** Every answer has a request id; a success matches its schema exactly; an error code is one the contract lists. */
 function checkAnswer(endpoint: Endpoint, { status, headers, text, json }: Answer) {
   const requestId = headers.get('x-request-id')
   expect(requestId).toMatch(/^req_[0-9a-z]{24}$/)
@@ -64,16 +65,16 @@ function checkAnswer(endpoint: Endpoint, { status, headers, text, json }: Answer
   }
   expect(errorBodies[endpoint.dialect].parse(json), text).toEqual(json)
   const { code, message, request_id } = readFailure(json)
-  // A refusal in an upstream's own words has its own codes and ids, or none.
-  const isUpstreams =
+  // A refusal that is passed on from an upstream has the upstream's code and request id, or none.
+  const isUpstreamRefusal =
     !Object.hasOwn(errors, code ?? '') && errorsOf(endpoint).includes('upstream_rejected')
-  if (isUpstreams && [400, 413, 422].includes(status)) return
+  if (isUpstreamRefusal && [400, 413, 422].includes(status)) return
   expect([...errorsOf(endpoint), ...anywhere], text).toContain(code)
   expect(statusIn(endpoint.dialect, errors[code].status)).toBe(status)
   expect(message).toMatch(/\.$/)
-  // One sentence (G7.4), but for what the caller wrote and for the text of G7.17.
+  // One sentence, except where it quotes the caller (400, 422) and in the fixed text of a rate limit (429).
   if (![400, 422, 429].includes(status)) expect(message).not.toMatch(/\. [A-Z]/)
-  // A replayed refusal keeps the body, and with it the id, of the first answer; some families have none.
+  // The body of a replayed refusal has the request id of the first answer; in some dialects it has none.
   if (request_id !== undefined && !headers.has('idempotent-replayed')) {
     expect(request_id).toBe(requestId)
   }
@@ -88,10 +89,10 @@ type AnyFamily = {
   detail?: unknown[]
 }
 
-/** What an error body says, in whichever family it is written (card E). */
+/** Reads an error body of any of the families in docs/specification/errors.md#families. */
 function readFailure(json: unknown): Failure {
   const body = json as AnyFamily
-  if (body.detail) return { code: 'invalid_parameter', message: 'It says where.' }
+  if (body.detail) return { code: 'invalid_parameter', message: 'See detail.' }
   if (typeof body.error === 'string') return { code: body.code!, message: body.error }
   return { request_id: body.request_id, ...body.error! }
 }

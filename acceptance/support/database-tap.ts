@@ -1,69 +1,69 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-// A proxy between one process and PostgreSQL. It understands just enough of the protocol to count the
-// statements of a transaction, and ends the process at one of them. The product knows nothing of it.
+// A proxy between one process and PostgreSQL. It parses just enough of the protocol to count the statements of a
+// transaction, and kills the process at a chosen one. The service contains no code for this.
 
-/** Where the process dies: at the nth statement of its next transaction, `begin` being number 0. */
+/** Kills the process at the nth statement of its next transaction; `begin` is statement 0. */
 type Trap = {
   statement: number
-  /** Before PostgreSQL gets the statement, or after it has answered but before the process hears it. */
+  /** Before PostgreSQL receives the statement, or after it has answered but before the process gets the answer. */
   when: 'before' | 'after'
   kill: () => Promise<unknown>
 }
 
-/** The two ends of one connection of the process. */
-type Line = { client: Socket; server: Socket; isHeldBack: boolean }
+/** The two sockets of one proxied connection. */
+type Connection = { client: Socket; server: Socket; isHeldBack: boolean }
 
 export type DatabaseTap = Awaited<ReturnType<typeof startDatabaseTap>>
 
 export async function startDatabaseTap(databaseUrl: string) {
   const target = new URL(databaseUrl)
-  const lines = new Set<Line>()
+  const connections = new Set<Connection>()
   const backendPids: number[] = []
   const statements: string[] = []
   let trap: Trap | undefined
-  let trapped: Line | undefined
+  let trapped: Connection | undefined
   let isDead = false
 
   function hangUp() {
     isDead = true
-    for (const { client, server } of lines) for (const end of [client, server]) end.destroy()
+    for (const { client, server } of connections) for (const end of [client, server]) end.destroy()
   }
 
-  /** From here on nothing passes in either direction. */
+  /** Kills the process, and forwards nothing more in either direction. */
   function spring({ kill }: Trap) {
     isDead = true
     kill().then(hangUp, hangUp)
   }
 
-  function onStatement(line: Line, text: string) {
+  function onStatement(connection: Connection, text: string) {
     if (!trap) return
-    if (!trapped && text.toLowerCase() === 'begin') trapped = line
-    if (trapped !== line) return
+    if (!trapped && text.toLowerCase() === 'begin') trapped = connection
+    if (trapped !== connection) return
     statements.push(text)
     const isHere = statements.length - 1 === trap.statement
     if (isHere && trap.when === 'before') spring(trap)
-    if (isHere && trap.when === 'after') line.isHeldBack = true
+    if (isHere && trap.when === 'after') connection.isHeldBack = true
     if (!isHere && /^(commit|rollback)$/i.test(text)) trap = undefined
   }
 
-  function carry(line: Line) {
-    const { client, server } = line
-    lines.add(line)
+  function forward(connection: Connection) {
+    const { client, server } = connection
+    connections.add(connection)
     const beginsStatement = findStatements()
     forEachMessage(client, { hasStartup: true }, (message, type) => {
-      if (beginsStatement(type)) onStatement(line, textOf(message, type))
+      if (beginsStatement(type)) onStatement(connection, textOf(message, type))
       if (!isDead) server.write(message)
     })
     forEachMessage(server, { hasStartup: false }, (message, type) => {
       if (type === 'K') backendPids.push(message.readInt32BE(5))
-      if (line.isHeldBack && type === 'Z' && trap && !isDead) spring(trap)
-      if (!line.isHeldBack && !isDead) client.write(message)
+      if (connection.isHeldBack && type === 'Z' && trap && !isDead) spring(trap)
+      if (!connection.isHeldBack && !isDead) client.write(message)
     })
     const hangUpBoth = () => {
       client.destroy()
       server.destroy()
-      lines.delete(line)
+      connections.delete(connection)
     }
     for (const end of [client, server]) end.on('error', hangUpBoth).on('close', hangUpBoth)
   }
@@ -71,7 +71,7 @@ export async function startDatabaseTap(databaseUrl: string) {
   const listener = createServer({ noDelay: true }, (client) => {
     if (isDead) return client.destroy()
     const server = connect({ host: target.hostname, port: Number(target.port || 5432) })
-    return carry({ client, server: server.setNoDelay(true), isHeldBack: false })
+    return forward({ client, server: server.setNoDelay(true), isHeldBack: false })
   })
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
   const url = new URL(databaseUrl)
@@ -79,9 +79,9 @@ export async function startDatabaseTap(databaseUrl: string) {
   url.port = String((listener.address() as AddressInfo).port)
   return {
     url: url.toString(),
-    /** The server processes that served the connections. */
+    /** The process ids of the PostgreSQL backends behind the connections. */
     backendPids: backendPids as readonly number[],
-    /** What the transaction has said so far, the statement it died at included. */
+    /** The statements of the transaction so far, including the one at which the process was killed. */
     statements: statements as readonly string[],
     arm(next: Trap) {
       trap = next
@@ -97,7 +97,7 @@ export async function startDatabaseTap(databaseUrl: string) {
 
 type Bytes = Buffer<ArrayBufferLike>
 
-/** Cuts a stream into messages: a type and a length that counts itself. Only the first has no type. */
+/** Splits a stream into messages: a type byte and a length that includes itself. The startup message has no type. */
 function forEachMessage(
   stream: Socket,
   { hasStartup }: { hasStartup: boolean },
@@ -118,7 +118,7 @@ function forEachMessage(
   })
 }
 
-/** A statement is one simple query, or everything up to the next Sync. */
+/** Recognizes the first message of a statement: a simple query, or everything up to the next Sync. */
 function findStatements() {
   let isInside = false
   return (type: string): boolean => {
@@ -129,7 +129,7 @@ function findStatements() {
   }
 }
 
-/** The text of a simple query or of a Parse, where the name of the statement stands first. */
+/** The SQL of a simple query or of a Parse message, which begins with the name of the prepared statement. */
 function textOf(message: Bytes, type: string): string {
   const [first = '', second = ''] = message.toString('utf8', 5).split('\0')
   return (type === 'P' ? second : first).trim()

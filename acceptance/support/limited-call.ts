@@ -12,19 +12,19 @@ import { createOrganization, type Stack } from '@gatehouse/tools/start-stack'
 import { redisUrl } from '@gatehouse/tools/throwaway-database'
 import { expect } from 'vitest'
 
-// Calls of the entry limited-main.ts, which are limited as inference is, and a hand in its counters.
+// Calls to the service started by limited-main.ts, which limits them as inference, and access to its counters.
 
 export type LimitedAnswer = {
   status: number
   headers: Record<string, string>
-  /** As they were written on the wire. */
+  /** As spelled on the wire. */
   headerNames: string[]
   code: string | undefined
   message: string
 }
 
-/** What a call reserves, what it turns out to use, and how long it lasts. */
-export type Wish = { tokens?: number; used?: number; holdMs?: number }
+/** How many tokens a call reserves, how many it uses, and how long it lasts. */
+export type LimitedCallOptions = { tokens?: number; used?: number; holdMs?: number }
 
 const agent = new Agent({ keepAlive: true })
 const answerMaxMs = 30_000
@@ -39,7 +39,9 @@ async function send(
   const deadline = AbortSignal.timeout(answerMaxMs)
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const call = request(new URL(path, baseUrl), {
-      ...{ method, agent, signal: hangUp ? AbortSignal.any([deadline, hangUp]) : deadline },
+      method,
+      agent,
+      signal: hangUp ? AbortSignal.any([deadline, hangUp]) : deadline,
       headers: {
         authorization: `Bearer ${credential}`,
         ...(body && { 'content-type': 'application/json' }),
@@ -55,33 +57,34 @@ async function send(
   return {
     status: response.statusCode ?? 0,
     headers: response.headers as Record<string, string>,
-    headerNames: response.rawHeaders.filter((_, place) => place % 2 === 0),
-    ...{ code: error?.code, message: error?.message ?? '' },
+    headerNames: response.rawHeaders.filter((_, index) => index % 2 === 0),
+    code: error?.code,
+    message: error?.message ?? '',
   }
 }
 
-/** A call that is limited as inference is; `hangUp` ends it from this side. */
+/** Sends a call that is limited like an inference call; `hangUp` aborts it. */
 export const callLimited = (
   baseUrl: string,
   credential: string,
-  wish: Wish = {},
+  options: LimitedCallOptions = {},
   hangUp?: AbortSignal,
 ) =>
   send(
     baseUrl,
-    { method: 'POST', path: '/v1/chat/completions/limited', credential, body: wish },
+    { method: 'POST', path: '/v1/chat/completions/limited', credential, body: options },
     hangUp,
   )
 
-/** A call that is limited as reading the balance is. */
+/** Sends a call that is limited like a read of the balance. */
 export const readCredits = (baseUrl: string, credential: string) =>
   send(baseUrl, { method: 'GET', path: '/v1/credits/limited', credential })
 
-/** A read of the administration interface. */
+/** Reads from an administration endpoint. */
 export const readAdministration = (baseUrl: string, credential: string) =>
   send(baseUrl, { method: 'GET', path: '/v1/organization/projects?limit=1', credential })
 
-/** Sends until a 429 comes, a few at once; says how many got in, all with the expected status. */
+/** Sends calls, a few at once, until one is refused with 429. All others must have the expected status. */
 export async function sendUntilRefused(
   sendOne: () => Promise<LimitedAnswer>,
   { status = 200, atOnce = 4, most = 3000 } = {},
@@ -104,7 +107,7 @@ export async function sendUntilRefused(
 
 export type ProjectKey = { id: string; value: string; projectId: string }
 
-/** An organization of a test's own, and what it needs to make keys and projects. */
+/** Creates an organization for one test, with a client that adds keys and projects. */
 export async function addTenant(stack: Stack, name: string) {
   const organization = await createOrganization(stack.service, name)
   const client = createClient({
@@ -130,25 +133,28 @@ export async function addTenant(stack: Stack, name: string) {
 }
 export type Tenant = Awaited<ReturnType<typeof addTenant>>
 
-/** What each process has logged about where it counts: `limits_open` means that it counts by itself. */
-async function whereItCounts({ folder }: Stack): Promise<string[][]> {
+/** For each process, the log codes that report where it counts. */
+async function readCountingEvents({ folder }: Stack): Promise<string[][]> {
   const names = (await readdir(folder)).filter((name) => /^api-.*\.log$/.test(name))
   const logs = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
-  return logs.map((log) => log.match(/"limits_(open|returning|closed)"/g) ?? [])
+  return logs.map(
+    (log) => log.match(/"limits_(counted_in_redis|counted_locally|returning_to_redis)"/g) ?? [],
+  )
 }
 
 /**
- * Figures are exact while all processes count in one place. Where a busy machine stalls one for longer than
- * it waits for Redis, it counts by itself for a moment: only then, what was begun is done once more.
+ * Runs work whose figures are exact only while all processes count in Redis. If a busy machine stalls a process
+ * for longer than it waits for Redis, the process counts locally for a while, and the work is repeated.
  */
 export async function whileExact<T>(stack: Stack, work: () => Promise<T>): Promise<T> {
-  const isExact = (events: string[]) => [undefined, '"limits_closed"'].includes(events.at(-1))
+  const isExact = (events: string[]) =>
+    [undefined, '"limits_counted_in_redis"'].includes(events.at(-1))
   for (let tries = 1; ; tries++) {
-    while (!(await whereItCounts(stack)).every(isExact)) await sleep(200)
-    const before = await whereItCounts(stack)
+    while (!(await readCountingEvents(stack)).every(isExact)) await sleep(200)
+    const before = await readCountingEvents(stack)
     const [result] = await Promise.allSettled([work()])
-    await sleep(100) // what it logs takes a moment to arrive
-    const hasStalled = (await whereItCounts(stack)).flat().length > before.flat().length
+    await sleep(100) // until the log is written
+    const hasStalled = (await readCountingEvents(stack)).flat().length > before.flat().length
     if (hasStalled && tries < 4) continue
     if (result.status === 'rejected') throw result.reason
     if (hasStalled) throw new Error('This machine is too busy to measure limits.')
@@ -159,31 +165,35 @@ export async function whileExact<T>(stack: Stack, work: () => Promise<T>): Promi
 const keysOf = (stack: Stack, organizationId: string) =>
   ['c', 'l'].map((part) => `${stack.database.name}:rl:{${organizationId}}:${part}`)
 
-/** Forgets what an organization has used: a minute or a day later, at once. */
-export async function forgetUse(stack: Stack, organizationId: string) {
+/** Deletes the counters of an organization, as if a day had passed. */
+export async function clearCounters(stack: Stack, organizationId: string) {
   await sendToRedis('DEL', ...keysOf(stack, organizationId))
 }
 
-/** Counts what nobody could send in a test as used today, by the function the service uses. */
-export async function useToday(
+/** Adds usage to the current day, more than a test could send, through the service's own Redis function. */
+export async function addUsageToday(
   stack: Stack,
   organizationId: string,
   { field, requests = 0, tokens = 0 }: { field: string; requests?: number; tokens?: number },
 ) {
   const hourMs = 3_600_000
-  // Head: buckets of the minute and of the day, sums of both. Then one bucket of an hour.
-  const packed = Buffer.alloc(24 + 14)
-  packed.writeUInt16LE(1, 2)
-  packed.writeUInt32LE(requests, 14)
-  packed.writeUIntLE(tokens, 18, 6)
-  packed.writeUInt32LE(Math.floor(Date.now() / hourMs), 24)
-  packed.writeUInt32LE(requests, 28)
-  packed.writeUIntLE(tokens, 32, 6)
+  const usage = [uint(requests, 4), uint(tokens, 6)]
+  const noUsage = [uint(0, 4), uint(0, 6)]
+  const hour = uint(Math.floor(Date.now() / hourMs), 4)
+  // The layout is described in service/src/limits/counters/byte-layout.ts: no bucket for a second, one for an hour.
+  const head = [uint(0, 2), uint(1, 2), ...noUsage, ...usage]
+  const packed = Buffer.concat([...head, hour, ...usage])
   const keys = keysOf(stack, organizationId)
   await sendToRedis('FCALL', 'gatehouse_limits_1_absorb', '2', ...keys, '0', field, packed, '')
 }
 
-/** One command on a connection of its own; fails when the server answers with an error. */
+function uint(value: number, width: number): Buffer {
+  const bytes = Buffer.alloc(width)
+  bytes.writeUIntLE(value, 0, width)
+  return bytes
+}
+
+/** Sends one command on its own connection; fails if the server answers with an error. */
 async function sendToRedis(...words: (string | Buffer)[]): Promise<void> {
   const { hostname, port } = new URL(redisUrl)
   const socket = connect(Number(port || 6379), hostname)
@@ -197,7 +207,7 @@ async function sendToRedis(...words: (string | Buffer)[]): Promise<void> {
       socket.once('data', (chunk) => resolve(chunk.toString()))
       socket.once('error', reject)
     })
-    if (reply.startsWith('-')) throw new Error(`Redis refuses ${String(words[0])}: ${reply}`)
+    if (reply.startsWith('-')) throw new Error(`Redis refused ${String(words[0])}: ${reply}`)
   } finally {
     socket.destroy()
   }

@@ -20,8 +20,11 @@ type JsonSchema = {
   $defs?: Record<string, JsonSchema>
 }
 
-/** Values that satisfy a schema of the contract, made from the schema alone. */
-export function valid(schema: z.ZodType, io: 'input' | 'output' = 'input'): Arbitrary<unknown> {
+/** `output` is for query strings, whose input is any text: few texts that are generated would be numbers. */
+type Io = 'input' | 'output'
+
+/** Generates values that satisfy a schema of the contract. */
+export function valid(schema: z.ZodType, io: Io = 'input'): Arbitrary<unknown> {
   const root = z.toJSONSchema(schema, { io }) as JsonSchema
   return arbitraryOf(root, root.$defs ?? {}).filter(
     (value) => io === 'output' || schema.safeParse(value).success,
@@ -76,46 +79,49 @@ function arbitraryOf(schema: JsonSchema, defs: Record<string, JsonSchema>): Arbi
 const bounded = (bound: number | undefined, limit: number) =>
   limit < 0 ? Math.max(bound ?? limit, limit) : Math.min(bound ?? limit, limit)
 
-/** Anything a caller might send instead: nearly right, of the wrong type, or nothing like it. */
-export function hostile(schema: z.ZodType): Arbitrary<unknown> {
+/** Generates bad input: nearly valid values, values of the wrong type, and arbitrary values. */
+export function hostile(schema: z.ZodType, io: Io = 'input'): Arbitrary<unknown> {
   const anything = fc.oneof(
     fc.jsonValue({ maxDepth: 4 }),
     fc.constantFrom(...awkward),
     fc.string({ unit: 'binary', maxLength: 300 }),
   )
-  const bent = fc
-    .tuple(valid(schema), fc.string({ maxLength: 12 }), fc.nat(9), anything)
-    .map(([value, name, place, replacement]) => bend(value, name, place, replacement))
-  return fc.oneof({ weight: 3, arbitrary: bent }, { weight: 1, arbitrary: anything })
+  const mutated = fc
+    .tuple(valid(schema, io), fc.string({ maxLength: 12 }), fc.nat(9), anything)
+    .map(([value, name, index, replacement]) => mutate(value, name, index, replacement))
+  return fc.oneof({ weight: 3, arbitrary: mutated }, { weight: 1, arbitrary: anything })
 }
 
 /** Values that have broken services before. */
 const awkward = [
-  ...[
-    null,
-    '',
-    ' ',
-    '\0',
-    '\ud800',
-    '\u202e',
-    '0',
-    -1,
-    0,
-    1e308,
-    2 ** 53,
-    2147483648,
-    [],
-    {},
-    true,
-  ],
-  ...['a'.repeat(5000), '💥'.repeat(81), "'; drop table api_key; --", '%00', '${7*7}', '{{7*7}}'],
+  null,
+  '',
+  ' ',
+  '\0',
+  '\ud800',
+  '\u202e',
+  '0',
+  -1,
+  0,
+  1e308,
+  2 ** 53,
+  2147483648,
+  [],
+  {},
+  true,
+  'a'.repeat(5000),
+  '💥'.repeat(81),
+  "'; drop table api_key; --",
+  '%00',
+  '${7*7}',
+  '{{7*7}}',
 ]
 
-function bend(value: unknown, name: string, place: number, replacement: unknown): unknown {
+function mutate(value: unknown, name: string, index: number, replacement: unknown): unknown {
   if (typeof value !== 'object' || value === null) return replacement
   const entries = Object.entries(value)
-  const chosen = entries[place % Math.max(entries.length, 1)]?.[0]
-  if (place < 5 && chosen !== undefined) return { ...value, [chosen]: replacement }
-  if (place < 7) return { ...value, [name]: replacement }
+  const chosen = entries[index % Math.max(entries.length, 1)]?.[0]
+  if (index < 5 && chosen !== undefined) return { ...value, [chosen]: replacement }
+  if (index < 7) return { ...value, [name]: replacement }
   return Object.fromEntries(entries.filter(([each]) => each !== chosen))
 }

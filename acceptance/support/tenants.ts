@@ -23,7 +23,7 @@ import {
 const allPermissions = AdminKeyPermission.options
 const allOfProjects = ProjectKeyPermission.options
 
-/** Everything the walk over all endpoints needs: credentials in every state, and things to name. */
+/** Creates what the tests of all endpoints need: credentials in every state, and ids for path parameters. */
 export async function prepareTenants(stack: Stack) {
   const {
     base_url: baseUrl,
@@ -62,10 +62,10 @@ export async function prepareTenants(stack: Stack) {
   const revoked = await makeAdminKey('revoked', allPermissions)
   await home.call(deleteAdminApiKey, { params: { key_id: revoked.id } })
   const callers = await prepareCallers()
-  const victim = await makeAdminKey('somebody else', allPermissions)
+  const victim = await makeAdminKey('another key', allPermissions)
   const projectKey = await home.call(createProjectApiKey, {
     params: { project_id },
-    body: { name: 'somebody else' },
+    body: { name: 'another key' },
   })
   const policy = await home.call(createPolicy, { body: { name: 'published', rule: 'Be kind.' } })
   const params = { policy_id: policy.id }
@@ -79,7 +79,7 @@ export async function prepareTenants(stack: Stack) {
     suspended: suspended.admin_key,
     foreign: foreign.admin_key,
   }
-  /** The same states for those who call models. */
+  /** Project keys in the same states. */
   async function prepareCallers() {
     const gone = await makeProjectKey('revoked', allOfProjects)
     await home.call(deleteProjectApiKey, { params: { project_id, key_id: gone.id } })
@@ -97,21 +97,21 @@ export async function prepareTenants(stack: Stack) {
   return {
     owner: { admin_key, organization_id, project_id } satisfies NewOrganization,
     projectKey: project_key,
-    /** Keys of the kind that the endpoint takes, in every state a key can be in. */
+    /** Keys of the kind that the endpoint accepts, in every state. */
     keysFor: (endpoint: Endpoint) => (takesProjectKeys(endpoint) ? callers : administrators),
-    /** A key that may do everything but this; made once, because their number is limited. */
+    /** A key with every permission except the endpoint's. Created once, because the number of keys is limited. */
     keyWithout: async (endpoint: Endpoint & { permission: Permission }) => {
       const { permission } = endpoint
       const isCaller = takesProjectKeys(endpoint)
       const all: readonly Permission[] = isCaller ? allOfProjects : allPermissions
       const others = all.filter((each) => each !== permission)
       const make = isCaller ? makeProjectKey : makeAdminKey
-      const name = `all but ${permission}${isCaller ? ', to call with' : ''}`
+      const name = `all but ${permission}${isCaller ? ', project key' : ''}`
       const key = keysWithout.get(name) ?? make(name, others)
       keysWithout.set(name, key)
       return (await key).value
     },
-    /** Path parameters that name things of the owner's organization. */
+    /** Path parameters with ids of the owner's organization. */
     paramsOf: (endpoint: Endpoint) =>
       paramsOf(endpoint, {
         project_id,

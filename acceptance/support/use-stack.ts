@@ -2,9 +2,12 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { type Stack, type StackOptions, startStack } from '@gatehouse/tools/start-stack'
-import { afterAll, beforeAll, expect } from 'vitest'
+import { afterAll, beforeAll, expect, vi } from 'vitest'
 
-/** A text that tests send wherever a secret or private data could stand; it must never be logged. */
+// Timeouts only detect a hang: a busy machine must not fail a test.
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+/** Tests send this text in place of secrets and private data; it must never be logged. */
 export const canary = 'canary-7f3a9c'
 
 /** One stack for a whole test file. After the tests its logs are searched for secrets. */

@@ -1,9 +1,9 @@
 import { parseArgs, type ParseArgsOptionDescriptor, type ParseArgsOptionsConfig } from 'node:util'
 
+import { didYouMean } from '@gatehouse/contract/did-you-mean'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 
-import { isPaged, pathFlags } from './command.ts'
-import { type Flag, generalFlags } from './flags.ts'
+import { type Flag, generalFlags, isPaged, pathFlags } from './flags.ts'
 import { UsageError } from './usage-error.ts'
 
 /** What was typed after the command, by flag. */
@@ -16,7 +16,7 @@ export type Arguments = {
 type Values = Record<string, string | boolean | (string | boolean)[] | undefined>
 
 export function readArguments(endpoint: Endpoint, flags: readonly Flag[], args: readonly string[]) {
-  const { values, positionals } = parsed(args, {
+  const { values, positionals } = parse(args, {
     ...Object.fromEntries(flags.map((flag) => [flag.name, optionOf(flag)])),
     ...generalFlagsOf(endpoint),
   })
@@ -34,25 +34,35 @@ export function generalFlagsOf(endpoint: Endpoint): ParseArgsOptionsConfig {
   }
 }
 
-/** Everything may be repeated here: a list is, and for the rest it is refused rather than ignored. */
+/** The parser lets every flag be repeated: lists may be, and the others are refused later instead of ignored. */
 function optionOf({ shape }: Flag): ParseArgsOptionDescriptor {
   return shape.kind === 'boolean' ? { type: 'boolean' } : { type: 'string', multiple: true }
 }
 
-function parsed(args: readonly string[], options: ParseArgsOptionsConfig) {
+function parse(args: readonly string[], options: ParseArgsOptionsConfig) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true, allowNegative: true })
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    throw new UsageError(complaintIn(error), { cause: error })
+    throw new UsageError(explain(error, options), { cause: error })
   }
 }
 
-/** After an unknown flag comes advice about arguments that no command of ours takes. */
-function complaintIn(error: TypeError): string {
-  const isUnknown = 'code' in error && error.code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION'
-  const complaint = isUnknown ? error.message.replace(/\. To specify .*/s, '') : error.message
-  return complaint.endsWith('.') ? complaint : `${complaint}.`
+/** Rewords an error of the parser, which has the flag between its first quotes. */
+function explain(error: TypeError & { code?: string }, options: ParseArgsOptionsConfig): string {
+  const [, flag = ''] = /'(?:-\w, )?(-[^ ']*)/.exec(error.message) ?? []
+  if (error.code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return unknownFlag(flag, options)
+  if (error.message.includes('does not take an argument')) return `${flag} takes no value.`
+  if (error.message.includes('argument missing')) return `${flag} needs a value.`
+  const isAmbiguous = error.message.includes('argument is ambiguous')
+  return isAmbiguous
+    ? `${flag} needs a value. Write ${flag}=-5 for one that starts with a dash.`
+    : error.message
+}
+
+function unknownFlag(flag: string, options: ParseArgsOptionsConfig): string {
+  const meant = didYouMean(flag.replace(/^-+/, ''), Object.keys(options))
+  return `There is no flag '${flag}'.${meant ? ` Did you mean '--${meant}'?` : ''}`
 }
 
 const unnamed = (endpoint: Endpoint, flags: readonly Flag[], values: Values) =>
@@ -60,7 +70,7 @@ const unnamed = (endpoint: Endpoint, flags: readonly Flag[], values: Values) =>
 
 function named(positionals: readonly string[], flags: readonly Flag[]): Values {
   const extra = positionals[flags.length]
-  if (extra !== undefined) throw new UsageError(`'${extra}' is one argument too many.`)
+  if (extra !== undefined) throw new UsageError(`The argument '${extra}' is one too many.`)
   return Object.fromEntries(positionals.map((text, index) => [flags[index]?.name, [text]]))
 }
 

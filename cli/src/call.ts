@@ -7,7 +7,7 @@ import type { Settings } from './settings.ts'
 /** No answer came, or only a part of one. */
 export class Unanswered extends Error {}
 
-/** A change that may or may not have happened; with the same key it can be asked for again. */
+/** A change that may or may not have been made; with the same idempotency key it can be repeated. */
 export class Unsettled extends Error {
   readonly idempotencyKey: string
 
@@ -23,7 +23,7 @@ export type Call = { endpoint: Endpoint; input: Input; idempotencyKey?: string }
 const attemptsMax = 3
 const waitMs = 1000
 
-/** Makes a call, again when it failed on the way and repeating it cannot have two effects. */
+/** Makes a call; repeats it when it failed on the way and a repetition cannot have a second effect. */
 export async function callService(settings: Settings, call: Call, wait: Wait): Promise<unknown> {
   const { endpoint, idempotencyKey } = call
   const isRepeatable = endpoint.method === 'GET' || idempotencyKey !== undefined
@@ -31,7 +31,7 @@ export async function callService(settings: Settings, call: Call, wait: Wait): P
     try {
       return await callOnce(settings, call)
     } catch (error) {
-      if (!isRepeatable || !isPassing(error)) throw error
+      if (!isRepeatable || !isTransient(error)) throw error
       if (attempt === attemptsMax)
         throw idempotencyKey ? new Unsettled(error, idempotencyKey) : error
     }
@@ -39,7 +39,7 @@ export async function callService(settings: Settings, call: Call, wait: Wait): P
   }
 }
 
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   if (error instanceof Unanswered) return true
   if (!(error instanceof CallFailed)) return false
   return error.status === 503 || error.code === 'idempotency_in_progress'
@@ -68,7 +68,7 @@ const fetchOrExplain =
     }
   }
 
-/** fetch says only "fetch failed"; its cause says why, with a code alone where two addresses failed. */
+/** fetch fails with "fetch failed"; the reason is in its cause, which has only a code where two addresses failed. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error

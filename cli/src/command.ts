@@ -1,28 +1,32 @@
-import type { Endpoint } from '@gatehouse/contract/endpoint'
+import { didYouMean } from '@gatehouse/contract/did-you-mean'
 
-import { type Flag, kebabCase } from './flags.ts'
+// Printed from the contract, which takes long to load: help and misspelled commands do without it.
+import operations from './operations.json' with { type: 'json' }
+import { UsageError } from './usage-error.ts'
 
-/** What a person types, and the endpoint it calls. */
-export type Command = { name: string; summary: string; endpoint: Endpoint }
+/** What a person types, and the operation of the contract that it calls. */
+export type Command = { name: string; operationId: string; summary: string }
 
-/** Every endpoint that asks who is calling is a command; the others are for machines. */
-export function commandsOf(endpoints: readonly Endpoint[]): Command[] {
-  return endpoints
-    .filter(({ permission }) => permission !== null)
-    .map((endpoint) => ({
-      name: kebabCase(endpoint.id),
-      summary: endpoint.summary,
-      endpoint,
-    }))
-}
+/** Every operation that needs a credential is a command; the others are for machines. */
+export const commands: readonly Command[] = operations.map(({ id, summary }) => ({
+  name: kebabCase(id),
+  operationId: id,
+  summary,
+}))
 
-/** The flags of a path in the order of the path: they may be given without their names. */
-export function pathFlags({ path }: Endpoint, flags: readonly Flag[]): Flag[] {
-  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name)
-  return inPath.flatMap((name) =>
-    flags.filter(({ part, member }) => part === 'params' && member === name),
+export function findCommand(name: string): Command {
+  const command = commands.find((one) => one.name === name)
+  if (command) return command
+  const meant = didYouMean(
+    name,
+    commands.map((one) => one.name),
   )
+  throw new UsageError(`There is no command '${name}'.${meant ? ` Did you mean '${meant}'?` : ''}`)
 }
 
-/** A page of a list can say where the next one starts. */
-export const isPaged = ({ query }: Endpoint) => query !== undefined && 'after' in query.shape
+export function kebabCase(name: string): string {
+  return name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .replaceAll('_', '-')
+    .toLowerCase()
+}

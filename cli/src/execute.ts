@@ -1,15 +1,23 @@
 import type { Endpoint } from '@gatehouse/contract/endpoint'
+import { endpoints } from '@gatehouse/contract/endpoints'
 
 import { type Arguments, readArguments } from './arguments.ts'
 import { type Call, callService, type Wait } from './call.ts'
+import { helpFor } from './command-help.ts'
 import type { Command } from './command.ts'
+import { CommandFailed } from './failure.ts'
 import { flagsOf } from './flags.ts'
-import { helpFor } from './help.ts'
 import { type Input, inputFrom, naming } from './input.ts'
 import { membersOf } from './json-schema.ts'
 import { humanForm } from './output.ts'
 import { followPages } from './page.ts'
-import { baseUrlFrom, type Environment, keyFrom, keyVariableFor } from './settings.ts'
+import {
+  baseUrlFrom,
+  type Environment,
+  keyFrom,
+  keyVariableFor,
+  type Settings,
+} from './settings.ts'
 import { UsageError } from './usage-error.ts'
 import { fileText, type ReadText } from './value.ts'
 
@@ -21,26 +29,39 @@ export type Machine = {
   randomKey: () => string
 }
 
-/** Runs one command and returns what it prints. */
+/** Runs one command and returns its output. */
 export async function execute(command: Command, args: readonly string[], machine: Machine) {
-  const { endpoint } = command
+  const endpoint = findEndpoint(command)
   const flags = flagsOf(endpoint)
   const given = readArguments(endpoint, flags, args)
-  if (given.isOn('help')) return helpFor(command)
+  if (given.isOn('help')) return helpFor(command, endpoint)
   const input = inputFrom(endpoint, flags, given, machine.readText)
   const call = { endpoint, input, ...idempotency(endpoint, given, machine) }
-  const answer = await answerTo(call, given, machine)
+  const settings = settingsFor(endpoint, given, machine)
+  const answer = await send(call, settings, given, machine).catch((error: unknown) => {
+    throw new CommandFailed(error, flags)
+  })
   return given.isOn('json') ? `${JSON.stringify(answer)}\n` : humanForm(answer)
 }
 
-function answerTo(call: Call, given: Arguments, machine: Machine): Promise<unknown> {
-  const settings = settingsFor(call.endpoint, given, machine)
-  const send = (input: Input) => callService(settings, { ...call, input }, machine.wait)
-  if (!given.isOn('all')) return send(call.input)
+function findEndpoint({ operationId }: Command): Endpoint {
+  const endpoint = endpoints.find(({ id }) => id === operationId)
+  if (!endpoint) throw new Error(`The contract has no operation ${operationId}.`)
+  return endpoint
+}
+
+async function send(
+  call: Call,
+  settings: Settings,
+  given: Arguments,
+  { wait }: Machine,
+): Promise<unknown> {
+  const sendInput = (input: Input) => callService(settings, { ...call, input }, wait)
+  if (!given.isOn('all')) return sendInput(call.input)
   // The largest pages: a long list must not use up the caller's requests per minute.
   const query = { limit: largestPage(call.endpoint), ...call.input.query }
   return followPages((after) =>
-    send({ ...call.input, query: { ...query, ...(after && { after }) } }),
+    sendInput({ ...call.input, query: { ...query, ...(after && { after }) } }),
   )
 }
 
@@ -48,7 +69,7 @@ function largestPage({ query }: Endpoint): number | undefined {
   return query && membersOf(query, 'output').schemas['limit']?.maximum
 }
 
-function settingsFor({ credentials }: Endpoint, given: Arguments, machine: Machine) {
+function settingsFor({ credentials }: Endpoint, given: Arguments, machine: Machine): Settings {
   const { environment, readText } = machine
   const keyFile = given.text('key-file')
   const keyText =
@@ -59,7 +80,7 @@ function settingsFor({ credentials }: Endpoint, given: Arguments, machine: Machi
   }
 }
 
-/** Every change carries a key, so that a repeated attempt can never become a second change. */
+/** Every change carries an idempotency key, so that a repeated attempt cannot become a second change. */
 function idempotency({ isIdempotent }: Endpoint, given: Arguments, { randomKey }: Machine) {
   if (!isIdempotent) return {}
   const idempotencyKey = given.text('idempotency-key') ?? randomKey()

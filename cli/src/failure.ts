@@ -1,31 +1,47 @@
 import { CallFailed } from '@gatehouse/contract/client'
 
 import { Unanswered, Unsettled } from './call.ts'
+import type { Flag, Part } from './flags.ts'
 import { withoutControls } from './text-columns.ts'
-import { UsageError } from './usage-error.ts'
 
-/** What goes to the error stream, and how the process ends: 2 for a wrong command, 1 for the rest. */
-export function failureOf(error: unknown, helpCommand: string): { exitCode: 1 | 2; text: string } {
-  if (error instanceof UsageError) {
-    return {
-      exitCode: 2,
-      text: `error: ${error.message}\n\`${helpCommand}\` shows what it takes.\n`,
-    }
+/** A command whose call failed, with the flags that its parameters came from. */
+export class CommandFailed extends Error {
+  readonly flags: readonly Flag[]
+
+  constructor(cause: unknown, flags: readonly Flag[]) {
+    super('The command failed.', { cause })
+    this.flags = flags
   }
-  return { exitCode: 1, text: `error: ${explain(error)}\n` }
 }
 
-function explain(error: unknown): string {
-  if (error instanceof Unsettled) return `${explain(error.cause)}\n${advice(error)}`
-  if (error instanceof CallFailed) return withoutControls(`${error.message} (${detailsOf(error)})`)
+export function explainFailure(error: unknown): string {
+  return error instanceof CommandFailed ? explain(error.cause, error.flags) : explain(error, [])
+}
+
+function explain(error: unknown, flags: readonly Flag[]): string {
+  if (error instanceof Unsettled) return `${explain(error.cause, flags)}\n${adviceFor(error)}`
+  if (error instanceof CallFailed) {
+    return withoutControls(`${error.message} (${detailsOf(error, flags)})`)
+  }
   if (error instanceof Unanswered) return withoutControls(error.message)
-  // A fault of this client: whoever repairs it needs the place.
+  // A bug of this client: its stack is needed to fix it.
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-const advice = ({ idempotencyKey }: Unsettled) =>
-  `It may have happened. Repeat it with --idempotency-key '${idempotencyKey}': it will happen once.`
+const adviceFor = ({ idempotencyKey }: Unsettled) =>
+  `The change may have been made. Repeat the command with --idempotency-key '${idempotencyKey}': it then takes effect only once.`
 
-function detailsOf({ code, param, requestId }: CallFailed): string {
-  return [code, param, requestId && `request ${requestId}`].filter(Boolean).join(', ')
+function detailsOf({ code, param, requestId }: CallFailed, flags: readonly Flag[]): string {
+  const flag = param && flagFor(param, flags)
+  return [code, flag ?? param, requestId && `request ${requestId}`].filter(Boolean).join(', ')
+}
+
+const parts: Readonly<Record<string, Part>> = { path: 'params', query: 'query', body: 'body' }
+
+/** The flag that set a parameter such as `body.revision`; a place inside its value is added: `--tags (body.tags.3)`. */
+function flagFor(param: string, flags: readonly Flag[]): string | undefined {
+  const [place = '', member, ...inside] = param.split('.')
+  const flag = flags.find((one) => one.part === parts[place] && one.member === member)
+  if (!flag) return undefined
+  return inside.length === 0 ? `--${flag.name}` : `--${flag.name} (${param})`
 }

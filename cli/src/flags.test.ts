@@ -1,10 +1,10 @@
-import { adminEndpoint } from '@gatehouse/contract/endpoint'
+import { adminEndpoint, type Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
 import { integerInQuery } from '@gatehouse/contract/list'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 
-import { commandsOf } from './command.ts'
+import { commands } from './command.ts'
 import { flagsOf } from './flags.ts'
 
 const endpoint = adminEndpoint({
@@ -75,11 +75,18 @@ test('a body that is a choice of objects offers the members of all of them', () 
   expect(found[0]?.shape.bounds).toBe('one of s3, splunk')
 })
 
-test('every command of the contract has its own name, and every flag is unique in its command', () => {
-  const commands = commandsOf(endpoints)
+test('every operation that needs a credential is a command, with the summary of the contract', () => {
+  const guarded = endpoints.filter(({ permission }) => permission !== null)
+  expect(commands.map(({ operationId, summary }) => [operationId, summary])).toEqual(
+    guarded.map(({ id, summary }) => [id, summary]),
+  )
+})
+
+test('every command has its own name, and every flag is unique in its command', () => {
   expect(new Set(commands.map(({ name }) => name)).size).toBe(commands.length)
+  const endpointOf = new Map<string, Endpoint>(endpoints.map((one) => [one.id, one]))
   for (const command of commands) {
-    const names = flagsOf(command.endpoint).map(({ name }) => name)
+    const names = flagsOf(endpointOf.get(command.operationId)!).map(({ name }) => name)
     expect(new Set(names).size).toBe(names.length)
     for (const name of [command.name, ...names]) expect(name).toMatch(/^[a-z0-9]+(-[a-z0-9]+)*$/)
   }

@@ -1,5 +1,6 @@
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 
+import { kebabCase } from './command.ts'
 import { type JsonSchema, membersOf } from './json-schema.ts'
 import { type Shape, shapeOf } from './member.ts'
 
@@ -12,11 +13,11 @@ export type Flag = {
   member: string
   shape: Shape
   isRequired: boolean
-  /** What it is for, and what the service takes when it is absent. */
+  /** Its meaning and its default. */
   description: string
 }
 
-/** Flags that mean the same in every command. A member of that name gets its part in front. */
+/** Flags of every command. A member of the same name gets a prefix: `--body-url`. */
 export const generalFlags = {
   help: { type: 'boolean', short: 'h' },
   json: { type: 'boolean' },
@@ -26,12 +27,6 @@ export const generalFlags = {
   'idempotency-key': { type: 'string' },
   body: { type: 'string' },
 } as const
-
-export const kebabCase = (name: string) =>
-  name
-    .replaceAll(/([a-z0-9])([A-Z])/g, '$1-$2')
-    .replaceAll('_', '-')
-    .toLowerCase()
 
 /** One flag per member of the path, the query and the body. */
 export function flagsOf(endpoint: Endpoint): Flag[] {
@@ -47,7 +42,7 @@ export function flagsOf(endpoint: Endpoint): Flag[] {
 function membersIn(endpoint: Endpoint, part: Part): Flag[] {
   const schema = endpoint[part]
   if (!schema) return []
-  // A query number is text on the wire; only the output side says that it is a number.
+  // A number in a query is text on the wire; only the output schema has its type.
   const { schemas } = membersOf(schema, part === 'body' ? 'input' : 'output')
   const { required } = membersOf(schema, 'input')
   return Object.entries(schemas).map(([member, described]) => ({
@@ -60,7 +55,21 @@ function membersIn(endpoint: Endpoint, part: Part): Flag[] {
   }))
 }
 
-function descriptionOf({ description, default: absent }: JsonSchema): string {
-  const parts = [description, absent === undefined ? '' : `Default: ${JSON.stringify(absent)}.`]
+function descriptionOf({ description, default: defaultValue }: JsonSchema): string {
+  const parts = [
+    description,
+    defaultValue === undefined ? '' : `Default: ${JSON.stringify(defaultValue)}.`,
+  ]
   return parts.filter(Boolean).join(' ')
 }
+
+/** The flags of a path in the order of the path: they may be given without their names. */
+export function pathFlags({ path }: Endpoint, flags: readonly Flag[]): Flag[] {
+  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name)
+  return inPath.flatMap((name) =>
+    flags.filter(({ part, member }) => part === 'params' && member === name),
+  )
+}
+
+/** Whether the operation answers with a list in pages. */
+export const isPaged = ({ query }: Endpoint) => query !== undefined && 'after' in query.shape

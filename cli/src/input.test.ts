@@ -51,7 +51,8 @@ test('without the whole path nothing is called', () => {
   expect(() => inputOf('s1')).toThrow('--rule-id is missing.')
   expect(() => inputOf('s1', '..')).toThrow("--rule-id takes an id, not '..'.")
   expect(() => inputOf('s1', '')).toThrow(UsageError)
-  expect(() => inputOf('s1', 'r1', 'x')).toThrow("'x' is one argument too many.")
+  expect(() => inputOf('s1', 'r1', 'x')).toThrow("The argument 'x' is one too many.")
+  expect(() => inputOf()).toThrow('--set-id and --rule-id are missing.')
 })
 
 test('texts become the types of the body', () => {
@@ -89,10 +90,53 @@ test('a whole body comes from text or file; single flags replace its members', (
 })
 
 test('a wrong flag is refused with its name', () => {
-  expect(() => bodyOf('--colour', 'red')).toThrow("Unknown option '--colour'.")
+  expect(() => bodyOf('--colour', 'red')).toThrow("There is no flag '--colour'.")
+  expect(() => bodyOf('--treshold', '1')).toThrow(
+    "There is no flag '--treshold'. Did you mean '--threshold'?",
+  )
+  expect(() => bodyOf('--name')).toThrow('--name needs a value.')
+  expect(() => bodyOf('--threshold', '-5')).toThrow(
+    '--threshold needs a value. Write --threshold=-5 for one that starts with a dash.',
+  )
   expect(() => bodyOf('--threshold', '1e3')).toThrow("--threshold takes a number, not '1e3'.")
   expect(() => bodyOf('--name', 'a', '--name', 'b')).toThrow('--name is given more than once.')
   expect(() => bodyOf('--config', '{')).toThrow('--config takes JSON')
-  expect(() => bodyOf('--enabled=yes')).toThrow(UsageError)
-  expect(() => bodyOf('--all')).toThrow("Unknown option '--all'.")
+  expect(() => bodyOf('--enabled=yes')).toThrow('--enabled takes no value.')
+  expect(() => bodyOf('--help=yes')).toThrow('--help takes no value.')
+  expect(() => bodyOf('--all')).toThrow("There is no flag '--all'.")
+})
+
+const publish = adminEndpoint({
+  id: 'publishRule',
+  summary: 'Publish a rule',
+  method: 'POST',
+  path: '/rules/:rule_id/publish',
+  permission: 'policies.publish',
+  params: z.object({ rule_id: z.string() }),
+  body: z.strictObject({ revision: z.int(), is_final: z.boolean(), note: z.string().optional() }),
+  response: z.object({}),
+  errors: [],
+})
+
+function publishWith(...args: string[]) {
+  const flags = flagsOf(publish)
+  return inputFrom(publish, flags, readArguments(publish, flags, args), readText)
+}
+
+test('what the service requires is missed by the name of its flag', () => {
+  expect(() => publishWith('r1', '--is-final')).toThrow('--revision is missing.')
+  expect(() => publishWith('r1')).toThrow('--revision and --is-final are missing.')
+  expect(() => publishWith()).toThrow('--rule-id, --revision, and --is-final are missing.')
+  expect(publishWith('r1', '--revision', '0', '--no-is-final').body).toEqual({
+    revision: 0,
+    is_final: false,
+  })
+})
+
+test('a member of --body needs no flag', () => {
+  expect(publishWith('r1', '--body', '{"revision":3,"is_final":true}').body).toEqual({
+    revision: 3,
+    is_final: true,
+  })
+  expect(() => publishWith('r1', '--body', '{"revision":3}')).toThrow('--is-final is missing.')
 })

@@ -1,31 +1,43 @@
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 
 import type { Arguments } from './arguments.ts'
-import { pathFlags } from './command.ts'
-import type { Flag, Part } from './flags.ts'
+import { type Flag, type Part, pathFlags } from './flags.ts'
 import { UsageError } from './usage-error.ts'
 import { jsonFrom, type ReadText, valueFrom } from './value.ts'
 
 export type Input = Partial<Record<Part, Record<string, unknown>>>
 
-/** What the service gets. Only the path is checked here: without it there is no address to call. */
+/** What is sent to the service. Only what is missing is refused here; the service checks the values. */
 export function inputFrom(
   endpoint: Endpoint,
   flags: readonly Flag[],
   given: Arguments,
   readText: ReadText,
 ): Input {
-  for (const { name } of pathFlags(endpoint, flags)) checkId(name, given.text(name))
+  const ofPath = pathFlags(endpoint, flags)
+  for (const { name } of ofPath) checkId(name, given.text(name))
   const valuesIn = (part: Part) => Object.fromEntries(entriesIn(part, flags, given, readText))
-  return {
+  const input: Input = {
     ...(endpoint.params && { params: valuesIn('params') }),
     ...(endpoint.query && { query: valuesIn('query') }),
     ...(endpoint.body && { body: { ...wholeBody(given, readText), ...valuesIn('body') } }),
   }
+  requireFlags([...new Set([...ofPath, ...flags])], input)
+  return input
 }
 
+function requireFlags(flags: readonly Flag[], input: Input) {
+  const missing = flags
+    .filter(({ isRequired, part, member }) => isRequired && input[part]?.[member] === undefined)
+    .map(({ name }) => `--${name}`)
+  if (missing.length === 0) return
+  const verb = missing.length === 1 ? 'is' : 'are'
+  throw new UsageError(`${new Intl.ListFormat('en').format(missing)} ${verb} missing.`)
+}
+
+/** An empty id, or one of dots, would address another operation. */
 function checkId(flag: string, id: string | undefined) {
-  if (id === undefined) throw new UsageError(`--${flag} is missing.`)
+  if (id === undefined) return
   if (/^\.{0,2}$/.test(id)) throw new UsageError(`--${flag} takes an id, not '${id}'.`)
 }
 
@@ -43,7 +55,7 @@ function valueOf({ name, shape }: Flag, given: Arguments, readText: ReadText): u
   return naming(name, () => valueFrom(texts, shape, readText))
 }
 
-/** For long bodies and for members that flags cannot express; single flags replace its members. */
+/** `--body`: for long bodies and for members that flags cannot express; other flags replace its members. */
 function wholeBody(given: Arguments, readText: ReadText): object {
   const text = given.text('body')
   if (text === undefined) return {}
@@ -53,7 +65,7 @@ function wholeBody(given: Arguments, readText: ReadText): object {
   return body
 }
 
-/** Says which flag a complaint is about. */
+/** Adds the name of the flag to a usage error. */
 export function naming<Value>(flag: string, read: () => Value): Value {
   try {
     return read()

@@ -34,10 +34,10 @@ export function alternativesOf(schema: JsonSchema): JsonSchema[] {
   return schema.type.map((type) => ({ ...schema, type }))
 }
 
-/** Deeper than a flag looks: a schema that names itself must not unfold for ever. */
+/** Deeper than flags need: a schema that refers to itself would be expanded forever. */
 const depthMax = 8
 
-/** Named schemas are references into `$defs`; a flag needs what they stand for. */
+/** Replaces references into `$defs` by the schemas they name. */
 function inlined(schema: JsonSchema, named: Record<string, JsonSchema>, depth = 0): JsonSchema {
   if (depth > depthMax) return {}
   const inside = (value: unknown): unknown => {

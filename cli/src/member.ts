@@ -2,17 +2,17 @@ import { alternativesOf, type JsonSchema } from './json-schema.ts'
 
 type Kind = 'text' | 'integer' | 'number' | 'boolean' | 'json' | 'list'
 
-/** How one value is written on the command line. */
+/** How a value is written on the command line. */
 export type Shape = {
   kind: Kind
   isNullable: boolean
-  /** What it may be, in words; empty when there is nothing to say. */
+  /** Its allowed values or range, in words; may be empty. */
   bounds: string
-  /** Of what a list consists. */
+  /** The items of a list. */
   items?: Shape
 }
 
-/** Anything without one plain form is written as JSON, so that no member is out of reach. */
+/** A value without one plain form is written as JSON, so that every member has a flag. */
 export function shapeOf(schema: JsonSchema): Shape {
   const all = alternativesOf(schema)
   const forms = all.filter(({ type }) => type !== 'null')
@@ -62,7 +62,7 @@ function rangeOf({ type, ...schema }: JsonSchema): string {
   return between(schema.minimum, schema.maximum, '')
 }
 
-/** The largest safe integer is how a schema says "no bound"; it would only puzzle a reader. */
+/** Schemas have the largest safe integer where there is no bound: it is left out. */
 function between(min: number | undefined, max: number | undefined, unit: string): string {
   const least = min && Math.abs(min) < Number.MAX_SAFE_INTEGER ? min : undefined
   const most = max !== undefined && max < Number.MAX_SAFE_INTEGER ? max : undefined

@@ -1,11 +1,9 @@
-import { codePoints } from '@gatehouse/contract/text'
-
 import { type Page, pageIn } from './page.ts'
-import { aligned, withoutControls } from './text-columns.ts'
+import { aligned, lengthOf, withoutControls } from './text-columns.ts'
 
 type Item = Record<string, unknown>
 
-/** An answer for people. Scripts take `--json`. */
+/** An answer as a table or as one line per member. Scripts use `--json`. */
 export function humanForm(answer: unknown): string {
   const page = pageIn(answer)
   const lines = page ? linesOfPage(page) : linesOfItem(isItem(answer) ? answer : { answer })
@@ -25,7 +23,7 @@ function linesOfPage({ data, has_more, last_id }: Page): string[] {
   ]
 }
 
-/** What tells items apart first, times last; what needs more than a word is for the single view. */
+/** Id and name first, times last; members that are objects or lists are shown for single items only. */
 function columnsOf(items: readonly Item[]): string[] {
   const members = new Set(items.flatMap(Object.keys))
   members.delete('object')
@@ -43,10 +41,10 @@ const isPlain = (value: unknown) => typeof value !== 'object' || value === null
 
 const cellMax = 48
 
-/** An id is never cut: the next command needs all of it. */
+/** An id is never shortened: the next command needs all of it. */
 function cellOf(column: string, value: unknown): string {
   const text = withoutControls(textOf(column, value))
-  const isShown = column === 'id' || codePoints(text) <= cellMax
+  const isShown = column === 'id' || lengthOf(text) <= cellMax
   return isShown
     ? text
     : `${Array.from(text)
@@ -67,9 +65,9 @@ function linesOfItem(item: Item): string[] {
   ]
 }
 
-const shownOnce = 'Store the value now: it is shown this once and cannot be read again.'
+const shownOnce = 'Store the value now: it is shown only once and cannot be read again.'
 
-/** Objects inside become dotted names: `owner.id`. The kind of the object says nothing new. */
+/** Members of nested objects get dotted names: `owner.id`. The member `object` is left out. */
 function flattened(item: Item, prefix = ''): [name: string, value: unknown][] {
   return Object.entries(item)
     .filter(([name]) => name !== 'object')
@@ -86,7 +84,7 @@ function textOf(name: string, value: unknown): string {
   return isListOfPlain ? value.join(', ') || '-' : JSON.stringify(value)
 }
 
-/** The last second a date can hold; beyond it the number says more than an exception. */
+/** The largest value a Date can hold; a larger one is printed as a number. */
 const secondsMax = 8.64e12
 
 function isoTime(seconds: number): string {

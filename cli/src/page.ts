@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What the client needs of a list; items and further members pass as they are. */
+/** The members of a list that the client reads; items and other members pass unchanged. */
 const Page = z.looseObject({
   data: z.array(z.unknown()),
   has_more: z.boolean(),
@@ -15,7 +15,7 @@ export function pageIn(answer: unknown): Page | undefined {
 
 const itemsMax = 10_000
 
-/** Follows a list to its end, or to the bound; then `has_more` and `last_id` say where to go on. */
+/** Reads pages up to the end of the list or to 10,000 items; then `has_more` and `last_id` show where to continue. */
 export async function followPages(
   readPage: (after: string | undefined) => Promise<unknown>,
 ): Promise<unknown> {
@@ -23,7 +23,7 @@ export async function followPages(
   let last = pageIn(first)
   if (!last) return first
   const data = [...last.data]
-  // An empty page that promises more would be read for ever.
+  // An empty page with `has_more` would be read forever.
   while (last.has_more && last.last_id && last.data.length > 0) {
     if (data.length + last.data.length > itemsMax) break
     const next = pageIn(await readPage(last.last_id))

@@ -1,36 +1,39 @@
-import { endpoints } from '@gatehouse/contract/endpoints'
-
 import manifest from '../package.json' with { type: 'json' }
-import { type Command, commandsOf } from './command.ts'
-import { execute, type Machine } from './execute.ts'
-import { failureOf } from './failure.ts'
-import { helpFor, helpForAll } from './help.ts'
+import { commands, findCommand } from './command.ts'
+import type { Machine } from './execute.ts'
+import { helpForAll } from './help.ts'
 import { UsageError } from './usage-error.ts'
 
 type Outcome = { exitCode: 0 | 1 | 2; stdout: string; stderr: string }
 
-/** The whole client: what was typed becomes what is printed. */
+/** The whole client: arguments in, exit code and output out. Exit code 2 means that the command was wrong. */
 export async function run(args: readonly string[], machine: Machine): Promise<Outcome> {
-  const commands = commandsOf(endpoints)
   try {
-    return { exitCode: 0, stdout: await answerTo(args, commands, machine), stderr: '' }
+    return { exitCode: 0, stdout: await answer(args, machine), stderr: '' }
   } catch (error) {
-    const isKnown = commands.some(({ name }) => name === args[0])
-    const failure = failureOf(error, isKnown ? `gatehouse ${args[0]} --help` : 'gatehouse help')
-    return { exitCode: failure.exitCode, stdout: '', stderr: failure.text }
+    if (error instanceof UsageError) {
+      const stderr = `error: ${error.message}\n${whereToLook(args[0])}\n`
+      return { exitCode: 2, stdout: '', stderr }
+    }
+    const { explainFailure } = await import('./failure.ts')
+    return { exitCode: 1, stdout: '', stderr: `error: ${explainFailure(error)}\n` }
   }
 }
 
-async function answerTo(args: readonly string[], commands: readonly Command[], machine: Machine) {
-  const [first = 'help', ...rest] = args
+/** Modules that load the contract are imported only by what needs them: `--version` and `help` answer at once. */
+async function answer([first = 'help', ...rest]: readonly string[], machine: Machine) {
   if (first === '--version') return `${manifest.version}\n`
-  if (!['help', '--help', '-h'].includes(first))
-    return execute(named(first, commands), rest, machine)
-  return rest[0] === undefined ? helpForAll(commands) : helpFor(named(rest[0], commands))
+  const isHelp = ['help', '--help', '-h'].includes(first)
+  const name = isHelp ? rest[0] : first
+  if (name === undefined) return helpForAll()
+  const command = findCommand(name)
+  const { execute } = await import('./execute.ts')
+  return execute(command, isHelp ? ['--help'] : rest, machine)
 }
 
-function named(name: string, commands: readonly Command[]): Command {
-  const command = commands.find((one) => one.name === name)
-  if (!command) throw new UsageError(`There is no command '${name}'.`)
-  return command
+function whereToLook(name: string | undefined): string {
+  const isCommand = commands.some((command) => command.name === name)
+  return isCommand
+    ? `Run \`gatehouse ${name} --help\` for its flags.`
+    : 'Run `gatehouse help` for the list of commands.'
 }

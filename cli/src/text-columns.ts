@@ -1,10 +1,11 @@
-import { codePoints } from '@gatehouse/contract/text'
+/** Unicode code points. */
+export const lengthOf = (text: string) => Array.from(text).length
 
 /** Rows of cells as lines, every column as wide as its widest cell. */
 export function aligned(rows: readonly (readonly string[])[]): string[] {
   const widths: number[] = []
   for (const row of rows) {
-    row.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, codePoints(cell))))
+    row.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, lengthOf(cell))))
   }
   return rows.map((row) =>
     row
@@ -14,9 +15,9 @@ export function aligned(rows: readonly (readonly string[])[]): string[] {
   )
 }
 
-const padded = (cell: string, width = 0) => cell + ' '.repeat(width - codePoints(cell))
+const padded = (cell: string, width = 0) => cell + ' '.repeat(width - lengthOf(cell))
 
-/** A text as lines of at most so many columns, broken between words. */
+/** Breaks a text between words into lines of at most `columns` characters. */
 export function wrapped(text: string, columns: number): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {
@@ -28,7 +29,7 @@ export function wrapped(text: string, columns: number): string[] {
   return lines
 }
 
-/** Names come from other people: a terminal must not obey what they typed. */
+/** Names are written by other people: their control characters must not reach the terminal. */
 export function withoutControls(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu,

@@ -1,2 +1,2 @@
-/** The caller can fix this alone; nothing was sent. Exit code 2. */
+/** The command line is wrong, and nothing was sent. Exit code 2. */
 export class UsageError extends Error {}

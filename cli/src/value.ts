@@ -3,7 +3,7 @@ import { UsageError } from './usage-error.ts'
 
 export type ReadText = (path: string) => string
 
-/** Turns what stands after a flag into the value the service expects. Bounds are the service's to check. */
+/** Turns the texts after a flag into the value that the service expects. The service checks its bounds. */
 export function valueFrom(texts: readonly string[], shape: Shape, readText: ReadText): unknown {
   if (shape.isNullable && shape.kind !== 'text' && texts.join() === 'null') return null
   const { items } = shape
@@ -28,7 +28,7 @@ function listFrom(text: string, items: Shape, readText: ReadText): unknown {
   return text.split(',').map((part) => oneFrom(part.trim(), items, readText))
 }
 
-/** JSON text, or `@path` for a file: a shell's argument ends at 128 KiB and is seen by others. */
+/** JSON text, or `@path` for a file: an argument has at most 128 KiB, and other users can read it. */
 export function jsonFrom(text: string, readText: ReadText): unknown {
   const source = text.startsWith('@') ? fileText(text.slice(1), readText) : text
   try {

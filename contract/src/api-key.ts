@@ -7,7 +7,7 @@ import { AnyId, idOf, Timestamp, trimmedText } from './text.ts'
 
 const tenYearsInSeconds = 315_360_000
 
-/** The members all keys share (contract 2.6); times that are unset are absent (G2.26). */
+/** The members that all keys share; times that are not set are absent, not null. */
 const keyMembers = {
   id: idOf('key'),
   name: z.string(),
@@ -22,7 +22,7 @@ const keyMembers = {
 const value = z
   .string()
   .regex(/^gate_(adm|prj)_[0-9A-Za-z]{49}$/)
-  .describe('The secret. It is shown this once.')
+  .describe('The secret. It is shown only in this answer.')
 
 const creation = {
   name: trimmedText(1, 80),

@@ -4,7 +4,7 @@ import { CreateChatCompletion, createChatCompletion } from './chat-completion.ts
 
 const least = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }
 
-test('members that we do not know are kept, at every place', () => {
+test('unknown members are kept, at every level', () => {
   const request = {
     ...least,
     messages: [{ role: 'user', content: [{ type: 'new', odd: 1 }], odd: 2 }],
@@ -15,7 +15,7 @@ test('members that we do not know are kept, at every place', () => {
   expect(CreateChatCompletion.parse(request)).toEqual(request)
 })
 
-test('what is optional may be null', () => {
+test('optional members may be null', () => {
   const optional = Object.keys(CreateChatCompletion.shape).filter((name) => !(name in least))
   const nulls = Object.fromEntries(optional.map((name) => [name, null]))
   expect(CreateChatCompletion.safeParse({ ...least, ...nulls }).success).toBe(true)
@@ -41,14 +41,16 @@ test.each([
   [{ reasoning_effort: 'huge' }, ['reasoning_effort']],
   [{ stream: 'yes' }, ['stream']],
   [{ flagged_categories: ['hate', 'rain'] }, ['flagged_categories', 1]],
-])('%j is refused by its path', (more, path) => {
+])('%j: the refusal names the path', (more, path) => {
   const { error } = CreateChatCompletion.safeParse({ ...least, ...more })
   expect(error?.issues[0]?.path).toEqual(path)
 })
 
-test('the endpoint calls a model and tells its errors as the family does', () => {
+test('the endpoint needs the permission to call models and uses the error dialect of its path', () => {
   expect(createChatCompletion).toMatchObject({
-    ...{ method: 'POST', path: '/v1/chat/completions', dialect: 'openai' },
+    method: 'POST',
+    path: '/v1/chat/completions',
+    dialect: 'openai',
     permission: 'model.invoke',
     isIdempotent: false,
   })

@@ -16,11 +16,11 @@ import {
   TopP,
 } from './inference-schema.ts'
 
-/** Some clients keep state of a model in the id of a call. */
+/** Long, because some clients store model state in the id of a tool call. */
 const CallId = z.string().min(1).max(65_536)
 const Penalty = z.number().min(-2).max(2).nullish()
 
-/** The members of each kind are judged where the parts are read, which can name the path of what is wrong. */
+/** The members of each type are validated by the reader of the parts, which can name the path of an error. */
 const Parts = listOf(z.looseObject({ type: Kind }))
 const Content = textOr(Parts).describe(
   'Text, or parts of the types text, image_url, file, input_audio and refusal.',
@@ -33,9 +33,9 @@ const Message = z.looseObject({
   content: Content.nullish(),
   name: z.string().max(256).nullish(),
   refusal: Text.nullish(),
-  reasoning_content: Text.nullish().describe('What the model thought, as it was answered.'),
+  reasoning_content: Text.nullish().describe('The reasoning of an earlier answer, unchanged.'),
   reasoning_signature: Text.nullish().describe(
-    'Belongs to reasoning_content; send it back as it came.',
+    'The signature of reasoning_content, as the answer had it.',
   ),
   tool_calls: listOf(
     z.looseObject({ id: CallId, type: Kind.nullish(), function: FunctionCall.nullish() }),
@@ -53,7 +53,7 @@ const FunctionDefinition = z.looseObject({
 
 const Tool = z.looseObject({
   type: Kind,
-  function: FunctionDefinition.nullish().describe('Of a tool of the type function.'),
+  function: FunctionDefinition.nullish().describe('Required for a tool of the type function.'),
 })
 
 const ToolChoice = z.union([z.enum(['none', 'auto', 'required']), z.looseObject({ type: Kind })])
@@ -65,14 +65,14 @@ const ResponseFormat = z.looseObject({
     .nullish(),
 })
 
-/** A caller's request. It is an open list: what we do not know travels to an upstream of this format (G4.59). */
+/** Open: members that the gateway does not know are passed to an upstream of this format. */
 export const CreateChatCompletion = z
   .looseObject({
     model: Name,
     messages: listOf(Message, { min: 1 }),
     temperature: Temperature.nullish(),
     top_p: TopP.nullish(),
-    n: z.int().min(1).max(128).nullish().describe('Only one choice is offered.'),
+    n: z.int().min(1).max(128).nullish().describe('Must be 1: the gateway returns one choice.'),
     max_completion_tokens: TokenBudget.nullish(),
     max_tokens: TokenBudget.nullish(),
     stop: textOr(z.array(Text).max(4)).nullish(),
@@ -123,7 +123,7 @@ const Usage = z.looseObject({
   total_tokens: Tokens,
 })
 
-/** The plain answer; a streamed one is this in pieces. */
+/** The answer without streaming; a stream is the same in chunks. */
 export const ChatCompletion = z
   .looseObject({
     id: z.string(),
@@ -139,7 +139,7 @@ export type ChatCompletion = z.infer<typeof ChatCompletion>
 
 export const createChatCompletion = inferenceEndpoint({
   id: 'createChatCompletion',
-  summary: 'Ask a model, in the chat completions format',
+  summary: 'Create a chat completion',
   path: '/v1/chat/completions',
   dialect: 'openai',
   body: CreateChatCompletion,

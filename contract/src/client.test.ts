@@ -10,11 +10,11 @@ import { text } from 'node:stream/consumers'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { addressOf, CallFailed, createClient } from './client.ts'
+import { buildUrl, CallFailed, createClient } from './client.ts'
 import { createProject, listProjects, retrieveProject } from './project.ts'
 
 const path = '/v1/organization/projects/:project_id/archive'
-const address = (project_id: unknown) => addressOf('http://gate.example', path, { project_id })
+const address = (project_id: unknown) => buildUrl('http://gate.example', path, { project_id })
 
 test.each([
   ['proj_1', 'proj_1'],
@@ -33,10 +33,10 @@ test.each([
 })
 
 test.each(['', '.', '..', undefined, null, 7, ['x'], {}])('%j is not an id', (id) => {
-  expect(() => address(id)).toThrow('An id is missing or made of dots.')
+  expect(() => address(id)).toThrow("An id in the path is missing, or is '.' or '..'.")
 })
 
-test('an id can never become another path, query or host', () => {
+test('an id cannot change the path, the query or the host', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (id) => {
       fc.pre(id !== '.' && id !== '..')
@@ -53,12 +53,12 @@ test.each([
   ['http://gate.example/', 'http://gate.example/x'],
   ['http://gate.example/under/it//', 'http://gate.example/under/it/x'],
 ])('the base address %s gives %s', (baseUrl, expected) => {
-  expect(addressOf(baseUrl, '/x')).toBe(expected)
+  expect(buildUrl(baseUrl, '/x')).toBe(expected)
 })
 
-test('query values are encoded, and what is not given is not sent', () => {
+test('query values are encoded, and undefined ones are not sent', () => {
   const query = { after: 'a&b=c d', limit: 5, order: undefined }
-  expect(addressOf('http://gate.example', '/x', {}, query)).toBe(
+  expect(buildUrl('http://gate.example', '/x', {}, query)).toBe(
     'http://gate.example/x?after=a%26b%3Dc+d&limit=5',
   )
 })
@@ -146,7 +146,7 @@ test.each([
   ['<html>bad gateway</html>', 'a page'],
   ['{"error":"flat"}', 'another body'],
   ['null', 'null'],
-])('an error explained by %j is still told with its status', async (body) => {
+])('an error with the body %j still reports its status', async (body) => {
   const { baseUrl } = await answerWith(502, body)
   expect(await readOne(baseUrl)).toMatchObject({
     name: 'CallFailed',

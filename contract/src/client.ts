@@ -28,12 +28,12 @@ export class CallFailed extends Error {
   }
 }
 
-/** Only what the client reads; a newer service may send more. */
+/** The members that the client reads; a newer service may send more. */
 const AdminError = z.object({
   error: z.object({ code: z.string(), message: z.string(), param: z.string().nullish() }),
 })
 
-/** Calls endpoints of the contract, typed by their schemas. Answers may gain members (G9.1). */
+/** A client whose calls are typed by the schemas of the endpoints. Unknown members in answers are accepted. */
 export function createClient({ baseUrl, credential, timeoutMs = 30_000, ...rest }: ClientOptions) {
   const send = rest.fetch ?? fetch
   return {
@@ -43,7 +43,7 @@ export function createClient({ baseUrl, credential, timeoutMs = 30_000, ...rest 
       { idempotencyKey }: { idempotencyKey?: string } = {},
     ): Promise<z.output<E['response']>> {
       const { params, query, body } = input as Record<string, Record<string, unknown> | undefined>
-      const response = await send(addressOf(baseUrl, endpoint.path, params, query), {
+      const response = await send(buildUrl(baseUrl, endpoint.path, params, query), {
         method: endpoint.method,
         headers: {
           ...(credential && { authorization: `Bearer ${credential}` }),
@@ -59,14 +59,14 @@ export function createClient({ baseUrl, credential, timeoutMs = 30_000, ...rest 
         const body: unknown = await response.json().catch(() => undefined)
         throw new CallFailed(response.status, requestId, body)
       }
-      // An answer that is cut off or not JSON is no answer: the outcome of the call is not known.
+      // Throws for an answer that is cut off or not JSON: the outcome of the call is unknown then.
       return (await response.json()) as z.output<E['response']>
     },
   }
 }
 
-/** The address of a call. An id can never become another path. */
-export function addressOf(
+/** The URL of a call. An id is encoded, so that it cannot change the path. */
+export function buildUrl(
   baseUrl: string,
   path: string,
   params: Record<string, unknown> = {},
@@ -80,9 +80,9 @@ export function addressOf(
   return `${baseUrl.replace(/\/+$/, '')}${filled}${search && `?${search}`}`
 }
 
-/** Dots alone would climb the path even when encoded, and an empty id would name the list. */
+/** `.` and `..` would change the path even when encoded, and an empty id would name the list. */
 function segment(id: unknown): string {
   if (typeof id !== 'string' || /^\.{0,2}$/.test(id))
-    throw new Error('An id is missing or made of dots.')
+    throw new Error("An id in the path is missing, or is '.' or '..'.")
   return encodeURIComponent(id)
 }

@@ -6,7 +6,7 @@ import { errorsOf } from './endpoint.ts'
 const messages = [{ role: 'user', content: 'Hello.' }]
 const accepts = (body: unknown) => CountTokens.safeParse(body).success
 
-test('a model and one message are all that is needed', () => {
+test('a model and one message are enough', () => {
   expect(accepts({ model: 'm', messages })).toBe(true)
   expect(accepts({ messages })).toBe(false)
   expect(accepts({ model: 'm' })).toBe(false)
@@ -14,7 +14,7 @@ test('a model and one message are all that is needed', () => {
   expect(accepts({ model: 'm', messages: [] })).toBe(false)
 })
 
-test('the whole of the contract is accepted, and so are the members of a message', () => {
+test('every member of the contract is accepted, and so are other members of a message request', () => {
   const body = {
     model: 'm',
     messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello.' }] }],
@@ -24,12 +24,14 @@ test('the whole of the contract is accepted, and so are the members of a message
     thinking: { type: 'enabled', budget_tokens: 2048 },
     output_config: { format: { type: 'json_schema', schema: { type: 'object' } } },
     context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] },
-    ...{ max_tokens: 10, stream: true, unheard_of: 1 },
+    max_tokens: 10,
+    stream: true,
+    unheard_of: 1,
   }
   expect(CountTokens.parse(body)).toEqual(body)
 })
 
-test('the answer is one number that is not negative', () => {
+test('the answer is one non-negative number', () => {
   expect(countTokens.response.safeParse({ input_tokens: 0 }).success).toBe(true)
   expect(countTokens.response.safeParse({ input_tokens: -1 }).success).toBe(false)
   expect(countTokens.response.safeParse({ input_tokens: 1.5 }).success).toBe(false)

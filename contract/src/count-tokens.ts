@@ -12,7 +12,7 @@ import {
   Thinking,
 } from './message.ts'
 
-/** A message that is only to be measured. What else a message may have is accepted and ignored (G4.64). */
+/** Other members of a message request are accepted and ignored. */
 export const CountTokens = z
   .looseObject({
     model: Name,
@@ -30,7 +30,7 @@ export const CountTokens = z
 export type CountTokens = z.infer<typeof CountTokens>
 
 const CountedTokens = z
-  .object({ input_tokens: Tokens.describe('What the model would read.') })
+  .object({ input_tokens: Tokens.describe('How many tokens the model would read.') })
   .meta({ id: 'CountedTokens' })
 
 export const countTokens = inferenceEndpoint({

@@ -38,12 +38,23 @@ export const readCredits = {
 
 /** `writeoff`: what a call cost beyond the balance, which is not charged. */
 export const LedgerKind = z.enum([
-  ...['usage', 'late_usage', 'void_unknown', 'writeoff', 'payment', 'grant', 'refund'],
+  'usage',
+  'late_usage',
+  'void_unknown',
+  'writeoff',
+  'payment',
+  'grant',
+  'refund',
 ] as const)
 export type LedgerKind = z.infer<typeof LedgerKind>
 
 export const LedgerAccount = z.enum([
-  ...['wallet', 'revenue', 'topup', 'promo', 'refund', 'writeoff'],
+  'wallet',
+  'revenue',
+  'topup',
+  'promo',
+  'refund',
+  'writeoff',
 ] as const)
 
 const UsdPerMillion = z.string().describe('US dollars per million tokens, as a decimal number.')

@@ -16,25 +16,25 @@ type Base = {
   readonly params?: z.ZodObject
   readonly query?: z.ZodObject
   readonly body?: z.ZodType
-  /** The largest body in bytes. An endpoint without a body schema ignores a body up to here. */
+  /** The largest body in bytes. An endpoint without a body schema ignores a body of up to this size. */
   readonly bodyLimitBytes: number
   readonly response: z.ZodType
   readonly successStatus: 200 | 201
-  /** Errors of this operation beyond those every such endpoint can answer (`errorsOf`). */
+  /** Errors of this operation, besides those that follow from its shape (`errorsOf`). */
   readonly errors: readonly ErrorCode[]
-  /** Takes an Idempotency-Key: key, effect and stored answer commit together (card I). */
+  /** Takes an Idempotency-Key: key, effect and stored answer commit together. */
   readonly isIdempotent: boolean
-  /** Serves somebody without a credential once, if they ask for it with `X-Free-Tier: true`. */
+  /** Serves one request per anonymous caller, with the header `X-Free-Tier: true`. */
   readonly takesFreeRequests?: boolean
 }
 
 type Guarded = { readonly credentials: readonly CredentialKind[]; readonly permission: Permission }
 type Public = { readonly credentials: readonly []; readonly permission: null }
 
-/** One HTTP operation, described once: the service binds it, the client calls it, OpenAPI lists it. */
+/** One HTTP operation: the service binds it, the client calls it, and OpenAPI is generated from it. */
 export type Endpoint = Base & (Guarded | Public)
 
-/** The largest body of the administration family: 64 KiB (G4.14). */
+/** The largest body of the administration family: 64 KiB. */
 export const adminBodyLimitBytes = 64 * 1024
 
 type Given = Omit<Base, 'dialect' | 'bodyLimitBytes' | 'isIdempotent' | 'successStatus'> & {
@@ -50,7 +50,7 @@ type AdminDefaults<Operation extends Given> = {
   readonly successStatus: Operation['successStatus'] extends 201 ? 201 : 200
 }
 
-/** An operation of the administration family: what it shares with its siblings is filled in. */
+/** An administration endpoint, with the members that all of them share. */
 export function adminEndpoint<const Operation extends Given>(operation: Operation) {
   return {
     dialect: 'admin',
@@ -62,10 +62,10 @@ export function adminEndpoint<const Operation extends Given>(operation: Operatio
   } as Operation & AdminDefaults<Operation>
 }
 
-/** Nobody stands behind an anonymous request: it must be small, and say how long it is. */
+/** The largest body of an anonymous request, which must also declare its length: 64 KiB. */
 export const freeBodyLimitBytes = 64 * 1024
 
-/** The largest body of the inference families: 32 MiB (G7.11). */
+/** The largest body of the inference families: 32 MiB. */
 export const inferenceBodyLimitBytes = 32 * 1024 * 1024
 
 type GivenInference = Omit<
@@ -73,7 +73,7 @@ type GivenInference = Omit<
   'method' | 'bodyLimitBytes' | 'isIdempotent' | 'successStatus' | 'errors'
 > & { readonly body: z.ZodType; readonly errors?: readonly ErrorCode[] }
 
-/** An operation that calls a model, or asks about one: what it shares with its siblings is filled in. */
+/** An endpoint that calls a model or counts its tokens, with the members that all of them share. */
 export function inferenceEndpoint<const Operation extends GivenInference>(operation: Operation) {
   return {
     method: 'POST',
@@ -87,10 +87,15 @@ export function inferenceEndpoint<const Operation extends GivenInference>(operat
   } as const
 }
 
-const modelErrors = ['model_not_found', 'overloaded'] as const satisfies readonly ErrorCode[]
+const modelErrors = [
+  'model_not_found',
+  'policy_evaluation_unavailable',
+  'overloaded',
+] as const satisfies readonly ErrorCode[]
 
-/** What can go wrong on the way to a model. */
+/** Errors of a call that reaches a model provider and is charged. */
 export const upstreamErrors = [
+  'insufficient_credits',
   'upstream_rejected',
   'upstream_error',
   'upstream_timeout',
@@ -106,15 +111,15 @@ export type RequestOf<E extends Endpoint> = {
   body: Parsed<E['body']>
 }
 
-/** What a handler returns; the schema is applied once more on the way out. */
+/** What a handler returns; the schema is applied to it before it is sent. */
 export type ResponseOf<E extends Endpoint> = z.input<E['response']>
 
-/** What a caller passes to the client: only the parts the endpoint has. */
+/** What the client takes: only the parts that the endpoint has. */
 export type InputOf<E extends Endpoint> = {
   [Part in 'params' | 'query' | 'body' as E[Part] extends z.ZodType ? Part : never]: Sent<E[Part]>
 }
 
-/** Errors that any endpoint of this shape can answer (contract 7.2, G7.14). */
+/** All errors of an endpoint: its own and those of its shape (docs/specification/errors.md#statuses-by-endpoint). */
 export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   const takesBody = endpoint.method !== 'GET'
   return [
@@ -123,15 +128,17 @@ export function errorsOf(endpoint: Endpoint): ErrorCode[] {
     ...(takesBody ? (['request_too_large'] as const) : []),
     ...schemaErrorsOf(endpoint),
     ...(endpoint.isIdempotent
-      ? (['idempotency_in_progress', 'idempotency_key_reused', 'overloaded'] as const)
+      ? (['idempotency_in_progress', 'idempotency_key_reused'] as const)
       : []),
+    // The calls of an organization that wait for the database are limited.
+    ...(endpoint.dialect === 'admin' && endpoint.permission ? (['overloaded'] as const) : []),
     ...endpoint.errors,
     'internal_error',
     ...(endpoint.permission ? (['dependency_unavailable'] as const) : []),
   ]
 }
 
-/** Administration names the member with 422; model callers get 400, but for count_tokens (G7.12). */
+/** Schema violations are 422 in administration and count_tokens, and 400 in inference. */
 function schemaErrorsOf({ params, query, body, dialect }: Endpoint): ErrorCode[] {
   if (body && dialect === 'count_tokens') return ['invalid_request', 'invalid_parameter']
   if (body && dialect !== 'admin') return ['invalid_request']
@@ -156,7 +163,9 @@ function guardErrorsOf({
     'invalid_api_key',
     'expired_api_key',
     'revoked_api_key',
-    ...(takesTokens ? (['invalid_token', 'expired_token', 'wrong_project'] as const) : []),
+    ...(takesTokens
+      ? (['invalid_token', 'expired_token', 'wrong_project', 'project_not_found'] as const)
+      : []),
     ...(takesFreeRequests ? (['free_request_used'] as const) : []),
     'permission_denied',
     'organization_suspended',

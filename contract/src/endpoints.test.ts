@@ -10,7 +10,7 @@ test('every id is used once', () => {
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-test('no two endpoints answer the same request', () => {
+test('no two endpoints match the same request', () => {
   const shapes = all.map(({ method, path }) => `${method} ${path.replaceAll(/:\w+/g, ':')}`)
   expect(new Set(shapes).size).toBe(shapes.length)
 })
@@ -20,7 +20,7 @@ test.each(all)('$id: its path names exactly the parameters its schema checks', (
   expect(Object.keys(endpoint.params?.shape ?? {})).toEqual(named)
 })
 
-test('only six endpoints are open to everybody', () => {
+test('only six endpoints are public', () => {
   const open = all.filter(({ permission }) => permission === null).map(({ path }) => path)
   expect(open.toSorted()).toEqual([
     '/',
@@ -36,7 +36,7 @@ test.each(all)('$id: it asks for a permission and a credential, or for neither',
   expect(endpoint.credentials.length > 0).toBe(endpoint.permission !== null)
 })
 
-test.each(all)('$id: its errors are told in the family of its path', ({ path, dialect }) => {
+test.each(all)('$id: its error dialect is that of its path', ({ path, dialect }) => {
   expect(dialect).toBe(dialectOfPath(path))
 })
 
@@ -44,10 +44,12 @@ test.each(all)('$id: its errors are told in the family of its path', ({ path, di
 const isBalance = ({ path }: Endpoint) => path === '/v1/credits'
 
 test.each(all.filter((endpoint) => endpoint.dialect !== 'admin' && !isBalance(endpoint)))(
-  '$id: who calls models needs the permission to, and a credential for it',
+  '$id: calling a model needs model.invoke and a project credential',
   ({ permission, credentials, isIdempotent }) => {
     expect([permission, credentials, isIdempotent]).toEqual([
-      ...['model.invoke', ['project_key', 'jwt'], false],
+      'model.invoke',
+      ['project_key', 'jwt'],
+      false,
     ])
   },
 )
@@ -88,7 +90,7 @@ test.each([
   ['/api/policy-gateway/config', 'admin'],
   ['/', 'admin'],
   ['', 'admin'],
-] as const)('%s speaks the family %s', (path, dialect) => {
+] as const)('%s uses the dialect %s', (path, dialect) => {
   expect(dialectOfPath(path)).toBe(dialect)
 })
 

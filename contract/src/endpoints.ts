@@ -7,13 +7,14 @@ import type { Dialect } from './error-body.ts'
 import * as limits from './limits.ts'
 import * as message from './message.ts'
 import * as model from './model.ts'
+import * as organizationCredits from './organization-credits.ts'
 import * as policy from './policy.ts'
 import * as project from './project.ts'
 import * as response from './response.ts'
 import * as serviceInfo from './service-info.ts'
 import * as webhook from './webhook.ts'
 
-/** The API at a glance: every endpoint there is. */
+/** Every endpoint of the API. */
 export const endpoints = [
   policy.listPolicies,
   policy.createPolicy,
@@ -39,6 +40,8 @@ export const endpoints = [
   apiKey.createAdminApiKey,
   apiKey.deleteAdminApiKey,
   limits.readLimits,
+  model.listOrganizationModels,
+  organizationCredits.readOrganizationCredits,
   credits.listLedgerEntries,
   credits.readUsage,
   message.createMessage,
@@ -56,7 +59,7 @@ export const endpoints = [
   serviceInfo.readReadiness,
 ] as const satisfies readonly Endpoint[]
 
-/** Which family a path belongs to, known or not (card E, G7.13). The first match counts. */
+/** The error dialect by path, for known and unknown paths. The first match counts. */
 const dialectByPrefix: readonly (readonly [prefix: string, dialect: Dialect])[] = [
   ['/v1/messages/count_tokens', 'count_tokens'],
   ['/v1/messages', 'messages'],
@@ -75,13 +78,13 @@ export function dialectOfPath(path: string): Dialect {
   return dialectByPrefix.find(([prefix]) => isAtOrBelow(path, prefix))?.[1] ?? 'admin'
 }
 
-/** The realm a 401 names, by family of paths (G5.6). */
+/** The realm a 401 names, by family of paths. */
 export function realmOfPath(path: string): 'organization' | 'policy-gateway' | 'inference' {
   if (isAtOrBelow(path, '/v1/organization')) return 'organization'
   return isAtOrBelow(path, '/api/policy-gateway') ? 'policy-gateway' : 'inference'
 }
 
-/** The methods some endpoint has at this path; empty when no endpoint has the path. */
+/** The methods of the endpoints at this path; empty when there is none. */
 export function methodsAt(path: string, among: readonly Endpoint[] = endpoints): Method[] {
   const segments = path.split('/')
   return among

@@ -44,7 +44,7 @@ test('the administration body names type, parameter, request and page', () => {
 test.each([
   ['invalid_request', 'invalid_request_error'],
   ['invalid_api_key', 'authentication_error'],
-  ['insufficient_credits', 'permission_error'], // 402 has no type of its own there (G7.6)
+  ['insufficient_credits', 'permission_error'], // 402 has no type of its own there
   ['permission_denied', 'permission_error'],
   ['route_not_found', 'not_found_error'],
   ['request_too_large', 'request_too_large'],
@@ -56,7 +56,7 @@ test.each([
   ['upstream_error', 'api_error'],
   ['upstream_timeout', 'timeout_error'],
   ['overloaded', 'overloaded_error'],
-] as const)('the messages family calls %s %s', (code, type) => {
+] as const)('in the messages family %s has the type %s', (code, type) => {
   const body = {
     type: 'error',
     error: { type, message: 'It did not work.', code },
@@ -77,7 +77,7 @@ test.each([
   ['policy_evaluation_unavailable', 'server_error'],
   ['upstream_error', 'server_error'],
   ['overloaded', 'server_error'],
-] as const)('the OpenAI family calls %s %s, and always has four members', (code, type) => {
+] as const)('in the OpenAI family %s has the type %s, and always four members', (code, type) => {
   expect(renderError.openai(failureOf(code))).toStrictEqual({
     error: { message: 'It did not work.', type, param: null, code },
   })
@@ -114,7 +114,7 @@ test('other families do not print the details of count_tokens', () => {
   }
 })
 
-test('the policy that decided stands beside the error, save in the flat body', () => {
+test('the policy that refused the request stands beside the error, except in the flat body', () => {
   const failure = failureOf('policy_blocked', { policy })
   expect(renderError.messages(failure)).toMatchObject({ policy })
   expect(renderError.openai(failure)).toMatchObject({ policy })
@@ -145,7 +145,7 @@ test('every other status is the same in every family', () => {
   }
 })
 
-test('details for those who know them stand in the error of the messages families only', () => {
+test('details appear in the error of the messages families only', () => {
   const failure = failureOf('unsupported_parameter', { details: { error_code: 'x' } })
   for (const dialect of dialects) {
     const body = renderError[dialect](failure)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 import { type ErrorCode, type ErrorType, errorTypes } from './error.ts'
 
-/** Families of error bodies (wire formats, card E). Every route speaks exactly one. */
+/** The families of error bodies (docs/specification/errors.md#families). Every route uses exactly one. */
 export const dialects = ['admin', 'messages', 'count_tokens', 'responses', 'openai'] as const
 export type Dialect = (typeof dialects)[number]
 
@@ -15,7 +15,7 @@ export type SchemaViolation = {
   ctx?: Record<string, unknown>
 }
 
-/** What went wrong, before a dialect gives it a body. */
+/** An error before it is rendered in a dialect. */
 export type Failure = {
   code: ErrorCode
   type: ErrorType
@@ -24,10 +24,10 @@ export type Failure = {
   param: string | null
   requestId: string
   docUrl: string | null
-  /** Which policy decided, where one did (G4.55). */
+  /** The policy that refused the request, if one did. */
   policy?: { policy_id: string; version: number | null; reason_code: string }
   violations?: readonly SchemaViolation[]
-  /** What clients of the messages families know how to read beyond the code. */
+  /** Further members that clients of the messages families read. */
   details?: Readonly<Record<string, unknown>>
 }
 
@@ -94,7 +94,7 @@ const ResponsesErrorBody = z
   .object({ error: z.string(), code: z.string() })
   .meta({ id: 'ResponsesError' })
 
-/** The shape of each family's body; tests and OpenAPI read it. */
+/** The schema of each family's body, for tests and OpenAPI. */
 export const errorBodies = {
   admin: AdminErrorBody,
   messages: MessagesErrorBody,
@@ -108,7 +108,7 @@ const typeInMessages = {
   permission_error: 'permission_error',
   validation_error: 'invalid_request_error',
   rate_limit_error: 'rate_limit_error',
-  billing_error: 'permission_error', // insufficient credits: 402 with this type (G7.6)
+  billing_error: 'permission_error', // insufficient credits: 402 with this type
   moderation_error: 'invalid_request_error',
   policy_error: 'invalid_request_error',
   media_error: 'invalid_request_error',
@@ -118,7 +118,7 @@ const typeInMessages = {
   internal_error: 'api_error',
 } as const satisfies Record<ErrorType, string>
 
-/** Statuses whose name in the messages dialect is not that of their family. */
+/** Statuses whose type in the messages dialect does not follow from the error's type. */
 const messagesTypeByStatus: Record<number, string> = {
   413: 'request_too_large',
   504: 'timeout_error',
@@ -142,7 +142,7 @@ const admin = (failure: Failure) => ({
   },
 })
 
-/** Model callers are told of one kind of rate limit only (decisions, table 7.A). */
+/** Model callers get one code for all rate limits; only administration distinguishes the two. */
 const codeForModelCallers = ({ code }: Failure) =>
   code === 'concurrency_limit_exceeded' ? 'rate_limit_exceeded' : code
 
@@ -171,11 +171,11 @@ const openAi = (failure: Failure) => ({
   ...(failure.policy && { policy: failure.policy }),
 })
 
-/** Flat for everything but 429 (G7.8): the one function to change should clients need the object. */
+/** A flat body for every status but 429, whose body clients expect as an object. */
 const responses = (failure: Failure) =>
   failure.status === 429 ? openAi(failure) : { error: failure.message, code: failure.code }
 
-/** How each family says that something went wrong. */
+/** Renders an error in each dialect. */
 export const renderError = {
   admin,
   messages,
@@ -184,7 +184,7 @@ export const renderError = {
   openai: openAi,
 } as const satisfies Record<Dialect, (failure: Failure) => unknown>
 
-/** The status a family answers with: only the messages family knows 529 (G7.10). */
+/** The status in a dialect: only the messages dialects have 529, the others use 503. */
 export function statusIn(dialect: Dialect, status: number): number {
   return status === 529 && dialect !== 'messages' && dialect !== 'count_tokens' ? 503 : status
 }

@@ -1,4 +1,4 @@
-/** The closed list of error families in the administration body (contract 7.1). */
+/** The closed list of error types in the administration body. */
 export const errorTypes = [
   'auth_error',
   'permission_error',
@@ -35,107 +35,138 @@ const internal = (status: number, meaning: string) => entry(status, 'internal_er
 const provider = (status: number, meaning: string) => entry(status, 'provider_error', meaning)
 
 /**
- * Every error a caller can meet, by its stable code (decisions, table 7.A and docs/decisions). A code
- * has one status and one type; an error that is not listed here cannot be thrown.
+ * Every error that a caller can get, by its stable code (docs/specification/errors.md#codes). A code has one
+ * status and one type; an error that is not listed here cannot be thrown.
  */
 export const errors = {
   invalid_json: invalid(
     400,
-    'The body is not JSON, is nested deeper than 64 levels, repeats a member, or names a forbidden one. Send one well-formed JSON object.',
+    'The body is not valid JSON, is nested deeper than 64 levels, has more than 100,000 values, repeats a member, or has a member with a forbidden name. Correct the body and send it again.',
   ),
   invalid_content_type: invalid(
     400,
-    'The body is not declared as JSON. Send Content-Type: application/json, uncompressed.',
+    'The body is not declared as JSON, or is compressed. Send it uncompressed with Content-Type: application/json.',
   ),
   invalid_cursor: invalid(
     400,
-    'The cursor names no item of this list. Use the last_id of a page of the same list.',
+    'The cursor `after` is not an item of this list. Use the last_id of a page of the same list.',
   ),
-  invalid_request: invalid(400, 'The request cannot be understood as HTTP or as this operation.'),
+  invalid_request: invalid(
+    400,
+    'The request is not valid HTTP, or its headers or its body are not valid for this operation. The message and `param` say what to correct.',
+  ),
   model_not_found: invalid(
     400,
     'No model has this id. GET /v1/models lists the models you can call.',
   ),
   upstream_rejected: invalid(
     400,
-    "The model provider refused the request as it was sent; the message has the provider's own words.",
+    "The model provider refused the request. The message is the provider's own: correct the request accordingly.",
   ),
   invalid_signature: invalid(
     400,
-    'The event is not signed with a secret of this webhook, or was signed more than five minutes ago.',
+    'The event is not signed with a secret of this webhook, or was signed more than five minutes ago. Check STRIPE_WEBHOOK_SECRETS and the clock of the server.',
   ),
-  missing_input: invalid(400, 'Neither input nor instructions were sent.'),
+  missing_input: invalid(
+    400,
+    'The request has neither `input` nor `instructions`. Send one of them.',
+  ),
   unsupported_parameter: invalid(
     400,
-    'The parameter asks for something this gateway does not offer.',
+    'The parameter asks for something that the gateway does not support. The message says what to send instead.',
   ),
-  unsupported_context_edit: invalid(400, 'The context edit is not one of the supported edits.'),
+  unsupported_context_edit: invalid(
+    400,
+    'The context edit is not supported. The message names the supported one.',
+  ),
   moderation_blocked: entry(
     400,
     'moderation_error',
-    'A content category that is blocked was found. Nothing was charged.',
+    'The content belongs to a blocked category. Nothing was charged. Change the content.',
   ),
   policy_blocked: entry(
     400,
     'policy_error',
-    "One of the organization's enforcing policies matched. Nothing was charged.",
+    "One of the organization's enforcing policies refused the request. Nothing was charged. The member `policy` names the policy.",
   ),
-  invalid_image: entry(400, 'media_error', 'The image cannot be read or is too large.'),
+  invalid_image: entry(
+    400,
+    'media_error',
+    'The image cannot be read or is too large. Send another one.',
+  ),
   missing_credentials: auth(
-    'No credential was sent. Send Authorization: Bearer followed by your key.',
+    'The request has no credential. Send Authorization: Bearer followed by your key.',
   ),
   invalid_api_key: auth(
-    'The key is mistyped, unknown, or of the wrong kind for this endpoint. Check that it was copied whole.',
+    'The key is mistyped, unknown, or of the wrong kind for this endpoint. Check that it was copied completely; the message says which kind the endpoint takes.',
   ),
   expired_api_key: auth('The key has expired. Create a new one.'),
-  revoked_api_key: auth('The key was revoked, or its project archived. Create a new one.'),
-  invalid_token: auth('The token is not signed by a configured issuer, or lacks a required claim.'),
+  revoked_api_key: auth(
+    'The key was revoked, or its project was archived. Use another key or create a new one.',
+  ),
+  invalid_token: auth(
+    'The token is not signed by a configured issuer, or lacks a required claim. Obtain another one, or have the operator check JWT_ISSUERS.',
+  ),
   expired_token: auth('The token has expired. Obtain a new one from its issuer.'),
-  free_request_used: auth('The one anonymous request has been used. Sign up to continue.'),
+  free_request_used: auth(
+    'The one free request of your network has been used. Sign up to continue.',
+  ),
   insufficient_credits: entry(
     402,
     'billing_error',
-    'The balance does not cover the worst case of this call. Add credits.',
+    'The balance does not cover the highest possible cost of this call. Add credits, or allow fewer output tokens.',
   ),
   permission_denied: entry(
     403,
     'permission_error',
-    'The credential lacks the permission that this operation needs, or would grant one it does not hold.',
+    'The credential lacks the permission that this operation needs, or a permission that it would grant. Use a credential that has it.',
   ),
-  wrong_project: entry(403, 'permission_error', 'The credential belongs to another project.'),
+  wrong_project: entry(
+    403,
+    'permission_error',
+    'The header X-Policy-Project names another project than the token does. Remove the header, or use a token of that project.',
+  ),
   organization_suspended: entry(
     403,
     'permission_error',
-    'The organization is suspended. Its operator can reinstate it.',
+    'The organization is suspended. The operator of the gateway can reinstate it.',
   ),
   policy_not_found: notFound('No policy with this id exists in your organization.'),
   version_not_found: notFound(
-    'The policy has no such version, or it was pruned: the last 200 are kept.',
+    'The policy has no version with this number. Only the last 200 versions are kept.',
   ),
   export_not_found: notFound('No export sink with this id exists in your organization.'),
-  unknown_model: notFound('No model has this id or alias. GET /v1/models lists them.'),
-  project_not_found: notFound('No project with this id exists in your organization.'),
-  api_key_not_found: notFound('No active key with this id exists at this place.'),
-  webhook_not_configured: notFound(
-    'This webhook has no signing secret. Set STRIPE_WEBHOOK_SECRETS to use it.',
+  unknown_model: notFound('No model has this id or alias. GET /v1/models lists the models.'),
+  project_not_found: notFound(
+    'No project with this id exists in your organization; for a token, no active one.',
   ),
-  route_not_found: notFound('No endpoint has this path. /openapi.json lists them all.'),
+  api_key_not_found: notFound(
+    'No active key with this id exists in the project, or among the administrator keys.',
+  ),
+  webhook_not_configured: notFound(
+    'This webhook has no signing secret. The operator sets STRIPE_WEBHOOK_SECRETS to use it.',
+  ),
+  route_not_found: notFound(
+    'No endpoint has this path. /openapi.json lists all endpoints. If `/v1` is missing or doubled, correct the base URL of the client.',
+  ),
   method_not_allowed: invalid(
     405,
-    'The path exists, but not with this method. The Allow header lists the methods it has.',
+    'The path exists, but not with this method. The Allow header lists its methods.',
   ),
   request_timeout: invalid(408, 'The request did not arrive in time. Send it again.'),
   revision_conflict: conflict(
-    'The resource has changed since you read it. Read it again and repeat your change.',
+    'The policy has changed since you read it. Read it again and repeat your change with its current revision.',
   ),
-  no_unpublished_changes: conflict('The draft equals the published version.'),
+  no_unpublished_changes: conflict(
+    'The draft equals the published version, so there is nothing to publish. Edit the draft first.',
+  ),
   policy_not_active: conflict('Only a policy that is monitoring or enforcing can be paused.'),
   policy_not_paused: conflict('Only a paused policy can be resumed.'),
   draft_not_publishable: conflict(
-    'The draft refers to something that no longer exists, or its rule is not accepted any more. Edit the draft.',
+    'The draft names a project that is not active any more, or its rule is not accepted any more. Edit the draft.',
   ),
   idempotency_in_progress: conflict(
-    'A request with this Idempotency-Key is still running. Retry after the given delay.',
+    'A request with this Idempotency-Key is still running. Retry with the same key after the delay in Retry-After.',
   ),
   idempotency_key_reused: conflict(
     'This Idempotency-Key was used for a different request. Use a new key for each new request.',
@@ -144,47 +175,82 @@ export const errors = {
     'The organization has as many of these as it may have. Remove one first.',
   ),
   last_admin_key: conflict(
-    'This is the last working key that can manage administrator keys. Create another one first.',
+    'This is the last valid key that can manage administrator keys. Create another one first.',
   ),
-  project_archived: conflict('The project is archived and cannot be changed.'),
+  project_archived: conflict('The project is archived and cannot be changed. Use another project.'),
   default_project: conflict(
-    'The default project serves callers that name no project and cannot be archived.',
+    'The default project cannot be archived, because tokens that name no project use it.',
   ),
-  request_too_large: invalid(413, 'The body is larger than this endpoint accepts.'),
-  url_too_long: invalid(414, 'The URL is longer than 8 KiB.'),
-  invalid_parameter: invalid(422, 'The value of the named parameter is outside its bounds.'),
-  unknown_field: invalid(422, 'The body has a member that this endpoint does not know.'),
-  missing_field: invalid(422, 'A required member is missing.'),
-  invalid_scope: invalid(422, 'scope and project_ids do not fit together.'),
-  unknown_project: invalid(422, 'The body names a project that your organization does not have.'),
-  type_immutable: invalid(422, 'The type of an export sink cannot be changed.'),
+  length_required: invalid(
+    411,
+    'This endpoint takes no chunked bodies. Send the body with a Content-Length.',
+  ),
+  request_too_large: invalid(
+    413,
+    'The body is larger than this endpoint accepts, or an anonymous request did not declare its length. Send a smaller body.',
+  ),
+  url_too_long: invalid(414, 'The URL is longer than 8 KiB. Send a shorter one.'),
+  invalid_parameter: invalid(
+    422,
+    'The value of a parameter is not allowed. `param` names the parameter, the message its rule.',
+  ),
+  unknown_field: invalid(
+    422,
+    'The body has a member that this endpoint does not know. Remove the member that `param` names, or correct its spelling.',
+  ),
+  missing_field: invalid(422, 'A required member is missing. Send the member that `param` names.'),
+  invalid_scope: invalid(
+    422,
+    'scope and project_ids do not fit together. The scope `projects` needs 1 to 1000 project ids, the other scopes take none.',
+  ),
+  unknown_project: invalid(
+    422,
+    'The body names a project that your organization does not have, or that is archived. Remove the id that `param` names.',
+  ),
+  type_immutable: invalid(
+    422,
+    'The type of an export sink cannot be changed. Create a new sink instead.',
+  ),
   invalid_export_config: invalid(422, 'The configuration does not fit the type of the sink.'),
   invalid_gateway_config: invalid(422, 'The gateway configuration contradicts itself.'),
   rate_limit_exceeded: entry(
     429,
     'rate_limit_error',
-    'Too many requests or tokens. Wait for Retry-After, then add a small random delay.',
+    'Too many requests or tokens. Wait for the time in Retry-After plus a small random delay.',
   ),
   concurrency_limit_exceeded: entry(
     429,
     'rate_limit_error',
-    'Too many requests at once. Wait for one to finish.',
+    'Too many requests at the same time. Wait until one has finished.',
   ),
-  quota_exceeded: entry(429, 'rate_limit_error', "A quota of the organization's own is used up."),
-  headers_too_large: invalid(431, 'The request headers are larger than 16 KiB.'),
-  internal_error: internal(500, 'Something failed on our side. Report the request id.'),
-  upstream_error: provider(502, 'The model provider failed.'),
+  quota_exceeded: entry(
+    429,
+    'rate_limit_error',
+    'A quota that the organization has set for itself is used up.',
+  ),
+  headers_too_large: invalid(431, 'The request headers are larger than 16 KiB. Send fewer.'),
+  internal_error: internal(
+    500,
+    'The gateway failed unexpectedly. Retry; if it fails again, report the request id to the operator.',
+  ),
+  upstream_error: provider(502, 'The model provider failed or refused the gateway. Retry later.'),
   dependency_unavailable: internal(
     503,
-    'A store this request needs is away. Nothing was changed unless a retry says so; retry after the given delay, with the same Idempotency-Key.',
+    'The database, or another service that this request needs, cannot be reached. Retry after the delay in Retry-After, and repeat a change with the same Idempotency-Key: it may have been made.',
   ),
-  credit_balance_unavailable: internal(503, 'The balance cannot be known at the moment.'),
+  credit_balance_unavailable: internal(
+    503,
+    'The balance cannot be read at the moment. Retry after the delay in Retry-After.',
+  ),
   policy_evaluation_unavailable: internal(
     503,
-    'An enforcing policy could not be evaluated, so the request was refused.',
+    "The organization's policies could not be evaluated, so the request was refused. Retry later.",
   ),
-  upstream_timeout: provider(504, 'The model provider did not answer in time.'),
-  overloaded: internal(529, 'The gateway has more work than it can take. Retry later.'),
+  upstream_timeout: provider(504, 'The model provider did not answer in time. Retry later.'),
+  overloaded: internal(
+    529,
+    'The gateway or the model provider has too much work at the moment. Retry after the delay in Retry-After.',
+  ),
 } as const satisfies Record<string, Entry>
 export type ErrorCode = keyof typeof errors
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 import { AnyObject, listOf } from './inference-schema.ts'
 
-test('a list is judged up to its first bad item, however many follow', () => {
+test('a list is validated up to its first invalid item, however many follow', () => {
   let looks = 0
   const item = z.unknown().refine((value) => {
     looks++
@@ -14,7 +14,7 @@ test('a list is judged up to its first bad item, however many follow', () => {
   expect(looks).toBe(2)
 })
 
-test('a list has its bounds, and tells what its items are', () => {
+test('a list has bounds, and its JSON Schema describes its items', () => {
   const list = listOf(z.string(), { min: 1 })
   expect(list.safeParse([]).success).toBe(false)
   expect(list.safeParse(Array(100_001).fill('a')).success).toBe(false)

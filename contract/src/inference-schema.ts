@@ -2,21 +2,21 @@ import { z } from 'zod'
 
 import { inferenceBodyLimitBytes } from './endpoint.ts'
 
-/** Nothing in a body can be longer than the body itself (G7.11). */
+/** Text of any length: the limit of the whole body bounds it. */
 export const Text = z.string().max(inferenceBodyLimitBytes)
 
-/** A model, a tool, an id. */
+/** The name of a model or a tool, or an id. */
 export const Name = z.string().min(1).max(1000)
 
-/** A word of an open list: clients send new ones before we know them. */
+/** A value of an open enumeration: clients may send values that the gateway does not know yet. */
 export const Kind = z.string().max(1000)
 
-/** No list of an open request may be longer; far more than any model reads. */
+/** The largest number of items in any list of a model request. */
 const listMax = 100_000
 
 /**
- * A list that is judged up to its first bad item: a hundred thousand complaints would take a second to
- * collect, and nobody reads more than one.
+ * A list that is validated up to its first invalid item: collecting the issues of a hundred thousand items
+ * would take a second, and only the first is reported.
  */
 export function listOf<Item extends z.ZodType>(item: Item, { min = 0 } = {}): z.ZodArray<Item> {
   const list = z
@@ -36,13 +36,13 @@ export function listOf<Item extends z.ZodType>(item: Item, { min = 0 } = {}): z.
   return list.meta({ items }) as unknown as z.ZodArray<Item>
 }
 
-/** A text, or a list of its parts. Whoever explains an issue digs out of the union which part is meant. */
+/** A text, or a list of parts. `meantIssues` in http/validate.ts finds the issues of the intended alternative. */
 export const textOr = <List extends z.ZodArray>(list: List) => z.union([Text, list])
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** JSON whose shape is the model's affair: its members are not looked at, however many there are. */
+/** An object whose members are passed on without validation. */
 export const AnyObject = z
   .unknown()
   .refine(isObject, { error: 'must be an object' })
@@ -52,7 +52,7 @@ export const AnyObject = z
 
 export const tokensMax = 2_147_483_647
 
-/** How much a model may write, or think. */
+/** A limit on output or reasoning tokens. */
 export const TokenBudget = z.int().min(1).max(tokensMax)
 
 export const Temperature = z.number().min(0).max(2)
@@ -61,12 +61,12 @@ export const TopP = z.number().min(0).max(1)
 export const FlaggedCategories = z
   .array(z.enum(['harassment', 'hate', 'illicit', 'sexual']))
   .max(100)
-  .describe('Categories to block besides those that always are.')
+  .describe('Categories to block in addition to those that are always blocked.')
 
-/** What a model has read or written, in an answer. */
+/** A number of tokens in an answer. */
 export const Tokens = z.int().min(0)
 
-/** What every answer says about its cost (contract 4.10). */
+/** The cost members of every answer (docs/specification/inference.md#receipts). */
 export const creditMembers = {
   remaining_credits: z.int().nullable().describe('The balance after the call.'),
   estimated_credits_used: z.int().min(0),

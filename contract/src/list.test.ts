@@ -40,7 +40,7 @@ test.each([
   expect(limit.safeParse(value).success).toBe(false)
 })
 
-test('any text is refused or is its own digits, within the bounds', () => {
+test('any text is either refused or read as the integer it spells, within the bounds', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[0-9 .+e-]{0,4}$/), (text) => {
       const { data } = limit.safeParse(text)
@@ -71,7 +71,7 @@ test.each([{ order: 'ASC' }, { order: '' }, { after: '' }, { after: 'x'.repeat(2
 
 const rows = (count: number) => Array.from({ length: count }, (_, index) => ({ id: `i${index}` }))
 
-test('a page says whether there is more, and never shows the row that told it', () => {
+test('a page says whether there is more, and leaves out the extra row that shows it', () => {
   expect(pageOf(rows(3), 2)).toEqual({
     object: 'list',
     data: [{ id: 'i0' }, { id: 'i1' }],

@@ -10,7 +10,7 @@ export const integerInQuery = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.int().min(min).max(max))
 
-/** Every list is paged the same way (G4.4 to G4.6). */
+/** The query of every list. */
 export const ListQuery = z.object({
   after: AnyId.optional().describe('The last_id of the page before.'),
   limit: integerInQuery(1, 100).default(20).describe('How many items a page has at most.'),
@@ -18,7 +18,7 @@ export const ListQuery = z.object({
 })
 export type ListQuery = z.output<typeof ListQuery>
 
-/** The list envelope (contract 2.5); first_id and last_id are null on an empty page (G2.24). */
+/** The list envelope; first_id and last_id are null on an empty page. */
 export const listOf = <Item extends z.ZodType>(item: Item) =>
   z.object({
     object: z.literal('list'),
@@ -28,7 +28,7 @@ export const listOf = <Item extends z.ZodType>(item: Item) =>
     last_id: z.string().nullable(),
   })
 
-/** Builds a page from `limit + 1` rows: the extra row only says that there is more (G2.25). */
+/** Builds a page from up to `limit + 1` rows: the extra row only shows that there is a next page. */
 export function pageOf<Item extends { id: string }>(rows: readonly Item[], limit: number) {
   const data = rows.slice(0, limit)
   return {

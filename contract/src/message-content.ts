@@ -48,7 +48,7 @@ const ToolUseBlock = z.looseObject({
   input: AnyObject,
 })
 
-/** What a tool may answer with that only the model's own provider understands. */
+/** Blocks of a tool result that only the model's own provider understands. */
 const ToolReferenceBlock = z.looseObject({ type: z.enum(['tool_reference', 'browser_state']) })
 
 const ToolResultBlock = z.looseObject({
@@ -76,7 +76,7 @@ const ThinkingBlock = z.looseObject({
 
 const RedactedThinkingBlock = z.looseObject({ type: z.literal('redacted_thinking'), data: Text })
 
-/** What a provider did by itself: it travels to a provider of the same format and is left out elsewhere. */
+/** Blocks of tools that the provider ran itself: passed to an upstream of this format, left out for others. */
 const ProviderBlock = z.looseObject({
   type: z.enum([
     'server_tool_use',

@@ -24,7 +24,7 @@ function pathIn(issue: z.core.$ZodIssue): PropertyKey[] {
   return [...issue.path, ...longest]
 }
 
-test('what Claude Code sends is accepted and keeps the members we do not know', () => {
+test('a request of Claude Code is accepted and keeps its unknown members', () => {
   const body = request({
     system: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }],
     thinking: { type: 'adaptive', display: 'summarized' },
@@ -122,7 +122,7 @@ test.each([
     request({ output_config: { format: { type: 'xml' } } }),
     'output_config.format.type',
   ],
-])('%s is refused where it stands', (_what, body, path) => {
+])('%s: the refusal names its path', (_what, body, path) => {
   expect(pathOf(body)).toBe(path)
 })
 
@@ -143,7 +143,7 @@ test.each([
   ],
   ['an empty text of the user', [{ role: 'user', content: '' }], 'messages.0.content'],
   ['an empty list of the user', [{ role: 'user', content: [] }, user], 'messages.0.content'],
-])('%s is judged by its place', (_what, messages, path) => {
+])('%s: accepted or refused by its position', (_what, messages, path) => {
   expect(pathOf(request({ messages }))).toBe(path)
 })
 
@@ -154,7 +154,7 @@ test('the schemas can be printed for OpenAPI, with every kind of content', () =>
   expect(JSON.stringify(z.toJSONSchema(Message))).toContain('estimated_cost_usd')
 })
 
-test('the endpoint speaks the family of its path', () => {
+test('the endpoint uses the dialect of its path', () => {
   expect(createMessage).toMatchObject({
     method: 'POST',
     path: '/v1/messages',

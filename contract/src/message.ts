@@ -23,7 +23,7 @@ const MessageParam = z.looseObject({
 })
 export type MessageParam = z.infer<typeof MessageParam>
 
-/** The conversation. Only the last message may be empty, and only the assistant's (G2.62). */
+/** Only the last message may be empty, and only if it is the assistant's: a prefill. */
 const Messages = listOf(MessageParam, { min: 1 })
 export const Conversation = Messages.check(({ value, issues }) => {
   const index = value.findIndex(({ content }) => content.length === 0)
@@ -57,7 +57,7 @@ const MessageTool = z
     issues.push({ code: 'invalid_type', expected, input: undefined, path: [missing] })
   })
 
-/** A tool that the caller runs. */
+/** Whether the caller runs the tool, not the provider. */
 export const isCustomTool = ({ type }: { type?: string | null | undefined }) =>
   type === undefined || type === null || type === 'custom'
 
@@ -69,7 +69,7 @@ export const MessageToolChoice = z.looseObject({
   disable_parallel_tool_use: z.boolean().nullish(),
 })
 
-/** The kinds are an open list: clients send new ones before we know them. */
+/** `type` is an open enumeration: clients may send values that the gateway does not know yet. */
 export const Thinking = z.looseObject({
   type: Name.describe('`enabled`, `adaptive` or `disabled`.'),
   budget_tokens: TokenBudget.nullish(),
@@ -85,7 +85,7 @@ export const ContextManagement = z.looseObject({
   edits: listOf(z.looseObject({ type: Name })).nullish(),
 })
 
-/** Open: members we do not know travel to a provider of the same format (G4.47). */
+/** Open: members that the gateway does not know are passed to an upstream of this format. */
 export const CreateMessage = z
   .looseObject({
     model: Name,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-import { adminBodyLimitBytes, type Endpoint } from './endpoint.ts'
+import { adminBodyLimitBytes, adminEndpoint, type Endpoint } from './endpoint.ts'
 import { AnyId } from './text.ts'
 
 const UsdPerMillion = z
@@ -8,7 +8,7 @@ const UsdPerMillion = z
   .regex(/^\d{1,6}(\.\d{1,6})?$/)
   .describe('US dollars per million tokens, as a decimal number.')
 
-/** Both vendors' clients read it: `object` and `created` for one, `type` and `created_at` for the other. */
+/** OpenAI's clients read `object` and `created`, Anthropic's read `type` and `created_at`. */
 export const Model = z
   .object({
     id: z.string(),
@@ -48,21 +48,35 @@ const modelRead = {
   isIdempotent: false,
 } as const
 
-/** The whole catalogue in one page: clients ask with whatever page size their vendor has. */
-export const listModels = {
-  ...modelRead,
-  id: 'listModels',
-  summary: 'List the models that can be called',
-  path: '/v1/models',
-  response: z.object({
+/** The whole catalogue in one page: each vendor's client sends paging parameters of its own, which are ignored. */
+const ModelList = z
+  .object({
     object: z.literal('list'),
     data: z.array(Model),
     has_more: z.literal(false),
     first_id: z.string().nullable(),
     last_id: z.string().nullable(),
-  }),
+  })
+  .meta({ id: 'ModelList' })
+
+export const listModels = {
+  ...modelRead,
+  id: 'listModels',
+  summary: 'List the models that can be called',
+  path: '/v1/models',
+  response: ModelList,
   errors: [],
 } as const satisfies Endpoint
+
+export const listOrganizationModels = adminEndpoint({
+  id: 'listOrganizationModels',
+  summary: 'List the models that the projects of the organization can call',
+  method: 'GET',
+  path: '/v1/organization/models',
+  permission: 'projects.read',
+  response: ModelList,
+  errors: [],
+})
 
 export const retrieveModel = {
   ...modelRead,

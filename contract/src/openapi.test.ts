@@ -109,7 +109,7 @@ test('a page size is an optional integer with its bounds and its default', () =>
   })
 })
 
-test('a bound on text is told in characters', () => {
+test('a bound on text is documented as maxLength', () => {
   expect(document.components.schemas['ProjectCreation']).toMatchObject({
     properties: { name: { type: 'string', minLength: 1, maxLength: 80 } },
     required: ['name'],

@@ -8,7 +8,7 @@ type Json = Record<string, unknown>
 
 export const apiVersion = '0.1.0'
 
-/** Renders the endpoint list as OpenAPI 3.1. Schemas that carry a meta id become components. */
+/** Renders the endpoints as OpenAPI 3.1. Schemas with a meta id become components. */
 export function toOpenApi(endpoints: readonly Endpoint[]): Json {
   const paths: Record<string, Json> = {}
   for (const endpoint of endpoints) {
@@ -47,15 +47,15 @@ function operation(endpoint: Endpoint): Json {
     summary,
     ...(permission && { description: `Needs the permission \`${permission}\`.` }),
     ...(permission && { 'x-permission': permission, 'x-body-limit': endpoint.bodyLimitBytes }),
-    security: securityOf(endpoint),
+    security: toSecurity(endpoint),
     ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { required: true, content: json(schemaOf(body, 'input')) } }),
+    ...(body && { requestBody: { required: true, content: json(toSchema(body, 'input')) } }),
     responses: responses(endpoint),
   }
 }
 
-/** An empty requirement says that the operation can be called without any credential. */
-function securityOf({ credentials, takesFreeRequests }: Endpoint): Json[] {
+/** An empty requirement means that the operation can be called without a credential. */
+function toSecurity({ credentials, takesFreeRequests }: Endpoint): Json[] {
   const requirements = credentials.map((kind) => ({ [kind]: [] }))
   return takesFreeRequests ? [...requirements, {}] : requirements
 }
@@ -64,7 +64,8 @@ const idempotencyKey = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
-  description: 'Repeating a request with the same key has one effect and one answer for 24 hours.',
+  description:
+    'Requests with the same key have one effect and get the same answer, for 24 hours after the first.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 
@@ -73,7 +74,7 @@ const freeTier = {
   in: 'header',
   required: false,
   description:
-    'Asks for the one anonymous request, where the gateway gives any; only without a credential. Ignored when one is sent.',
+    'Asks for the one free request of an anonymous caller, if the gateway offers it. Ignored when a credential is sent.',
   schema: { type: 'string', enum: ['true'] },
 }
 
@@ -81,7 +82,7 @@ function responses(endpoint: Endpoint): Json {
   const success = {
     description: 'OK',
     headers: requestIdHeaders,
-    content: json(schemaOf(endpoint.response, 'output')),
+    content: json(toSchema(endpoint.response, 'output')),
   }
   return {
     [endpoint.successStatus]: success,
@@ -104,7 +105,7 @@ function failure(endpoint: Endpoint, codes: readonly ErrorCode[]): Json {
   return {
     description: codes.map((code) => `\`${code}\`: ${errors[code].meaning}`).join('\n\n'),
     headers: requestIdHeaders,
-    content: json(schemaOf(errorBodies[endpoint.dialect], 'output')),
+    content: json(toSchema(errorBodies[endpoint.dialect], 'output')),
   }
 }
 
@@ -112,19 +113,19 @@ const json = (schema: Json) => ({ 'application/json': { schema } })
 
 const reference = (id: string) => `#/components/schemas/${id}`
 
-function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
+function toSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   const id = schema.meta()?.id
   if (id) return { $ref: reference(id) }
   const { $schema: _, $defs: __, ...inline } = z.toJSONSchema(schema, { io })
-  // Named schemas inside this one are printed once, by `components`.
+  // Named schemas inside this one are rendered by `components`.
   return JSON.parse(JSON.stringify(inline).replaceAll('"#/$defs/', `"${reference('')}`)) as Json
 }
 
 function parametersIn(where: 'path' | 'query', schema?: z.ZodObject) {
   return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
     const type = field as z.ZodType
-    // The output side: a query number is a string on the wire and an integer to its reader.
-    const { description, ...rest } = schemaOf(type, 'output')
+    // The output schema: on the wire a number in a query is a string, but it is documented as an integer.
+    const { description, ...rest } = toSchema(type, 'output')
     const isRequired = where === 'path' || !type.safeParse(undefined).success
     return {
       name,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a credential may be allowed to do (G2.28). Nothing is allowed unless it is listed. */
+/** The permissions of credentials. A credential may do only what its permissions allow. */
 export const permissions = [
   'policies.read',
   'policies.write',
@@ -22,7 +22,7 @@ export const permissions = [
 export const Permission = z.enum(permissions).meta({ id: 'Permission' })
 export type Permission = z.infer<typeof Permission>
 
-/** Administrator keys manage; they never call a model. */
+/** Administrator keys cannot call models. */
 export const AdminKeyPermission = Permission.exclude(['model.invoke']).meta({
   id: 'AdminKeyPermission',
 })
@@ -36,7 +36,7 @@ export const ProjectKeyPermission = Permission.extract([
   'exports.write',
 ]).meta({ id: 'ProjectKeyPermission' })
 
-/** What a new project key gets; `projects.write` includes granting these (G5.8). */
+/** The default permissions of a new project key; `projects.write` includes the right to grant them. */
 export const defaultProjectKeyPermissions = [
   'model.invoke',
   'credits.read',

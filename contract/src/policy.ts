@@ -4,7 +4,7 @@ import { adminEndpoint } from './endpoint.ts'
 import { integerInQuery, listOf, ListQuery } from './list.ts'
 import { AnyId, idOf, storedText, Timestamp, trimmedText } from './text.ts'
 
-/** The largest number the wire knows for revisions and versions (contract 4.2). */
+/** The largest revision and version number: that of a 32-bit integer. */
 export const revisionMax = 2_147_483_647
 
 const Revision = z.int().min(1).max(revisionMax).describe('The revision you last read.')
@@ -14,7 +14,7 @@ const BasisPoints = z.int().min(1).max(9999)
 export const PolicyState = z.enum(['draft', 'monitoring', 'enforcing', 'paused'])
 export type PolicyState = z.infer<typeof PolicyState>
 
-/** What a policy demands and of whom: the part that is drafted, published and compared (G2.7). */
+/** The content of a policy: the part that is drafted, published and hashed. */
 const content = {
   rule: z.string(),
   direction: z.enum(['request', 'response', 'both']),
@@ -42,14 +42,14 @@ export const PolicyVersion = z
     sha256: z
       .string()
       .regex(/^[0-9a-f]{64}$/)
-      .describe('Equal for versions that demand the same of the same.'),
+      .describe('The hash of the content: versions with equal content have equal hashes.'),
     published_at: Timestamp,
     current: z.boolean(),
   })
   .meta({ id: 'PolicyVersion' })
 export type PolicyVersion = z.infer<typeof PolicyVersion>
 
-/** A policy as lists show it: without draft and published (G2.9). */
+/** A policy as lists show it: `draft` and `published` are absent, not null. */
 const PolicySummary = z
   .object({
     id: idOf('pol'),
@@ -72,21 +72,30 @@ export const Policy = PolicySummary.extend({
 }).meta({ id: 'Policy' })
 export type Policy = z.infer<typeof Policy>
 
-/** Where the processes that answer callers stand; who is silent is not known to have applied it. */
+/** Which version the processes of the API run. A silent process does not count as having applied the change. */
 const PolicyRollout = z
   .object({
     object: z.literal('organization.policy.rollout'),
     policy_id: idOf('pol'),
     current_version: VersionNumber.nullable(),
     version_in_force: VersionNumber.nullable().describe('null: never published, or paused.'),
-    policy_epoch: z.int().min(0).describe('Counts what changed in force in the organization.'),
+    policy_epoch: z
+      .int()
+      .min(0)
+      .describe('Increases with every change of what is in force in the organization.'),
     is_applied: z.boolean().describe('Every live process has applied the last change.'),
     processes: z.object({
       live: z.int().min(0),
       applied: z.int().min(0),
       pending: z.int().min(0).describe('Live, but the last change is not yet in force there.'),
-      failed: z.int().min(0).describe('Live, and could not apply it: the older version serves on.'),
-      silent: z.int().min(0).describe('Not heard of lately, and not stopped in order.'),
+      failed: z
+        .int()
+        .min(0)
+        .describe('Live, but could not apply the last change: the older version stays in force.'),
+      silent: z
+        .int()
+        .min(0)
+        .describe('Has not reported recently, although it has not been stopped properly.'),
     }),
     versions: z
       .array(z.object({ version: VersionNumber.nullable(), processes: z.int().min(1) }))
@@ -101,7 +110,7 @@ const description = trimmedText(0, 240)
 const rule = storedText(1, 20_000)
 const project_ids = z.array(AnyId).max(1000)
 
-/** Absent or null means the default of a new draft (G2.17). */
+/** Absent or null means the default (docs/specification/policies.md#draft). */
 const PolicyCreation = z
   .strictObject({
     name,
@@ -116,7 +125,7 @@ const PolicyCreation = z
   .meta({ id: 'PolicyCreation' })
 export type PolicyCreation = z.infer<typeof PolicyCreation>
 
-/** Absent or null keeps the value; only the threshold can be cleared with null (G4.10). */
+/** Absent or null keeps the value; only the threshold can be cleared with null. */
 const PolicyEdit = z
   .strictObject({
     revision: Revision,
@@ -139,7 +148,7 @@ const onePolicy = `${policies}/:policy_id` as const
 const params = z.object({ policy_id: AnyId })
 const versionParams = z.object({ policy_id: AnyId, version: integerInQuery(1, revisionMax) })
 
-/** What any change of an existing policy can meet. */
+/** The errors of every change of an existing policy. */
 const changeErrors = ['policy_not_found', 'revision_conflict', 'limit_reached'] as const
 
 export const listPolicies = adminEndpoint({

@@ -18,7 +18,7 @@ export type Project = z.infer<typeof Project>
 
 const ProjectCreation = z.strictObject({ name: trimmedText(1, 80) }).meta({ id: 'ProjectCreation' })
 
-/** Absent or null keeps the value (G4.10). */
+/** Absent or null keeps the value. */
 const ProjectEdit = z
   .strictObject({ name: trimmedText(1, 80).nullish() })
   .meta({ id: 'ProjectEdit' })

@@ -6,7 +6,7 @@ import { CreateResponse, createResponse, Response } from './response.ts'
 const pathsOf = (body: object) =>
   CreateResponse.safeParse({ model: 'm', ...body }).error?.issues.map(({ path }) => path.join('.'))
 
-test('members that nobody here knows stay in the request', () => {
+test('unknown members stay in the request', () => {
   const body = {
     model: 'm',
     input: [{ role: 'user', content: 'Hi', mystery: 1 }],
@@ -35,7 +35,7 @@ test.each([
   expect(pathsOf(body)).toEqual([path])
 })
 
-test('the plain answer has the credits of contract 4.11', () => {
+test('the answer states the cost of the call', () => {
   const answer = {
     id: 'resp_1',
     object: 'response',
@@ -51,7 +51,7 @@ test('the plain answer has the credits of contract 4.11', () => {
   expect(Response.safeParse(unpaid).success).toBe(false)
 })
 
-test('what only this operation refuses is part of its contract', () => {
+test('the errors that only this operation has are part of its contract', () => {
   expect(errorsOf(createResponse)).toEqual(
     expect.arrayContaining(['missing_input', 'unsupported_parameter', 'upstream_rejected']),
   )

@@ -22,8 +22,8 @@ const isObject = (value: unknown) =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * What an item must have depends on its type and is checked when it is read (G4.57). The items are
- * looked at outside the union, which would lose the path of an issue.
+ * The members of an item depend on its type and are validated by its reader. That items are objects is
+ * checked outside the union, which would lose the path of an issue.
  */
 const Input = textOr(listOf(z.unknown())).superRefine((input, context) => {
   const index = typeof input === 'string' ? -1 : input.findIndex((item) => !isObject(item))
@@ -31,7 +31,7 @@ const Input = textOr(listOf(z.unknown())).superRefine((input, context) => {
   context.addIssue({ code: 'custom', path: [index], message: 'must be an object' })
 })
 
-/** What a caller asks of `/v1/responses`. Unknown members travel on to an upstream of this format (G4.59). */
+/** Open: members that the gateway does not know are passed to an upstream of this format. */
 export const CreateResponse = z
   .looseObject({
     model: Name,
@@ -74,7 +74,7 @@ const ResponseUsage = z.looseObject({
 
 const OutputItem = z.looseObject({ type: Kind })
 
-/** A plain answer (contract 4.11). */
+/** The answer without streaming. */
 export const Response = z
   .looseObject({
     id: z.string(),

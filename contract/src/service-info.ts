@@ -33,11 +33,11 @@ export const readWellKnownOpenApi = {
   response: OpenApiDocument,
 } as const satisfies Endpoint
 
-/** Clients ask here whether anybody is at home. */
+/** Some clients call the root to check whether the service is reachable. */
 export const readRoot = {
   ...publicRead,
   id: 'readRoot',
-  summary: 'What answers at this address',
+  summary: 'The name of this service',
   path: '/',
   response: z.object({ name: z.literal('gatehouse'), openapi: z.string() }),
 } as const satisfies Endpoint
@@ -45,7 +45,7 @@ export const readRoot = {
 export const readLiveness = {
   ...publicRead,
   id: 'readLiveness',
-  summary: 'Is the process alive',
+  summary: 'Whether the process is alive',
   path: '/health/live',
   response: Health,
 } as const satisfies Endpoint
@@ -53,7 +53,7 @@ export const readLiveness = {
 export const readReadiness = {
   ...publicRead,
   id: 'readReadiness',
-  summary: 'Should this process get traffic; 503 when it should not',
+  summary: 'Whether the process should get traffic; 503 when it should not',
   path: '/health/ready',
   response: Health,
   errors: ['dependency_unavailable'],

@@ -50,7 +50,7 @@ test('exactly the storable texts within the bounds are accepted', () => {
 })
 
 test.each([['x'.repeat(6)], ['x'.repeat(100)], ['😀'.repeat(6)], ['😀'.repeat(100)]])(
-  'a text that is too long is told the real bound',
+  'the refusal of a text that is too long names the bound in characters',
   (text) => {
     expect(name.safeParse(text).error?.issues[0]?.message).toBe('must be at most 5 characters long')
   },

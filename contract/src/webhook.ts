@@ -2,23 +2,25 @@ import { z } from 'zod'
 
 import type { Endpoint } from './endpoint.ts'
 
-/** Printable characters without spaces: what a database and a log can hold. */
+/** Printable ASCII without spaces, which is safe in the database and in the log. */
 const Word = z
   .string()
   .max(200)
   .regex(/^[!-~]+$/, { error: 'must be of printable characters without spaces' })
 
-/** What every event of Stripe has; what it is about depends on its type. */
+/** The members that every event of Stripe has; `data.object` depends on its type. */
 export const StripeEvent = z
   .looseObject({
     id: Word,
     type: Word,
     created: z.int().min(0).max(253_402_300_799).describe('Seconds since 1970.'),
-    livemode: z.boolean().describe('false: of the test mode. Only the mode set counts.'),
+    livemode: z
+      .boolean()
+      .describe('false in the test mode. Events of the other mode than STRIPE_MODE are ignored.'),
     account: z
       .unknown()
       .optional()
-      .describe('Of events of connected accounts, which do not count.'),
+      .describe('Present in events of connected accounts, which are ignored.'),
     data: z.looseObject({ object: z.unknown() }).optional(),
   })
   .meta({ id: 'StripeEvent' })
@@ -27,7 +29,7 @@ export type StripeEvent = z.infer<typeof StripeEvent>
 export const StripeEventOutcome = z.enum(['applied', 'duplicate', 'ignored', 'waiting'])
 export type StripeEventOutcome = z.infer<typeof StripeEventOutcome>
 
-/** Open to everybody: the signature in the header `Stripe-Signature` says who sent it. */
+/** Public: the signature in the header `Stripe-Signature` authenticates the sender. */
 export const receiveStripeEvent = {
   id: 'receiveStripeEvent',
   summary: 'Receive an event of Stripe, signed in the header Stripe-Signature',
@@ -42,11 +44,17 @@ export const receiveStripeEvent = {
     .object({
       received: z.literal(true),
       outcome: StripeEventOutcome.describe(
-        'waiting: it is not known yet which organization or payment it belongs to.',
+        'waiting: the organization or payment it belongs to is not known yet.',
       ),
     })
     .meta({ id: 'StripeEventReceipt' }),
   successStatus: 200,
-  errors: ['invalid_signature', 'webhook_not_configured', 'overloaded', 'dependency_unavailable'],
+  errors: [
+    'length_required',
+    'invalid_signature',
+    'webhook_not_configured',
+    'overloaded',
+    'dependency_unavailable',
+  ],
   isIdempotent: false,
 } as const satisfies Endpoint

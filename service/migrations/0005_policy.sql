@@ -67,7 +67,7 @@ create trigger policy_version_is_immutable before update on policy_version
   for each row execute function refuse_change();
 create trigger policy_version_is_kept before truncate on policy_version
   for each statement execute function refuse_change();
--- Pruning is the only way out: a version goes when 200 newer ones exist (G8.18).
+-- Pruning is the only way out: a version goes when 200 newer ones exist.
 create function refuse_early_pruning() returns trigger language plpgsql as $$
 begin
   if old.version > (

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 
 import { createOperationsServer, type Readiness } from '#http/health.ts'
+import { listen } from '#http/listen.ts'
 import { createServer } from '#http/server.ts'
 import { missingMigrations } from '#platform/migrations.ts'
 import { describePinned } from '#policy-gateway/in-force.ts'
@@ -34,7 +35,7 @@ export async function startApi(house: House, serveMore: (app: FastifyInstance) =
     trustedProxies: config.TRUSTED_PROXIES,
     connectionsMax: config.CONNECTIONS_MAX,
   })
-  serveRoutes(app, { ...house, readiness })
+  serveRoutes(app, house, readiness)
   serveMore(app)
   app.addHook('onSend', async (_, reply) => {
     // Clients that keep connections open learn that this process is leaving.
@@ -46,10 +47,15 @@ export async function startApi(house: House, serveMore: (app: FastifyInstance) =
     describePolicies: (id) => describePinned(house.policies.inForce.pin(id)),
   })
   await house.inference.warm()
-  const address = await app.listen({ host: config.HOST, port: config.PORT })
-  const operationsAddress = await operations.listen({
+  const address = await listen(app, {
+    host: config.HOST,
+    port: config.PORT,
+    settings: { host: 'HOST', port: 'PORT' },
+  })
+  const operationsAddress = await listen(operations, {
     host: config.OPERATIONS_HOST,
     port: config.OPERATIONS_PORT,
+    settings: { host: 'OPERATIONS_HOST', port: 'OPERATIONS_PORT' },
   })
   house.log.event('listening', { address, operations_address: operationsAddress })
   return {

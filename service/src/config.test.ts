@@ -30,7 +30,7 @@ function complaint(change: Record<string, string | undefined>): string {
   }
 }
 
-test('two values are enough, and the rest is safe', () => {
+test('two settings are enough, and the others have safe defaults', () => {
   expect(loadConfig(good)).toEqual({
     ROLES: ['api', 'worker'],
     HOST: '0.0.0.0',
@@ -53,6 +53,7 @@ test('two values are enough, and the rest is safe', () => {
     REDIS_DEADLINE_MS: 40,
     STRIPE_MODE: 'live',
     STRIPE_PLANS: new Map(),
+    BODY_MEMORY_MB: 256,
     CONNECTIONS_MAX: 10_000,
     UNREADY_SECONDS: 5,
     FREE_REQUESTS_PER_DAY: 0,
@@ -63,7 +64,7 @@ test('two values are enough, and the rest is safe', () => {
   })
 })
 
-test('the result cannot be changed', () => {
+test('the configuration is frozen', () => {
   const config = loadConfig(good)
   expect(Object.isFrozen(config)).toBe(true)
   expect(() => Object.assign(config, { PORT: 1 })).toThrow(TypeError)
@@ -71,7 +72,9 @@ test('the result cannot be changed', () => {
 
 test.each(['DATABASE_URL', 'MASTER_KEYS'])('without %s nothing starts', (name) => {
   for (const value of [undefined, '']) {
-    expect(complaint({ [name]: value })).toMatch(new RegExp(`^Bad configuration:\n  ${name}: `))
+    expect(complaint({ [name]: value })).toMatch(
+      new RegExp(`^The configuration is not valid:\n  ${name}: `),
+    )
   }
 })
 
@@ -90,6 +93,8 @@ test.each([
   ['DATABASE_POOL_SIZE', '1'],
   ['DATABASE_POOL_SIZE', '201'],
   ['REDIS_URL', 'https://:canary@cache'],
+  ['DATABASE_URL', 'postgres://user:canary%zz@db/gatehouse'],
+  ['REDIS_URL', 'redis://:100%canary@cache'],
   ['REDIS_NAMESPACE', 'canary:canary'],
   ['REDIS_NAMESPACE', 'c'.repeat(65)],
   ['MASTER_KEYS', 'canary'],
@@ -112,14 +117,30 @@ test.each([
   ['DRAIN_SECONDS', '-1'],
   ['KEY_CACHE_OUTAGE_SECONDS', '1e9'],
   ['KEY_CACHE_OUTAGE_SECONDS', 'NaN'],
-])('%s is named when it is bad, and its value %s is not shown', (name, value) => {
+])('an invalid %s is named, and its value %s is not shown', (name, value) => {
   const text = complaint({ [name]: value })
-  expect(text).toMatch(new RegExp(`^Bad configuration:\n  ${name}(\\.\\S+)?: \\S`))
+  expect(text).toMatch(new RegExp(`^The configuration is not valid:\n  ${name}(\\.\\S+)?: \\S`))
   expect(text).not.toContain('canary')
   expect(text.split('\n').length).toBe(2)
 })
 
-test('every bad value is named at once', () => {
+test.each([
+  ['DATABASE_URL', '', 'is required and must be a URL such as postgres://'],
+  ['DATABASE_URL', 'postgres://user:100%@db/gatehouse', 'must have %25 in place of each %'],
+  ['PORT', '65536', 'must be a whole number from 0 to 65535'],
+  ['ROLES', 'api,web', 'must be one of api, worker'],
+  ['LOG_LEVEL', 'debug', 'must be one of info, warn, error, silent'],
+  ['TRUSTED_PROXIES', '10.0.0.0/33', 'must be an IP address or a block such as 10.0.0.0/8'],
+  [
+    'JWT_ISSUERS',
+    JSON.stringify([{ ...issuer, jwks_uri: '' }]),
+    "has the unknown member 'jwks_uri'",
+  ],
+])('an invalid %s is explained by its rule', (name, value, rule) => {
+  expect(complaint({ [name]: value })).toContain(`: ${rule}`)
+})
+
+test('all invalid settings are named at once', () => {
   const text = complaint({ PORT: 'x', LOG_LEVEL: 'x', MASTER_KEYS: 'x' })
   expect(text.match(/^ {2}\w+/gm)).toEqual(['  PORT', '  MASTER_KEYS', '  LOG_LEVEL'])
 })
@@ -144,7 +165,9 @@ test.each([
   ['padding in the middle', `1:AAAA=${keyOf(1)}`],
 ])('%s is not a master key', (_, value) => {
   const text = complaint({ MASTER_KEYS: value })
-  expect(text).toMatch(/^Bad configuration:\n {2}MASTER_KEYS: must be version:base64 of at least/)
+  expect(text).toMatch(
+    /^The configuration is not valid:\n {2}MASTER_KEYS: must be version:base64 of at least/,
+  )
   expect(text).not.toContain(keyOf(1))
 })
 
@@ -157,7 +180,7 @@ test('the first master key writes, the others follow in their order', () => {
   expect(MASTER_KEYS[1]?.bytes).toEqual(Buffer.from(keyOf(1), 'base64'))
 })
 
-test('lists may have spaces and empty places', () => {
+test('lists may have spaces and empty items', () => {
   const config = loadConfig({ ...good, ROLES: ' api ', TRUSTED_PROXIES: '10.0.0.0/8, ,::1,' })
   expect([config.ROLES, config.TRUSTED_PROXIES]).toEqual([['api'], ['10.0.0.0/8', '::1']])
 })
@@ -184,19 +207,19 @@ test('NAME_FILE stands for the content of a file', () => {
   expect(REDIS_NAMESPACE).toBe('shared')
 })
 
-test('a value that is given wins over its file, an empty one does not', () => {
+test('a setting wins over its file, unless it is empty', () => {
   const MASTER_KEYS_FILE = fileWith(`7:${keyOf(1)}`)
   expect(loadConfig({ ...good, MASTER_KEYS_FILE }).MASTER_KEYS[0].version).toBe(1)
   const fromFile = loadConfig({ ...good, MASTER_KEYS: '', MASTER_KEYS_FILE })
   expect(fromFile.MASTER_KEYS[0].version).toBe(7)
 })
 
-test('an empty file is no secret', () => {
+test('an empty file does not set a secret', () => {
   const change = { MASTER_KEYS: undefined, MASTER_KEYS_FILE: fileWith(' \n') }
-  expect(complaint(change)).toMatch(/^Bad configuration:\n {2}MASTER_KEYS: /)
+  expect(complaint(change)).toMatch(/^The configuration is not valid:\n {2}MASTER_KEYS: /)
 })
 
-test('a name that means nothing here is ignored', () => {
+test('unknown variables are ignored', () => {
   expect(loadConfig({ ...good, COLOUR: 'red', COLOUR_FILE: '/nowhere' })).toEqual(loadConfig(good))
 })
 
@@ -208,7 +231,7 @@ test('migrations need the address of the database and nothing else', () => {
 
 test('a file that cannot be read is named by its variable, and never shown: it may be the secret', () => {
   const text = complaint({ MASTER_KEYS: undefined, MASTER_KEYS_FILE: `1:${keyOf(1)}` })
-  expect(text).toContain('MASTER_KEYS_FILE: cannot be read')
+  expect(text).toContain('MASTER_KEYS_FILE: must be the path of a readable file')
   expect(text).not.toContain(keyOf(1))
 })
 
@@ -231,7 +254,7 @@ test.each([
   ['short', 'whsec_too_short'],
   ['a comma', ','],
   ['good and empty', 'whsec_0123456789,'],
-])('a webhook secret that is %s stops the process: anybody could sign with it', (_, text) => {
+])('a webhook secret that is %s stops the process: it could be guessed', (_, text) => {
   expect(complaint({ STRIPE_WEBHOOK_SECRETS: text })).toContain('STRIPE_WEBHOOK_SECRETS')
 })
 
@@ -245,7 +268,7 @@ test('an empty file of webhook secrets stops the process, and so does one that i
   }
 })
 
-test('whoever serves models needs a folder that survives: charges may have to wait there', () => {
+test('MODELS_FILE needs STATE_DIRECTORY, because charges may have to wait there', () => {
   const models = { ...good, MODELS_FILE: '/etc/models.json' }
   expect(() => loadConfig(models)).toThrow('STATE_DIRECTORY: is required with MODELS_FILE')
   expect(loadConfig({ ...models, STATE_DIRECTORY: '/var/lib/gatehouse' }).MODELS_FILE).toBeDefined()

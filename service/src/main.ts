@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 
-import { createLog } from '#platform/log.ts'
+import { withoutSecrets } from '#platform/log.ts'
 import { stopOnSignals } from '#platform/shutdown.ts'
 
 import { startApi } from './api.ts'
@@ -27,12 +27,18 @@ async function start(config: Config, environment: NodeJS.ProcessEnv) {
   process.send?.({ address: api?.address, operationsAddress: api?.operationsAddress })
 }
 
+/** Our own errors explain themselves; of any other, such as a TypeError, the stack says where it came from. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'The process cannot start.'
+  return error.constructor === Error ? error.message : (error.stack ?? error.message)
+}
+
 try {
   // eslint-disable-next-line node/no-process-env
   const environment = process.env
   await start(loadConfig(environment), environment)
 } catch (error) {
-  createLog('error').problem('starting', error)
-  process.stderr.write(`${error instanceof Error ? error.message : 'The process cannot start.'}\n`)
+  // Not in the log as well: whoever starts a process reads the reason once, whatever LOG_LEVEL is.
+  process.stderr.write(`gatehouse: ${withoutSecrets(reasonOf(error))}\n`)
   process.exit(1)
 }

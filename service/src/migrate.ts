@@ -2,17 +2,20 @@ import { connectDatabase } from '#platform/database.ts'
 import { migrate } from '#platform/migrations.ts'
 
 import { loadMigrationConfig } from './config.ts'
+import { explainFailure, requireSettings } from './operator/explain-failure.ts'
 
-// Applies the migrations and exits. Safe to run at any time, by any number of processes.
+// Applies the migrations and exits. Any number of processes may run it at any time.
 try {
   // eslint-disable-next-line node/no-process-env
-  const { DATABASE_URL } = loadMigrationConfig(process.env)
+  const environment = process.env
+  requireSettings(['DATABASE_URL'], environment)
+  const { DATABASE_URL } = loadMigrationConfig(environment)
   const db = connectDatabase({ url: DATABASE_URL, poolSize: 2, statementTimeoutMs: 0 })
   const applied = await migrate(db)
   await db.destroy()
-  const what = applied.length === 0 ? 'nothing to do' : `applied ${applied.join(', ')}`
-  process.stdout.write(`migrate: ${what}\n`)
+  const outcome = applied.length === 0 ? 'nothing to do' : `applied ${applied.join(', ')}`
+  process.stdout.write(`migrate: ${outcome}\n`)
 } catch (error) {
-  process.stderr.write(`migrate: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.stderr.write(`migrate: ${explainFailure(error)}\n`)
   process.exit(1)
 }

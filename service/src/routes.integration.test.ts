@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { createTestApi } from '#testing/test-api.ts'
 
-// There is no way in beside the contract.
+// Only endpoints of the contract are served.
 
 test('every route serves an endpoint of the contract, and every endpoint has a route', async () => {
   const { routes } = await createTestApi()
@@ -29,4 +29,16 @@ test('an endpoint mounted without its guard refuses to work', async () => {
   expect(response.statusCode).toBe(500)
   expect(response.body).not.toContain('reached')
   await app.close()
+})
+
+test.each([
+  ['/messages', "lacks '/v1'"],
+  ['/v1/v1/messages', "has '/v1' more than once"],
+])('404: a call to %s says what is wrong with the base URL', async (url, explanation) => {
+  const { app } = await createTestApi()
+  const response = await app.inject({ method: 'POST', url, payload: { model: 'm' } })
+  expect(response.statusCode).toBe(404)
+  expect(response.json()).toMatchObject({
+    error: { code: 'route_not_found', message: expect.stringContaining(explanation) as string },
+  })
 })

@@ -1,47 +1,59 @@
 import type { FastifyInstance } from 'fastify'
 
-import { type Authentication, type CountCall, guard } from '#access/guard.ts'
+import { guard } from '#access/guard.ts'
 import { serveAccess } from '#access/routes.ts'
-import type { AccessTools } from '#access/tools.ts'
-import { type CreditTools, serveCreditBalance, serveCredits } from '#credits/routes.ts'
-import { serveStripeWebhook, type StripeTools } from '#credits/stripe/webhook.ts'
-import { type ErrorVoice, speakErrors } from '#http/error-dialect.ts'
+import { serveReadOrganizationCredits } from '#credits/balance/read-organization-credits.ts'
+import { serveCreditBalance, serveCredits } from '#credits/routes.ts'
+import { serveStripeWebhook } from '#credits/stripe/webhook.ts'
+import { limitReads } from '#http/bind.ts'
+import { setErrorDialect } from '#http/error-dialect.ts'
 import { type Readiness, servePublicInfo } from '#http/health.ts'
-import { type InferenceRouteTools, serveInferenceRoutes } from '#inference/routes.ts'
-import { type ReadLimitsTools, serveReadLimits } from '#limits/read-limits.ts'
+import { serveListOrganizationModels } from '#inference/list-organization-models.ts'
+import { serveInferenceRoutes } from '#inference/routes.ts'
+import { serveReadLimits } from '#limits/read-limits.ts'
 import { servePolicies } from '#policies/routes.ts'
-import type { PolicyTools } from '#policies/tools.ts'
 
-export type RouteTools = AccessTools &
-  PolicyTools &
-  ReadLimitsTools &
-  CreditTools &
-  StripeTools &
-  InferenceRouteTools &
-  ErrorVoice & {
-    authentication: Authentication
-    readiness: Readiness
-    limitAdminCall: CountCall
-  }
+import type { House } from './assemble.ts'
 
-/** The URL map: which routes stand behind which guard, and how they say that something went wrong. */
-export function serveRoutes(app: FastifyInstance, tools: RouteTools) {
+/** The URL map: which routes stand behind which guard, and in which dialect they report errors. */
+export function serveRoutes(app: FastifyInstance, house: House, readiness: Readiness) {
+  const { db, now, log, docsUrl, metrics, hashKey, mutations, announce } = house
+  const { access, policies, limits, credits, inference } = house
+  const { authentication, freeTier } = access
+  const errors = { log, docsUrl }
   void app.register(async (scope) => {
-    speakErrors(scope, 'admin', tools)
-    servePublicInfo(scope, tools)
+    setErrorDialect(scope, 'admin', errors)
+    servePublicInfo(scope, { readiness })
   })
   void app.register(async (scope) => {
-    speakErrors(scope, 'admin', tools)
-    serveStripeWebhook(scope, tools)
+    setErrorDialect(scope, 'admin', errors)
+    serveStripeWebhook(scope, { db, now, announce, log, metrics, stripe: credits.stripe })
   })
   void app.register(async (scope) => {
-    speakErrors(scope, 'admin', tools)
-    guard(scope, tools.authentication, tools.limitAdminCall)
-    serveAccess(scope, tools)
-    servePolicies(scope, tools)
-    serveReadLimits(scope, tools)
-    serveCredits(scope, tools)
+    setErrorDialect(scope, 'admin', errors)
+    guard(scope, authentication, limits.limitAdminCall)
+    limitReads(scope, house.readGate)
+    serveAccess(scope, { ...mutations, announce, hashKey })
+    const { checkRule, policiesMax } = policies
+    servePolicies(scope, { ...mutations, announce, checkRule, policiesMax })
+    serveReadLimits(scope, limits)
+    serveListOrganizationModels(scope, inference)
+    serveReadOrganizationCredits(scope, credits)
+    serveCredits(scope, { db, now })
   })
-  serveCreditBalance(app, tools)
-  serveInferenceRoutes(app, tools)
+  void app.register(async (scope) => {
+    setErrorDialect(scope, 'openai', errors)
+    guard(scope, authentication, limits.limitCreditRead)
+    serveCreditBalance(scope, { balances: credits.balances })
+  })
+  serveInferenceRoutes(app, {
+    errors,
+    now,
+    metrics,
+    authentication,
+    freeTier,
+    limits,
+    inForce: policies.inForce,
+    inference,
+  })
 }

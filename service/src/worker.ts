@@ -1,27 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { sweepFreeRequests } from '#access/free-request-store.ts'
 import { sweepChanges } from '#audit/change-store.ts'
 import { sweepProcesses } from '#audit/process-store.ts'
-import { reconcileHourly } from '#credits/reconcile-hourly.ts'
 import { sweepPaymentEvents } from '#credits/stripe/sweep-events.ts'
-import { sweepHolds } from '#credits/sweep-store.ts'
 import { sweepKeys } from '#http/idempotency-store.ts'
 import type { Tx } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import { transact } from '#platform/transaction.ts'
 
+import { sweepFreeRequests } from './access/free-tier/free-request-store.ts'
 import type { House } from './assemble.ts'
+import { sweepHolds } from './credits/holds/sweep-store.ts'
+import { reconcileHourly } from './credits/reconcile/reconcile-hourly.ts'
 
 const sweepMs = 60_000
 const sweepHoldsMs = 5000
 const rowsMax = 500
-/** Fewer: while they are let go, their accounts are locked. */
+/** Fewer than rows of other tables: a sweep locks the accounts of its holds. */
 const holdsMax = 100
 const changesKeptMs = 24 * 60 * 60 * 1000
 const paymentEventsKeptMs = 90 * 24 * 60 * 60 * 1000
 
-/** The role that works behind the scenes. Any number may run: every task is safe to do twice. */
+/** The role for background tasks. Any number of workers may run: every task is safe to do twice. */
 export function startWorker(house: House) {
   const stopping = new AbortController()
   const running = run(house, stopping.signal)
@@ -41,7 +41,7 @@ async function run(house: House, signal: AbortSignal) {
   ])
 }
 
-/** Never twice at once, and until it is told to stop. */
+/** Runs `work` again and again, one run at a time, until `signal` aborts. */
 async function repeat(everyMs: number, signal: AbortSignal, work: () => Promise<void>) {
   while (!signal.aborted) {
     await work()
@@ -49,39 +49,44 @@ async function repeat(everyMs: number, signal: AbortSignal, work: () => Promise<
   }
 }
 
-/** What a call that never ended had promised is free again; its end is written down as unknown. */
+/** Releases the holds of calls that were never settled. */
 async function sweepExpiredHolds({ db, log, metrics }: House) {
   const sweepSome = async () => {
     const swept = await sweepHolds(db, holdsMax)
     metrics.holdsExpired.inc(swept)
     return swept
   }
-  await inBites(log, 'expired holds', sweepSome, holdsMax)
+  await inBatches(log, 'expired_holds_sweep_failed', sweepSome, holdsMax)
 }
 
 async function sweepAll(house: House) {
   const { now, log } = house
-  await sweep(house, 'idempotency keys', (tx) => sweepKeys(tx, now(), rowsMax))
-  await sweep(house, 'free requests', (tx) => sweepFreeRequests(tx, now(), rowsMax))
-  await inBites(log, 'payment events', () =>
+  await sweep(house, 'idempotency_keys_sweep_failed', (tx) => sweepKeys(tx, now(), rowsMax))
+  await sweep(house, 'free_requests_sweep_failed', (tx) => sweepFreeRequests(tx, now(), rowsMax))
+  await inBatches(log, 'payment_events_sweep_failed', () =>
     sweepPaymentEvents(house, new Date(now().getTime() - paymentEventsKeptMs), rowsMax),
   )
-  await sweep(house, 'silent processes', (tx) => sweepProcesses(tx, rowsMax))
-  await sweep(house, 'configuration changes', (tx) =>
+  await sweep(house, 'silent_processes_sweep_failed', (tx) => sweepProcesses(tx, rowsMax))
+  await sweep(house, 'configuration_changes_sweep_failed', (tx) =>
     sweepChanges(tx, new Date(now().getTime() - changesKeptMs), rowsMax),
   )
 }
 
-const sweep = ({ db, log }: House, what: string, remove: (tx: Tx) => Promise<number>) =>
-  inBites(log, what, () => transact(db, remove))
+const sweep = ({ db, log }: House, failureCode: string, remove: (tx: Tx) => Promise<number>) =>
+  inBatches(log, failureCode, () => transact(db, remove))
 
-/** In small bites, so that no statement is long; what is left waits for the next round. */
-async function inBites(log: Log, what: string, remove: () => Promise<number>, biteMax = rowsMax) {
+/** Sweeps in batches, so that no statement takes long; what is left waits for the next sweep. */
+async function inBatches(
+  log: Log,
+  failureCode: string,
+  remove: () => Promise<number>,
+  batchMax = rowsMax,
+) {
   try {
     for (let round = 0; round < 100; round++) {
-      if ((await remove()) < biteMax) return
+      if ((await remove()) < batchMax) return
     }
   } catch (error) {
-    log.problem(`sweeping ${what}`, error)
+    log.problem(failureCode, error)
   }
 }

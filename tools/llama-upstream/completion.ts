@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 
 import type { Engine, Outcome } from './engine.ts'
-import { recordOf, wishFrom, type Body } from './request.ts'
+import { readGenerationOptions, recordOf, type Body } from './request.ts'
 
-type Said = { engine: Engine; body: Body; response: ServerResponse; signal: AbortSignal }
+type CompletionCall = { engine: Engine; body: Body; response: ServerResponse; signal: AbortSignal }
 
 /** Answers one chat completion, as a stream of chunks or as one object. */
-export async function answerCompletion({ engine, body, response, signal }: Said) {
+export async function answerCompletion({ engine, body, response, signal }: CompletionCall) {
   if (signal.aborted) return
-  const wish = wishFrom(body, engine.fit)
-  const pieces = engine.generate(wish, signal)
+  const options = readGenerationOptions(body, engine.fit)
+  const pieces = engine.generate(options, signal)
   const head = {
     id: `chatcmpl-${randomUUID()}`,
     created: Math.floor(Date.now() / 1000),
@@ -28,7 +28,7 @@ export async function answerCompletion({ engine, body, response, signal }: Said)
     .end(JSON.stringify({ ...head, ...completion }))
 }
 
-type Streamed = Omit<Said, 'engine'> & {
+type Streamed = Omit<CompletionCall, 'engine'> & {
   head: Body
   pieces: AsyncGenerator<string, Outcome>
 }
@@ -48,7 +48,7 @@ async function sendStream({ head, pieces, body, response, signal }: Streamed) {
   choose({ role: 'assistant', content: '' })
   let step = await pieces.next()
   for (; !step.done; step = await pieces.next()) {
-    if (!choose({ content: step.value })) await drained(response, signal)
+    if (!choose({ content: step.value })) await untilDrained(response, signal)
   }
   if (signal.aborted) return
   choose({}, step.value.finish)
@@ -56,7 +56,7 @@ async function sendStream({ head, pieces, body, response, signal }: Streamed) {
   response.end('data: [DONE]\n\n')
 }
 
-async function drained(response: ServerResponse, signal: AbortSignal) {
+async function untilDrained(response: ServerResponse, signal: AbortSignal) {
   if (signal.aborted) return
   await new Promise<void>((resolve) => {
     response.once('drain', resolve)

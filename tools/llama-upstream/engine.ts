@@ -6,7 +6,7 @@ import { splitAtStop } from './stop-sequences.ts'
 const contextTokens = 512
 const promptMaxTokens = 384
 
-export type Wish = {
+export type GenerationOptions = {
   prompt: string
   maxTokens: number
   stops: readonly string[]
@@ -15,9 +15,9 @@ export type Wish = {
 
 export type Outcome = { finish: 'stop' | 'length'; promptTokens: number; completionTokens: number }
 
-/** Loads the model; it answers one wish at a time, so whoever asks has to queue. */
+/** Loads the model. It generates one answer at a time, so callers must queue. */
 export async function loadEngine(modelPath: string) {
-  // One thread: with two on a busy machine of two cores generation was seen to hang.
+  // One thread: with two, generation has been seen to hang on a busy machine with two cores.
   const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 1, progressLogs: false })
   const model = await llama.loadModel({ modelPath })
   const context = await model.createContext({ contextSize: contextTokens, threads: 1 })
@@ -29,7 +29,7 @@ export async function loadEngine(modelPath: string) {
     return addSpecial && bos !== null ? [bos, ...tokens] : tokens
   }
 
-  /** Words go from the front until the rest leaves room for an answer. */
+  /** Removes words from the front until the rest leaves room for an answer. */
   const fit = (text: string): string => {
     let kept = text
     for (let excess = 1; excess > 0;) {
@@ -40,29 +40,34 @@ export async function loadEngine(modelPath: string) {
     return kept
   }
 
-  /** Yields text as soon as no stop sequence can begin in it; ends at once when the signal says so. */
-  async function* generate(wish: Wish, signal: AbortSignal): AsyncGenerator<string, Outcome> {
-    const prompt = tokenize(wish.prompt, { addSpecial: true })
-    const room = Math.min(wish.maxTokens, contextTokens - prompt.length)
-    const made: Token[] = []
-    let told = 0
+  /** Yields text as soon as it cannot be part of a stop sequence; ends at once when aborted. */
+  async function* generate(
+    options: GenerationOptions,
+    signal: AbortSignal,
+  ): AsyncGenerator<string, Outcome> {
+    const prompt = tokenize(options.prompt, { addSpecial: true })
+    const room = Math.min(options.maxTokens, contextTokens - prompt.length)
+    const generated: Token[] = []
+    let sent = 0
     const outcome = (finish: Outcome['finish']) => ({
-      ...{ finish, promptTokens: prompt.length, completionTokens: made.length },
+      finish,
+      promptTokens: prompt.length,
+      completionTokens: generated.length,
     })
     await sequence.clearHistory()
-    for await (const token of sequence.evaluate(prompt, wish.sampling)) {
+    for await (const token of sequence.evaluate(prompt, options.sampling)) {
       if (signal.aborted) return outcome('stop')
-      made.push(token)
-      const text = model.detokenize(made, false, prompt)
-      const isLast = made.length >= room
-      const { end, isStopped } = splitAtStop(text, wish.stops, isLast)
-      if (end > told) yield text.slice(told, end)
-      told = Math.max(told, end)
+      generated.push(token)
+      const text = model.detokenize(generated, false, prompt)
+      const isLast = generated.length >= room
+      const { end, isStopped } = splitAtStop(text, options.stops, isLast)
+      if (end > sent) yield text.slice(sent, end)
+      sent = Math.max(sent, end)
       if (isStopped) return outcome('stop')
       if (isLast) return outcome('length')
     }
-    const text = model.detokenize(made, false, prompt)
-    if (text.length > told) yield text.slice(told)
+    const text = model.detokenize(generated, false, prompt)
+    if (text.length > sent) yield text.slice(sent)
     return outcome('stop')
   }
 

@@ -1,4 +1,4 @@
-/** One at a time, in the order of arrival; more than `waitingMax` do not wait but are told so. */
+/** Runs one job at a time, in the order of arrival. `isFull` is true while `waitingMax` jobs are waiting. */
 export function createQueue(waitingMax: number) {
   let isBusy = false
   const waiting: (() => void)[] = []

@@ -1,8 +1,8 @@
-import type { Wish } from './engine.ts'
+import type { GenerationOptions } from './engine.ts'
 
 export type Body = Record<string, unknown>
 
-/** What is wrong with a request, in a sentence for its sender. */
+/** An invalid request; the message explains it to its sender. */
 export class BadRequest extends Error {}
 
 export function parseBody(text: string): Body {
@@ -10,24 +10,27 @@ export function parseBody(text: string): Body {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Body
   } catch {
-    // Said below, for both.
+    // The error below is the same for invalid JSON and for JSON that is not an object.
   }
   throw new BadRequest('The body is not a JSON object.')
 }
 
-/** The model knows no roles: it goes on with what the user said last. */
+/** The model has no roles: it continues the text of the last user message. */
 export function promptFrom(body: Body): string {
   const messages = Array.isArray(body['messages']) ? (body['messages'] as unknown[]) : []
   const last = messages.map(recordOf).findLast(({ role }) => role === 'user')
-  if (!last) throw new BadRequest('The request needs a message of the user.')
+  if (!last) throw new BadRequest('The request needs a user message.')
   const { content } = last
   if (typeof content === 'string') return content
   const parts = Array.isArray(content) ? (content as unknown[]).map(recordOf) : []
   return parts.map(({ text }) => (typeof text === 'string' ? text : '')).join('')
 }
 
-/** Without a temperature the model is told to be exact, so that tests can compare its text. */
-export function wishFrom(body: Body, fit: (text: string) => string): Wish {
+/** The default temperature is 0, so that tests can compare the text. */
+export function readGenerationOptions(
+  body: Body,
+  fit: (text: string) => string,
+): GenerationOptions {
   const { stop } = body
   const stops = (Array.isArray(stop) ? (stop as unknown[]) : [stop]).filter(
     (one): one is string => typeof one === 'string' && one !== '',

@@ -28,9 +28,9 @@ export async function serveEngine(engine: Engine, port: number) {
     if (route === 'POST /tokenize') return send(response, 200, tokenize(engine, body))
     if (!isChat) return send(response, 200, { prompt: engine.fit(promptFrom(body)) })
     if (queue.isFull()) return fail(response, 503, 'Too many requests are waiting.')
-    const gone = new AbortController()
-    response.once('close', () => gone.abort())
-    const { signal } = gone
+    const disconnected = new AbortController()
+    response.once('close', () => disconnected.abort())
+    const { signal } = disconnected
     await queue.run(() => answerCompletion({ engine, body, response, signal }))
   }
 
@@ -60,7 +60,7 @@ function listModels(engine: Engine): Body {
 
 function tokenize(engine: Engine, body: Body): Body {
   const { content, add_special, parse_special, with_pieces } = body
-  if (typeof content !== 'string') throw new BadRequest('The request needs a text as content.')
+  if (typeof content !== 'string') throw new BadRequest('The request needs a string as content.')
   const special = { addSpecial: add_special === true, parseSpecial: parse_special !== false }
   const tokens = engine.tokenize(content, special)
   if (with_pieces !== true) return { tokens }

@@ -16,9 +16,9 @@ export type AnswerUsage = {
   reasoning: number
 }
 
-/** What is to be said, in the pieces it is said in; a protocol only gives it a form. */
+/** The content of an answer, in pieces; a protocol only formats it. */
 export type Answer = {
-  /** Makes the ids of one answer differ from those of the next. */
+  /** Makes the ids of each answer unique. */
   number: string
   thinking?: readonly string[]
   isThinkingScripted: boolean
@@ -31,7 +31,7 @@ export type Answer = {
   usage: AnswerUsage | null
 }
 
-/** Decides what is answered; `echo` is the text for a script that asks what was received. */
+/** Plans the answer; `echo` returns the text for a script with the member `echo`. */
 export function planAnswer(ask: Ask, script: Script, number: string, echo: () => string): Answer {
   const toolCalls = planToolCalls(ask, script)
   const { text, stop, stopSequence } = planText(ask, script, echo, toolCalls.length > 0)
@@ -63,22 +63,22 @@ function planToolCalls({ forcedTool, tools }: Ask, script: Script): Answer['tool
   return tool ? [{ name: tool.name, pieces: cut(valueForSchema(tool.schema)) }] : []
 }
 
-type Spoken = Pick<Answer, 'stop' | 'stopSequence'> & { text: string }
+type PlannedText = Pick<Answer, 'stop' | 'stopSequence'> & { text: string }
 
-function planText(ask: Ask, script: Script, echo: () => string, hasCalls: boolean): Spoken {
-  const said = script.tokens === undefined ? script.text : generateWords(script.tokens)
+function planText(ask: Ask, script: Script, echo: () => string, hasCalls: boolean): PlannedText {
+  const scripted = script.tokens === undefined ? script.text : generateWords(script.tokens)
   const [requested = null] = ask.stopSequences
   const stop = script.stop ?? 'end'
   const stopSequence = stop === 'stop_sequence' ? (script.stopSequence ?? requested) : null
-  if (said !== undefined) return { text: said, stop, stopSequence }
+  if (scripted !== undefined) return { text: scripted, stop, stopSequence }
   if (script.echo) return { text: echo(), stop, stopSequence }
   if (hasCalls || script.refusal !== undefined) return { text: '', stop, stopSequence }
   const text = ask.schema === undefined ? greeting : JSON.stringify(valueForSchema(ask.schema))
-  return script.stop === undefined ? cutAsAsked(text, ask) : { text, stop, stopSequence }
+  return script.stop === undefined ? cutToLimits(text, ask) : { text, stop, stopSequence }
 }
 
-/** The fixed answers obey the stop sequences and the length that the request asks for. */
-function cutAsAsked(text: string, { stopSequences, maxTokens = Infinity }: Ask): Spoken {
+/** Applies the stop sequences and the length limit of the request to the fixed answers. */
+function cutToLimits(text: string, { stopSequences, maxTokens = Infinity }: Ask): PlannedText {
   const found = stopSequences
     .map((stopSequence) => ({ stopSequence, at: text.indexOf(stopSequence) }))
     .filter(({ at }) => at >= 0)
@@ -92,14 +92,14 @@ function cutAsAsked(text: string, { stopSequences, maxTokens = Infinity }: Ask):
   return { text: kept, stop: 'stop_sequence', stopSequence: found.stopSequence }
 }
 
-function planUsage(ask: Ask, script: Script, said: Omit<Answer, 'usage'>): AnswerUsage {
+function planUsage(ask: Ask, script: Script, answer: Omit<Answer, 'usage'>): AnswerUsage {
   const { usage = {} } = script
-  const reasoning = usage.reasoning ?? countPieces(said.thinking, script)
-  const spoken = countPieces(said.text, script) + countPieces(said.refusal, script)
-  const called = said.toolCalls.reduce((sum, { pieces }) => sum + pieces.length, 0)
+  const reasoning = usage.reasoning ?? countPieces(answer.thinking, script)
+  const texts = countPieces(answer.text, script) + countPieces(answer.refusal, script)
+  const calls = answer.toolCalls.reduce((sum, { pieces }) => sum + pieces.length, 0)
   return {
     input: usage.input ?? countTokens(ask.promptCharacters),
-    output: usage.output ?? Math.max(1, reasoning + spoken + called),
+    output: usage.output ?? Math.max(1, reasoning + texts + calls),
     cached: usage.cached ?? 0,
     cacheWrite: usage.cacheWrite ?? 0,
     reasoning,

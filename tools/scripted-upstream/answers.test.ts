@@ -28,14 +28,14 @@ function toolsFor(dialect: Dialect) {
 
 describe.each(ways)('$dialect, stream $stream', (way) => {
   const { dialect } = way
-  const hear = async (script: Parameters<typeof ask>[2], further: object = {}) => {
-    const heard = await ask(upstream.url, way, script, further)
-    expect(heard).toMatchObject({ status: 200, isBroken: false })
-    return understand(heard, way)
+  const call = async (script: Parameters<typeof ask>[2], further: object = {}) => {
+    const answer = await ask(upstream.url, way, script, further)
+    expect(answer).toMatchObject({ status: 200, isBroken: false })
+    return understand(answer, way)
   }
 
-  test('without a script the greeting is said and counted', async () => {
-    const { text, stop, usage } = await hear('Twelve words')
+  test('without a script the answer is the greeting, with its usage', async () => {
+    const { text, stop, usage } = await call('Twelve words')
     expect(text).toBe(greeting)
     expect(stop).toBe({ messages: 'end_turn', chat: 'stop', responses: 'completed' }[dialect])
     const counted = { input_tokens: 3, output_tokens: 5 }
@@ -43,8 +43,8 @@ describe.each(ways)('$dialect, stream $stream', (way) => {
     expect(usage).toMatchObject(dialect === 'chat' ? chat : counted)
   })
 
-  test('text, thinking, sealed thinking and parallel calls arrive whole', async () => {
-    const understood = await hear({
+  test('text, thinking, redacted thinking and parallel calls arrive complete', async () => {
+    const parsed = await call({
       thinking: 'Let me see: 🙂 äöü.',
       redacted: 'c2VhbGVk',
       text: '  Zwölf 🙂\njagen ',
@@ -53,7 +53,7 @@ describe.each(ways)('$dialect, stream $stream', (way) => {
         { name: 'two', arguments: {} },
       ],
     })
-    expect(understood).toMatchObject({
+    expect(parsed).toMatchObject({
       text: '  Zwölf 🙂\njagen ',
       thinking: 'Let me see: 🙂 äöü.',
       sealed: dialect === 'chat' ? '' : 'c2VhbGVk',
@@ -65,15 +65,15 @@ describe.each(ways)('$dialect, stream $stream', (way) => {
     })
   })
 
-  test('tokens gives as many words and says so', async () => {
-    const { text, usage } = await hear({ tokens: 250, pieceTokens: 40 })
+  test('tokens gives as many words, and the usage reports them', async () => {
+    const { text, usage } = await call({ tokens: 250, pieceTokens: 40 })
     expect(text.split(' ')).toHaveLength(250)
     const member = dialect === 'chat' ? 'completion_tokens' : 'output_tokens'
     expect(usage).toMatchObject({ [member]: 250 })
   })
 
-  test('a refusal is the refusal of the protocol', async () => {
-    const { refusal, text, stop } = await hear({ refusal: 'I will not.' })
+  test("a refusal has the protocol's form", async () => {
+    const { refusal, text, stop } = await call({ refusal: 'I will not.' })
     expect({ refusal, text }).toEqual({ refusal: 'I will not.', text: '' })
     expect(stop).toBe({ messages: 'refusal', chat: 'stop', responses: 'completed' }[dialect])
   })
@@ -83,98 +83,104 @@ describe.each(ways)('$dialect, stream $stream', (way) => {
     ['max_tokens', 'max_tokens', 'length', 'max_output_tokens'],
     ['stop_sequence', 'stop_sequence', 'stop', 'completed'],
     ['content_filter', 'refusal', 'content_filter', 'content_filter'],
-  ] as const)('stop %s has its word', async (stop, messages, chat, responses) => {
-    const understood = await hear({ text: 'a b', stop })
-    expect(understood.stop).toBe({ messages, chat, responses }[dialect])
+  ] as const)('stop %s gives its stop reason', async (stop, messages, chat, responses) => {
+    const parsed = await call({ text: 'a b', stop })
+    expect(parsed.stop).toBe({ messages, chat, responses }[dialect])
   })
 
-  test('usage goes to the members of the wire as the script gives it', async () => {
+  test("the usage of the script is sent unchanged in the protocol's members", async () => {
     const usage = { input: 11, output: 22, cached: 3, cacheWrite: 4, reasoning: 5 }
-    const understood = await hear({ usage })
+    const parsed = await call({ usage })
     const messages = {
-      ...{ input_tokens: 11, output_tokens: 22 },
-      ...{ cache_read_input_tokens: 3, cache_creation_input_tokens: 4 },
+      input_tokens: 11,
+      output_tokens: 22,
+      cache_read_input_tokens: 3,
+      cache_creation_input_tokens: 4,
       output_tokens_details: { thinking_tokens: 5 },
     }
     const chat = {
-      ...{ prompt_tokens: 11, completion_tokens: 22, total_tokens: 33 },
+      prompt_tokens: 11,
+      completion_tokens: 22,
+      total_tokens: 33,
       prompt_tokens_details: { cached_tokens: 3, cache_write_tokens: 4 },
       completion_tokens_details: { reasoning_tokens: 5 },
     }
     const responses = {
-      ...{ input_tokens: 11, output_tokens: 22, total_tokens: 33 },
+      input_tokens: 11,
+      output_tokens: 22,
+      total_tokens: 33,
       input_tokens_details: { cached_tokens: 3, cache_write_tokens: 4 },
       output_tokens_details: { reasoning_tokens: 5 },
     }
-    expect(understood.usage).toMatchObject({ messages, chat, responses }[dialect])
+    expect(parsed.usage).toMatchObject({ messages, chat, responses }[dialect])
   })
 
   test('noUsage leaves usage out everywhere', async () => {
-    const { text, usage } = await hear({ noUsage: true })
+    const { text, usage } = await call({ noUsage: true })
     expect(text).toBe(greeting)
     expect(usage ?? null).toBeNull()
     const { text: wire } = await ask(upstream.url, way, { noUsage: true })
     expect(wire).not.toContain('tokens":5')
   })
 
-  test('a tool that must be called is called with fitting arguments', async () => {
+  test('a tool that must be called is called with arguments that fit its schema', async () => {
     const tools = toolsFor(dialect)
     const choice = dialect === 'messages' ? { type: 'any' } : 'required'
-    const first = await hear('Go', { tools, tool_choice: choice })
+    const first = await call('Go', { tools, tool_choice: choice })
     expect(first).toMatchObject({ text: '', calls: [{ name: 'first', arguments: fitting }] })
     const named = {
       messages: { type: 'tool', name: 'second' },
       chat: { type: 'function', function: { name: 'second' } },
       responses: { type: 'function', name: 'second' },
     }
-    const second = await hear('Go', { tools, tool_choice: named[dialect] })
+    const second = await call('Go', { tools, tool_choice: named[dialect] })
     expect(second.calls).toEqual([{ name: 'second', arguments: fitting }])
-    expect((await hear('Go', { tools })).calls).toEqual([])
+    expect((await call('Go', { tools })).calls).toEqual([])
   })
 
-  test('a JSON schema is answered with JSON that fits', async () => {
+  test('a request with a JSON schema is answered with JSON that fits it', async () => {
     const format = { type: 'json_schema', schema }
     const further = {
       messages: { output_config: { format } },
       chat: { response_format: { type: 'json_schema', json_schema: { name: 'n', schema } } },
       responses: { text: { format: { ...format, name: 'n' } } },
     }
-    const { text } = await hear('Go', further[dialect])
+    const { text } = await call('Go', further[dialect])
     expect(JSON.parse(text)).toEqual(fitting)
   })
 
-  test('who asks for thinking gets it before the answer', async () => {
+  test('a request for thinking gets it before the answer', async () => {
     const further = {
       messages: { thinking: { type: 'enabled', budget_tokens: 1024 } },
       chat: { reasoning_effort: 'high' },
       responses: { reasoning: { effort: 'low', summary: 'auto' } },
     }
-    const { thinking, text, usage } = await hear('Go', further[dialect])
+    const { thinking, text, usage } = await call('Go', further[dialect])
     expect(text).toBe(greeting)
-    // OpenAI counts its thoughts in chat and does not show them.
+    // In chat, OpenAI reports the number of reasoning tokens but not their text.
     expect(thinking).toMatch(dialect === 'chat' ? /^$/ : /short answer/)
     expect(JSON.stringify(usage)).toMatch(/(reasoning|thinking)_tokens":1\d/)
   })
 
-  test('the length and the stop sequences of the request cut the greeting', async () => {
+  test('the length limit and the stop sequences of the request cut the greeting', async () => {
     const length = { messages: 'max_tokens', chat: 'max_tokens', responses: 'max_output_tokens' }
-    const cut = await hear('Go', { [length[dialect]]: 2 })
+    const cut = await call('Go', { [length[dialect]]: 2 })
     expect(cut).toMatchObject({ text: 'Hello from' })
     expect(cut.stop).toBe(dialect === 'chat' ? 'length' : length[dialect])
     if (dialect === 'responses') return
     const stops = dialect === 'chat' ? { stop: ['the', 'm '] } : { stop_sequences: ['the', 'm '] }
-    expect((await hear('Go', stops)).text).toBe('Hello fro')
+    expect((await call('Go', stops)).text).toBe('Hello fro')
   })
 
-  test('echo tells what was received without the credential', async () => {
-    const { text } = await hear({ echo: true })
+  test('echo returns the received request', async () => {
+    const { text } = await call({ echo: true })
     const { path, body, headers } = JSON.parse(text)
     expect(path).toMatch(/^\/v1\//)
     expect(body).toMatchObject({ model: 'scripted-small', stream: way.stream })
     expect(recordOf(headers)['host']).toContain('127.0.0.1')
   })
 
-  test('a script that does not exist is refused by name', async () => {
+  test('a script with an unknown member is refused, and the error names the member', async () => {
     const wrong = { txt: 'a' } as object
     const { status, text } = await ask(upstream.url, way, wrong)
     expect(status).toBe(400)
@@ -182,7 +188,7 @@ describe.each(ways)('$dialect, stream $stream', (way) => {
   })
 })
 
-test('every message event carries its name, and the blocks stand one after the other', async () => {
+test('the type of every message event is its name, and blocks do not overlap', async () => {
   const way = { dialect: 'messages', stream: true } as const
   const script = { thinking: 'Hm.', text: 'a b', toolCalls: [{ name: 't', arguments: { a: 1 } }] }
   const events = eventsIn((await ask(upstream.url, way, script)).text)
@@ -211,35 +217,47 @@ test('every message event carries its name, and the blocks stand one after the o
   ])
 })
 
-test('response events are numbered from nought and stand in the order of the vendor', async () => {
+test("response events are numbered from 0 and are in the vendor's order", async () => {
   const way = { dialect: 'responses', stream: true } as const
   const script = { thinking: 'Hm.', text: 'a', toolCalls: [{ name: 't', arguments: {} }] }
   const events = dataIn((await ask(upstream.url, way, { ...script, argumentPieces: 1 })).text)
   expect(events.map((event) => event['sequence_number'])).toEqual([...events.keys()])
   expect(events.map((event) => String(event['type']).replace('response.', ''))).toEqual([
-    ...['created', 'in_progress'],
-    ...['output_item.added', 'reasoning_summary_part.added', 'reasoning_summary_text.delta'],
-    ...['reasoning_summary_text.done', 'reasoning_summary_part.done', 'output_item.done'],
-    ...['output_item.added', 'content_part.added', 'output_text.delta', 'output_text.done'],
-    ...['content_part.done', 'output_item.done'],
-    ...['output_item.added', 'function_call_arguments.delta', 'function_call_arguments.done'],
-    ...['output_item.done', 'completed'],
+    'created',
+    'in_progress',
+    'output_item.added',
+    'reasoning_summary_part.added',
+    'reasoning_summary_text.delta',
+    'reasoning_summary_text.done',
+    'reasoning_summary_part.done',
+    'output_item.done',
+    'output_item.added',
+    'content_part.added',
+    'output_text.delta',
+    'output_text.done',
+    'content_part.done',
+    'output_item.done',
+    'output_item.added',
+    'function_call_arguments.delta',
+    'function_call_arguments.done',
+    'output_item.done',
+    'completed',
   ])
 })
 
-test('chat chunks share id and time, and usage comes last and only when asked for', async () => {
+test('chat chunks share id and time, and usage comes last and only on request', async () => {
   const way = { dialect: 'chat', stream: true } as const
   const { text } = await ask(upstream.url, way, { text: 'a b' })
   expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
   const chunks = dataIn(text).slice(0, -1)
   expect(new Set(chunks.map(({ id, created }) => `${String(id)}${String(created)}`)).size).toBe(1)
   expect(chunks.map(({ usage }) => usage === null)).toEqual([true, true, true, true, false])
-  const silent = await ask(upstream.url, way, { text: 'a b' }, { stream_options: undefined })
-  expect(silent.text).not.toContain('usage')
+  const withoutUsage = await ask(upstream.url, way, { text: 'a b' }, { stream_options: undefined })
+  expect(withoutUsage.text).not.toContain('usage')
 })
 
 test.each(dialects)(
-  '%s: argumentPieces and pieceTokens say how many pieces there are',
+  '%s: argumentPieces and pieceTokens set the number of pieces',
   async (dialect) => {
     const script = { text: 'a b c d e', pieceTokens: 2, argumentPieces: 5 }
     const toolCalls = [{ name: 't', arguments: { long: 'enough for five' } }]

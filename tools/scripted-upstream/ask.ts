@@ -4,17 +4,17 @@ export type Dialect = 'messages' | 'chat' | 'responses'
 
 type Tool = { name: string; schema: unknown }
 
-/** What a request asks for, whichever protocol it came in. */
+/** A request in one form for every protocol. */
 export type Ask = {
   dialect: Dialect
   body: Json
   model: string
   isStream: boolean
-  /** What was said since the assistant spoke last. */
+  /** The text since the assistant's last message. */
   lastText: string
   promptCharacters: number
   tools: readonly Tool[]
-  /** The tool that has to be called, if one has to. */
+  /** The tool that must be called, if any. */
   forcedTool?: string
   schema?: unknown
   hasThinking: boolean
@@ -25,8 +25,8 @@ export type Ask = {
 const readers = { messages: readMessages, chat: readChat, responses: readResponses }
 
 export function readAsk(dialect: Dialect, body: Json): Ask {
-  const asked = readers[dialect](body)
-  const turns = asked.turns.filter(({ role }) => role !== 'system' && role !== 'developer')
+  const parsed = readers[dialect](body)
+  const turns = parsed.turns.filter(({ role }) => role !== 'system' && role !== 'developer')
   const tools = listOf(body['tools']).flatMap(readTool)
   const forcedTool = readForcedTool(body['tool_choice'], tools)
   return {
@@ -35,18 +35,18 @@ export function readAsk(dialect: Dialect, body: Json): Ask {
     model: textOf(body['model']) ?? '',
     isStream: body['stream'] === true,
     lastText: readLastText(turns),
-    promptCharacters: countCharacters(asked, tools),
+    promptCharacters: countCharacters(parsed, tools),
     tools,
     ...(forcedTool !== undefined && { forcedTool }),
-    ...(asked.schema !== undefined && { schema: asked.schema }),
-    hasThinking: asked.hasThinking,
-    ...(typeof asked.maxTokens === 'number' && { maxTokens: asked.maxTokens }),
-    stopSequences: asked.stopSequences.filter((one) => typeof one === 'string'),
+    ...(parsed.schema !== undefined && { schema: parsed.schema }),
+    hasThinking: parsed.hasThinking,
+    ...(typeof parsed.maxTokens === 'number' && { maxTokens: parsed.maxTokens }),
+    stopSequences: parsed.stopSequences.filter((one) => typeof one === 'string'),
   }
 }
 
 type Turn = { role: string; text: string }
-type Asked = {
+type Parsed = {
   system: string
   turns: Turn[]
   schema: unknown
@@ -55,7 +55,7 @@ type Asked = {
   stopSequences: readonly unknown[]
 }
 
-function readMessages(body: Json): Asked {
+function readMessages(body: Json): Parsed {
   const { format } = recordOf(body['output_config'])
   return {
     system: textInside(body['system']),
@@ -67,7 +67,7 @@ function readMessages(body: Json): Asked {
   }
 }
 
-function readChat(body: Json): Asked {
+function readChat(body: Json): Parsed {
   const format = recordOf(body['response_format'])
   const stop = body['stop']
   return {
@@ -80,7 +80,7 @@ function readChat(body: Json): Asked {
   }
 }
 
-function readResponses(body: Json): Asked {
+function readResponses(body: Json): Parsed {
   const { format } = recordOf(body['text'])
   const { effort, summary } = recordOf(body['reasoning'])
   const { input } = body
@@ -102,7 +102,7 @@ function readTurn(message: unknown): Turn {
   return { role: String(role), text: textInside(content) }
 }
 
-/** Items without a role are the assistant's own calls and thoughts, or what a tool gave back. */
+/** Items without a role are tool results, or the assistant's own tool calls and reasoning. */
 function readItem(item: unknown): Turn {
   const { type, role, content, output } = recordOf(item)
   if (typeof role === 'string') return { role, text: textInside(content) }
@@ -127,9 +127,9 @@ function readLastText(turns: readonly Turn[]): string {
     .join('\n')
 }
 
-function countCharacters({ system, turns }: Asked, tools: readonly Tool[]): number {
-  const said = turns.reduce((sum, { text }) => sum + text.length, system.length)
-  return tools.length === 0 ? said : said + JSON.stringify(tools).length
+function countCharacters({ system, turns }: Parsed, tools: readonly Tool[]): number {
+  const characters = turns.reduce((sum, { text }) => sum + text.length, system.length)
+  return tools.length === 0 ? characters : characters + JSON.stringify(tools).length
 }
 
 function readTool(tool: unknown): Tool[] {

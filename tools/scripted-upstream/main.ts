@@ -1,6 +1,6 @@
 import { startScriptedUpstream } from './server.ts'
 
-// A process of its own, so that it does not share a core's time with whoever measures it.
+// Runs in a process of its own, so that it takes no CPU time from the process that measures it.
 const upstream = await startScriptedUpstream({ port: Number(process.env['PORT'] ?? 0) })
 process.send?.(upstream.url)
 console.log(upstream.url)

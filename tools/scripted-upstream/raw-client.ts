@@ -2,10 +2,10 @@ import { request } from 'node:http'
 
 import type { Script } from './script.ts'
 
-export type Heard = {
+export type RawResponse = {
   status: number
   headers: Record<string, unknown>
-  /** As they came out of the HTTP parser, one for each chunk of the body. */
+  /** The chunks of the body, as the HTTP parser returned them. */
   chunks: Buffer[]
   text: string
   isBroken: boolean
@@ -14,13 +14,13 @@ export type Heard = {
   totalMs: number
 }
 
-/** Speaks HTTP and nothing above it; `hangUpAfterBytes` leaves in the middle. */
+/** Sends one plain HTTP request; `hangUpAfterBytes` closes the connection in the middle of the answer. */
 export function send(
   url: string,
   path: string,
   body?: unknown,
   { hangUpAfterBytes = Infinity, headers = {} } = {},
-): Promise<Heard> {
+): Promise<RawResponse> {
   const startedAt = performance.now()
   const since = () => performance.now() - startedAt
   return new Promise((resolve, reject) => {
@@ -58,13 +58,13 @@ export const dialects = ['messages', 'chat', 'responses'] as const
 export type Dialect = (typeof dialects)[number]
 export type Way = { dialect: Dialect; stream: boolean }
 
-/** Every protocol, streaming and plain. */
+/** Every protocol, streamed and plain. */
 export const ways: Way[] = dialects.flatMap((dialect) => [
   { dialect, stream: true },
   { dialect, stream: false },
 ])
 
-/** A request in the protocol's form with this text as its only message. */
+/** Builds a request of the protocol with this text as its only message. */
 export function bodyOf({ dialect, stream }: Way, text: string, further: object = {}) {
   const common = { model: 'scripted-small', stream, ...further }
   const messages = [{ role: 'user', content: text }]

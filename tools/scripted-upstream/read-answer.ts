@@ -1,8 +1,8 @@
 import { recordOf, listOf, textOf, type Json } from './json.ts'
-import type { Heard, Way } from './raw-client.ts'
+import type { RawResponse, Way } from './raw-client.ts'
 
-/** An answer as a client understands it, the same for every protocol and both ways of delivery. */
-export type Understood = {
+/** An answer in one form for every protocol, streamed or plain. */
+export type ParsedAnswer = {
   text: string
   thinking: string
   sealed: string
@@ -12,7 +12,7 @@ export type Understood = {
   usage: unknown
 }
 
-/** The data of each event, in order; `[DONE]` stays a text. */
+/** The data of each event, in order; `[DONE]` stays a string. */
 export function eventsIn(text: string): { event: string | undefined; data: unknown }[] {
   return text
     .split(/\r?\n\r?\n/)
@@ -26,14 +26,14 @@ export function eventsIn(text: string): { event: string | undefined; data: unkno
 
 export const dataIn = (text: string) => eventsIn(text).map(({ data }) => recordOf(data))
 
-export function understand({ text }: Heard, { dialect, stream }: Way): Understood {
+export function understand({ text }: RawResponse, { dialect, stream }: Way): ParsedAnswer {
   const whole = stream ? assemblers[dialect](dataIn(text)) : recordOf(JSON.parse(text))
   return readers[dialect](whole)
 }
 
 const readers = { messages: readMessage, chat: readCompletion, responses: readResponse }
 
-function readMessage(message: Json): Understood {
+function readMessage(message: Json): ParsedAnswer {
   const blocks = listOf(message['content']).map(recordOf)
   const joined = (type: string, member: string) =>
     blocks.flatMap((block) => (block['type'] === type ? [block[member]] : [])).join('')
@@ -50,7 +50,7 @@ function readMessage(message: Json): Understood {
   }
 }
 
-function readCompletion({ choices, usage }: Json): Understood {
+function readCompletion({ choices, usage }: Json): ParsedAnswer {
   const { message, finish_reason } = recordOf(listOf(choices)[0])
   const { content, refusal, reasoning_content, tool_calls } = recordOf(message)
   return {
@@ -67,7 +67,7 @@ function readCompletion({ choices, usage }: Json): Understood {
   }
 }
 
-function readResponse({ output, status, incomplete_details, usage }: Json): Understood {
+function readResponse({ output, status, incomplete_details, usage }: Json): ParsedAnswer {
   const items = listOf(output).map(recordOf)
   const inside = (member: string) =>
     items.flatMap((item) => listOf(item[member]).map(recordOf)).map(recordOf)
@@ -145,11 +145,11 @@ function assembleCompletion(chunks: Json[]): Json {
   return { choices: [{ message: { ...message, tool_calls }, finish_reason }], usage }
 }
 
-/** From the deltas where there are some, and only the rest from the finished items. */
+/** Takes texts and arguments from the deltas, and only the rest from the finished items. */
 function assembleResponse(events: Json[]): Json {
   const last = recordOf(events.findLast((event) => event['response'])?.['response'])
   const items = events.filter((event) => event['type'] === 'response.output_item.done')
-  const grown = (index: unknown, type: string) =>
+  const joinDeltas = (index: unknown, type: string) =>
     events
       .filter(
         (event) => event['output_index'] === index && event['type'] === `response.${type}.delta`,
@@ -157,14 +157,15 @@ function assembleResponse(events: Json[]): Json {
       .map((event) => event['delta'])
       .join('')
   const output = items.map(({ item, output_index: index }) => {
-    const text = grown(index, 'output_text')
-    const refusal = grown(index, 'refusal')
+    const text = joinDeltas(index, 'output_text')
+    const refusal = joinDeltas(index, 'refusal')
     const content = [{ text, refusal }]
-    const thought = grown(index, 'reasoning_summary_text')
+    const thought = joinDeltas(index, 'reasoning_summary_text')
     return {
       ...recordOf(item),
-      ...{ content, summary: [{ text: thought }] },
-      arguments: grown(index, 'function_call_arguments'),
+      content,
+      summary: [{ text: thought }],
+      arguments: joinDeltas(index, 'function_call_arguments'),
     }
   })
   return { ...last, output }

@@ -1,7 +1,7 @@
 import type { Ask, Dialect } from './ask.ts'
 import { listOf, recordOf, type Json } from './json.ts'
 
-/** Why the vendor would refuse this request: what nobody may send must not pass unseen in a test. */
+/** Why the vendor would refuse this request, so that tests notice invalid requests; undefined if it is valid. */
 export function whyRefused(ask: Ask): string | undefined {
   const { dialect, body, model, forcedTool, tools } = ask
   if (model === '') return 'model: Field required.'
@@ -23,7 +23,7 @@ const byDialect: Record<Dialect, (body: Json) => string | undefined> = {
   responses: refuseResponses,
 }
 
-/** Also for counting, where a length is not asked for. */
+/** Also used for counting, which requires no max_tokens. */
 export function whyMessagesRefused(body: Json): string | undefined {
   const messages = listOf(body['messages']).map(recordOf)
   if (messages.length === 0) return 'messages: at least one message is required.'

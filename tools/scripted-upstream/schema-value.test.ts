@@ -23,11 +23,11 @@ test.each([
   ],
   [{ $ref: '#/$defs/a~1b', $defs: { 'a/b': { const: 3 } } }, 3],
   [{}, {}],
-])('%j is answered with %j', (schema, value) => {
+])('the schema %j gets the value %j', (schema, value) => {
   expect(valueForSchema(schema)).toEqual(value)
 })
 
-test('a schema that contains itself comes to an end', () => {
+test('a recursive schema gets a finite value', () => {
   const node = { type: 'object', properties: { next: { $ref: '#' }, name: { type: 'string' } } }
   expect(JSON.stringify(valueForSchema({ ...node, required: ['name'] }))).toContain('"name":"text"')
 })

@@ -1,6 +1,6 @@
 import { isRecord, listOf, recordOf, textOf, type Json } from './json.ts'
 
-/** Deeper than this only what a schema requires is built, so that recursive schemas come to an end. */
+/** Below this depth only required properties are built, so that recursive schemas terminate. */
 const fullDepth = 4
 const deepest = 32
 
@@ -17,7 +17,7 @@ const byFormat: Record<string, string> = {
   uuid: '7d444840-9dc0-11d1-b245-5ffdce74fad2',
 }
 
-/** A value that fits a JSON schema; patterns are not understood. */
+/** Builds a value that is valid for a JSON schema; patterns are ignored. */
 export function valueForSchema(schema: unknown, root: unknown = schema, depth = 0): unknown {
   if (!isRecord(schema) || depth > deepest) return schema === false ? undefined : null
   const next = (inner: unknown) => valueForSchema(inner, root, depth + 1)
@@ -57,7 +57,7 @@ function impliedType(schema: Json): string {
   return 'object'
 }
 
-/** Null is the way out of a recursive schema, and otherwise says too little. */
+/** Null ends a recursive schema at depth; elsewhere a more specific alternative is preferred. */
 function chosen(alternatives: readonly unknown[], depth: number): unknown {
   const isNull = (one: unknown) => one === 'null' || recordOf(one)['type'] === 'null'
   const found = alternatives.find((one) => (depth > fullDepth ? isNull(one) : !isNull(one)))
@@ -78,7 +78,7 @@ function merged(schema: Json, parts: readonly unknown[], root: unknown): Json {
 function resolve(reference: string, root: unknown): unknown {
   const steps = reference.replace(/^#\/?/, '').split('/').filter(Boolean)
   return steps.reduce<unknown>(
-    (place, step) => recordOf(place)[step.replaceAll('~1', '/').replaceAll('~0', '~')],
+    (node, step) => recordOf(node)[step.replaceAll('~1', '/').replaceAll('~0', '~')],
     root,
   )
 }

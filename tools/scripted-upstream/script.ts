@@ -1,9 +1,9 @@
 import { isRecord } from './json.ts'
 
-/** Where in an answer something happens; an answer with fewer pieces has it after its last one. */
+/** Where in an answer something happens; in an answer with fewer pieces, after the last one. */
 export type After = { pieces: number }
 
-/** The numbers go to the members of the wire as they stand here, whatever a vendor counts into them. */
+/** The numbers are sent unchanged in the protocol's usage members, whatever a vendor includes in them. */
 export type ScriptUsage = {
   input?: number
   output?: number
@@ -16,14 +16,14 @@ export type ScriptError = {
   status?: number
   type?: string
   message?: string
-  /** Goes to the header `retry-after` as it stands. */
+  /** Sent unchanged in the header `retry-after`. */
   retryAfter?: number | string
 }
 
 /**
- * What the upstream is to do, written as `#script {json}` on a line of the last user message.
- * A piece is one streamed part of text, thinking, refusal or tool arguments. With `text` or `tokens`
- * the script says everything: the length limit and the stop sequences of the request cut nothing then.
+ * Instructions for the upstream, written as `#script {json}` on a line of the last user message. A piece is one
+ * streamed part of text, thinking, refusal or tool arguments. With `text` or `tokens`, the length limit and the stop
+ * sequences of the request are ignored.
  */
 export type Script = {
   text?: string
@@ -31,35 +31,35 @@ export type Script = {
   tokens?: number
   /** Words in one piece; 1 when absent. */
   pieceTokens?: number
-  /** Between two pieces; a plain answer waits as long as its stream would take. */
+  /** The delay between two pieces; a plain answer takes as long as its stream would. */
   paceMs?: number
-  /** Between the head and the first byte of the body. */
+  /** The delay between the headers and the first byte of the body. */
   firstMs?: number
-  /** Before the head. */
+  /** The delay before the headers. */
   headMs?: number
   thinking?: string
   /** A redacted thinking block; in responses the encrypted content of a reasoning item. */
   redacted?: string
   toolCalls?: { name: string; arguments: unknown }[]
-  /** Into how many pieces the arguments of each call are cut; 3 when absent. */
+  /** The number of pieces that the arguments of each call are cut into; 3 when absent. */
   argumentPieces?: number
   refusal?: string
   stop?: 'end' | 'max_tokens' | 'stop_sequence' | 'content_filter'
   stopSequence?: string
   usage?: ScriptUsage
   noUsage?: boolean
-  /** Instead of an answer. */
+  /** Sent instead of an answer. */
   error?: ScriptError
-  /** The protocol's error event in the middle; a plain answer fails with 500. */
+  /** The protocol's error event in the middle of a stream; a plain answer fails with 500. */
   errorAfter?: After & { type?: string; message?: string }
-  /** The socket is destroyed in the middle; a plain answer is cut at half its length. */
+  /** The socket is destroyed in the middle of a stream; a plain answer is cut at half its length. */
   closeAfter?: After
   stallAfter?: After & { ms: number }
   /** A frame that is not JSON; a plain answer is then half a document. */
   malformedAfter?: After
-  /** One more piece of text, this long. */
+  /** Adds one more piece of text of this length. */
   hugeFrameBytes?: number
-  /** Writes the body in pieces of this many bytes. */
+  /** Writes the body in parts of this many bytes. */
   splitBytes?: number
   /** Writes the whole stream at once. */
   coalesce?: boolean
@@ -67,10 +67,10 @@ export type Script = {
   /** The stream ends without its last event: `[DONE]`, `message_stop`, `response.completed`. */
   noDone?: boolean
   noFinalBlankLine?: boolean
-  /** Only the first n requests with the same key fail, as the script says or with 503. */
+  /** Only the first n requests with the same key fail, with the script's fault or else with 503. */
   repeatTimes?: { n: number }
   key?: string
-  /** The text is JSON that tells what was received. */
+  /** The text of the answer is JSON that describes the received request. */
   echo?: boolean
 }
 
@@ -93,11 +93,14 @@ const errorShape: Shape = {
   retryAfter: (value) => isCount(value) || isText(value),
 }
 const usageShape: Shape = {
-  ...{ input: isNumber, output: isNumber, cached: isNumber },
-  ...{ cacheWrite: isNumber, reasoning: isNumber },
+  input: isNumber,
+  output: isNumber,
+  cached: isNumber,
+  cacheWrite: isNumber,
+  reasoning: isNumber,
 }
 
-/** The named members must be there; no other than those of the shape may be. */
+/** Checks that the required members are present, and that every member is in the shape. */
 const object =
   (shape: Shape, required: readonly string[] = []): Check =>
   (value) =>
@@ -110,27 +113,42 @@ const isAfter = (further: Shape = {}, required: readonly string[] = []) =>
 const toolCallShape: Shape = { name: isText, arguments: () => true }
 
 const members = {
-  ...{ text: isText, tokens: isCount, pieceTokens: isPositive },
-  ...{ paceMs: isCount, firstMs: isCount, headMs: isCount },
-  ...{ thinking: isText, redacted: isText },
+  text: isText,
+  tokens: isCount,
+  pieceTokens: isPositive,
+  paceMs: isCount,
+  firstMs: isCount,
+  headMs: isCount,
+  thinking: isText,
+  redacted: isText,
   toolCalls: (value) =>
     Array.isArray(value) && value.every(object(toolCallShape, ['name', 'arguments'])),
-  ...{ argumentPieces: isPositive, refusal: isText, stop: isStop, stopSequence: isText },
-  ...{ usage: object(usageShape), noUsage: isFlag, error: object(errorShape) },
+  argumentPieces: isPositive,
+  refusal: isText,
+  stop: isStop,
+  stopSequence: isText,
+  usage: object(usageShape),
+  noUsage: isFlag,
+  error: object(errorShape),
   errorAfter: isAfter({ type: isText, message: isText }),
   closeAfter: isAfter(),
   stallAfter: isAfter({ ms: isCount }, ['ms']),
   malformedAfter: isAfter(),
-  ...{ hugeFrameBytes: isPositive, splitBytes: isPositive },
-  ...{ coalesce: isFlag, crlf: isFlag, noDone: isFlag, noFinalBlankLine: isFlag },
+  hugeFrameBytes: isPositive,
+  splitBytes: isPositive,
+  coalesce: isFlag,
+  crlf: isFlag,
+  noDone: isFlag,
+  noFinalBlankLine: isFlag,
   repeatTimes: object({ n: isCount }, ['n']),
-  ...{ key: isText, echo: isFlag },
+  key: isText,
+  echo: isFlag,
 } satisfies Record<keyof Script, Check>
 
-/** What is wrong with a script or a control call, in a sentence for whoever wrote it. */
+/** An invalid script or control request; the message explains it to its author. */
 export class BadScript extends Error {}
 
-/** Members are checked one by one, so that a misspelt one is named instead of passed over. */
+/** Checks the members one by one, so that a misspelt one is reported and not ignored. */
 export function checkScript(value: unknown): Script {
   if (!isRecord(value)) throw new BadScript('The script is not a JSON object.')
   for (const [name, member] of Object.entries(value)) {
@@ -155,7 +173,7 @@ export function checkError(value: unknown): ScriptError {
 
 const scriptLine = /^[ \t]*#script[ \t]+(.*)$/m
 
-/** The script in a text, or an empty one when there is none. */
+/** The script in a text, or an empty one if there is none. */
 export function findScript(text: string): Script {
   if (!text.includes('#script')) return {}
   const json = scriptLine.exec(text)?.[1]

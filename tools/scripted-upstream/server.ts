@@ -6,7 +6,7 @@ import { answerCount, answerModelCall, fail, type Call, type OnAnswered } from '
 import { applyTemplate, describeModel, isModel, listModels, tokenize } from './counting.ts'
 import { deliverPlain } from './deliver.ts'
 import { isRecord, type Json } from './json.ts'
-import { openLine } from './line.ts'
+import { createResponseWriter } from './response-writer.ts'
 import { BadScript, checkError } from './script.ts'
 import { createState, type Received, type State } from './state.ts'
 
@@ -18,16 +18,16 @@ const dialects: Record<string, Dialect> = {
   '/v1/responses': 'responses',
 }
 
-/** `onAnswered` hears of every answer, once its connection is done with it. */
+/** `onAnswered` is called for every answer once its response has closed. */
 type Options = { port?: number; onAnswered?: OnAnswered }
 
-/** Stands in for a model provider: speaks the vendors' protocols and does what a request's script says. */
+/** A test double of a model provider: speaks the vendors' protocols and does what a request's script says. */
 export async function startScriptedUpstream({ port = 0, onAnswered }: Options = {}) {
   const state = createState()
   const server = createServer((request, response) => {
     serve({ state, onAnswered }, request, response).catch(() => response.destroy())
   })
-  // Between two tests a gateway keeps its connections longer than Node's five seconds.
+  // A gateway may keep a connection idle between two tests for longer than Node's default of five seconds.
   server.keepAliveTimeout = 600_000
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, '127.0.0.1', resolve)
@@ -43,10 +43,10 @@ export async function startScriptedUpstream({ port = 0, onAnswered }: Options = 
   }
 }
 
-type House = { state: State; onAnswered: OnAnswered | undefined }
+type Deps = { state: State; onAnswered: OnAnswered | undefined }
 
-async function serve(house: House, request: IncomingMessage, response: ServerResponse) {
-  const { state, onAnswered } = house
+async function serve(deps: Deps, request: IncomingMessage, response: ServerResponse) {
+  const { state, onAnswered } = deps
   const { method = '', url: path = '', headers } = request
   const startedAt = performance.now()
   const body = await readBody(request)
@@ -55,17 +55,17 @@ async function serve(house: House, request: IncomingMessage, response: ServerRes
     control(state, received, response)
     return
   }
-  const line = openLine(response)
+  const writer = createResponseWriter(response)
   const number = state.begin(received)
   response.once('close', () => {
-    const isCut = !response.writableFinished && !line.isBroken
+    const isCut = !response.writableFinished && !writer.isBroken
     const afterMs = Math.round(performance.now() - startedAt)
-    state.end(isCut ? { afterMs, pieces: line.pieces } : undefined)
+    state.end(isCut ? { afterMs, pieces: writer.pieces } : undefined)
   })
-  await route({ received, response, line, state, number, onAnswered })
+  await route({ received, response, writer, state, number, onAnswered })
 }
 
-/** Events and not an iterator: this is the hot path of a benchmark. */
+/** Uses events instead of an iterator, because this is the hot path of a benchmark. */
 function readBody(request: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []

@@ -8,24 +8,24 @@ const bodyKeptCharacters = 1024 * 1024
 
 export type Received = { method: string; path: string; headers: IncomingHttpHeaders; body: string }
 
-type Kept = Received & { bodyCharacters: number }
+type KeptRequest = Received & { bodyCharacters: number }
 
 export type HangUp = { afterMs: number; pieces: number }
 
-/** What the upstream remembers between requests. */
+/** The state that the upstream keeps between requests. */
 export function createState() {
   let requests = 0
   let open = 0
   let mode: ScriptError | undefined
   let hungUp: HangUp[] = []
-  let received: Kept[] = []
+  let received: KeptRequest[] = []
   let failuresByKey = new Map<string, number>()
   return {
     begin(request: Received) {
       requests++
       open++
       received.push(withoutLongBody(request))
-      // Cutting the list now and then is cheaper than moving it at every request.
+      // Truncating the list occasionally is cheaper than shifting it at every request.
       if (received.length >= requestsKept * 4) received = received.slice(-requestsKept)
       return String(requests).padStart(8, '0')
     },
@@ -37,7 +37,7 @@ export function createState() {
     setMode(error: ScriptError) {
       mode = error
     },
-    /** Whether this request is still among the ones that fail. */
+    /** Counts the request under its key; true if it is one of those that fail. */
     isFailing({ key = '', repeatTimes }: Script) {
       if (!repeatTimes) return true
       const failed = failuresByKey.get(key) ?? 0
@@ -56,14 +56,14 @@ export function createState() {
 
 export type State = ReturnType<typeof createState>
 
-/** A long body is told by its length only: fifty of them would fill the memory. */
-function withoutLongBody(request: Received): Kept {
+/** Keeps only the length of a long body, because fifty long bodies would fill the memory. */
+function withoutLongBody(request: Received): KeptRequest {
   const { length: bodyCharacters } = request.body
   if (bodyCharacters <= bodyKeptCharacters) return { ...request, bodyCharacters }
   return { ...request, body: '', bodyCharacters }
 }
 
-const present = ({ body, ...rest }: Kept) => ({ ...rest, body: readJson(body) })
+const present = ({ body, ...rest }: KeptRequest) => ({ ...rest, body: readJson(body) })
 
 function readJson(text: string): unknown {
   if (text === '') return null

@@ -1,10 +1,10 @@
+import type { Protocol } from './formats/protocols.ts'
 import type { Failure, Frame } from './frame.ts'
-import type { Protocol } from './protocols.ts'
 import type { Script } from './script.ts'
 
 export type Step = { write: string; isPiece: boolean } | { waitMs: number } | { destroy: true }
 
-/** What is written and when, faults included; nothing here touches a socket. */
+/** Plans what is written and when, including faults; does no I/O. */
 export function planStream(
   frames: readonly Frame[],
   script: Script,
@@ -20,7 +20,7 @@ export function planStream(
     sent.push(frame)
     steps.push({ write: frame.text, isPiece: frame.kind === 'piece' })
   }
-  /** True when the stream is over. */
+  /** Adds the faults that are due after the current piece; true if one of them ends the stream. */
   const failsHere = () => {
     const isHere = (after?: { pieces: number }) =>
       after !== undefined && Math.min(after.pieces, total) === pieces
@@ -54,7 +54,7 @@ function finish(steps: Step[], { noFinalBlankLine, crlf, coalesce, splitBytes }:
   return coalesce || splitBytes !== undefined ? joinWrites(steps) : steps
 }
 
-/** What follows each other without a wait becomes one text. */
+/** Joins consecutive writes that have no wait between them. */
 function joinWrites(steps: readonly Step[]): Step[] {
   const joined: Step[] = []
   let texts: string[] = []

@@ -1,7 +1,7 @@
 const words = 'the sun rose over a quiet hill and two birds sang to it all day long'.split(' ')
 const charactersInToken = 4
 
-/** The words of a text with the white space before them; joined they are the text again. */
+/** The words of a text, each with the white space before it; joined, they are the text again. */
 export function wordsOf(text: string): string[] {
   return text.match(/\s*\S+|\s+$/g) ?? []
 }
@@ -22,7 +22,7 @@ export function generateWords(count: number): string {
   return chosen.join(' ')
 }
 
-/** Into this many parts, or as many as there are characters; none cuts a character in two. */
+/** Cuts a text into this many parts, or one per character if it has fewer, without splitting a character. */
 export function cutEvenly(text: string, parts: number): string[] {
   const characters = Array.from(text)
   const count = Math.min(parts, characters.length)
@@ -33,7 +33,7 @@ export function cutEvenly(text: string, parts: number): string[] {
   })
 }
 
-/** The upstream's own idea of a token for prompts: four characters. */
+/** Counts the tokens of a prompt; a token of this upstream has four characters. */
 export function countTokens(characters: number): number {
   return Math.max(1, Math.ceil(characters / charactersInToken))
 }

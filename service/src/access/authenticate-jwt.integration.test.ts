@@ -4,13 +4,14 @@ import { join } from 'node:path'
 
 import { dialectOfPath } from '@gatehouse/contract/endpoints'
 import { errorBodies } from '@gatehouse/contract/error-body'
+import { waitingRatio } from '@gatehouse/tools/testing/duration-ratio'
 import { afterAll, expect, test, vi } from 'vitest'
 
 import { toSeconds } from '#platform/clock.ts'
 import { algorithms, createIssuerDouble, type IssuerDouble } from '#testing/issuer-double.ts'
 import { createTestDatabase } from '#testing/test-database.ts'
 import {
-  createDatabaseDoor,
+  createDatabaseProxy,
   createProject,
   createProjectKey,
   createTenant,
@@ -20,7 +21,7 @@ import {
   masterKey,
 } from '#testing/test-gateway.ts'
 
-import { setStatus } from './organizations/organizations.ts'
+import { setStatus } from './manage-organizations.ts'
 import { findProject, saveProject } from './projects/project-store.ts'
 
 const everything = new AsyncDisposableStack()
@@ -181,9 +182,9 @@ test('clocks may differ by 30 seconds, and a token is used for at most a day', a
   pass({})
 })
 
-test('jku, x5u and jwk in the header are ignored, and nobody is asked for keys there', async () => {
+test('jku, x5u and jwk in the header are ignored, and no keys are fetched from there', async () => {
   const [jwk] = ((await (await fetch(attacker.jwksUrl)).json()) as { keys: object[] }).keys
-  const asked = attacker.asked()
+  const requestsBefore = attacker.requests()
   const { jwksUrl } = attacker
   const header = { jku: jwksUrl, x5u: jwksUrl, jwk, x5c: ['MIIB'] }
   expect(await codeOf(await sign({}, { header }))).toEqual([200, undefined])
@@ -192,7 +193,7 @@ test('jku, x5u and jwk in the header are ignored, and nobody is asked for keys t
     const token = await attacker.sign(forged, { header: { ...header, kid } })
     expect(await codeOf(token)).toEqual([401, 'invalid_token'])
   }
-  expect(attacker.asked()).toBe(asked)
+  expect(attacker.requests()).toBe(requestsBefore)
 })
 
 test('403: a suspended organization', async () => {
@@ -237,7 +238,7 @@ async function archive(id: string) {
   )
 }
 
-test('permissions come through the table of the issuer and from nowhere else', async () => {
+test('permissions come from the issuer table only', async () => {
   const denied = '__proto__ constructor toString hasOwnProperty model.invoke USE us use2 nothing'
   const claims = [
     denied,
@@ -303,41 +304,54 @@ test('a new key of the issuer is found after the pause, and the one it replaced 
   const before = await sign()
   expect(await codeOf(before, {}, fresh)).toEqual([200, undefined])
   await issuer.rotate()
-  const asked = issuer.asked()
+  const requestsBefore = issuer.requests()
   expect(await codeOf(await sign(), {}, fresh)).toEqual([401, 'invalid_token'])
-  expect(issuer.asked()).toBe(asked)
+  expect(issuer.requests()).toBe(requestsBefore)
   pass({ seconds: 31 })
   expect(await codeOf(await sign(), {}, fresh)).toEqual([200, undefined])
   expect(await codeOf(before, {}, fresh)).toEqual([401, 'invalid_token'])
-  expect(issuer.asked()).toBe(asked + 1)
+  expect(issuer.requests()).toBe(requestsBefore + 1)
 })
 
-test('a flood of unknown key ids asks the issuer once in 30 seconds and stops nobody', async () => {
+test('a flood of unknown key ids causes one request in 30 seconds, and valid tokens keep working', async () => {
   await using fresh = await openGateway()
-  const asked = issuer.asked()
+  const requestsBefore = issuer.requests()
   for (let round = 1; round <= 3; round++) {
     const flood = Array.from({ length: 40 }, async (_, index) =>
       codeOf(await sign({}, { header: { kid: `${round}-${index}` } }), {}, fresh),
     )
     for (const outcome of await Promise.all(flood)) expect(outcome).toEqual([401, 'invalid_token'])
     expect(await codeOf(await sign(), {}, fresh)).toEqual([200, undefined])
-    expect(issuer.asked()).toBe(asked + round)
+    expect(issuer.requests()).toBe(requestsBefore + round)
     pass({ seconds: 31 })
   }
 })
 
+test('429: many different refused tokens from one address; valid tokens from there keep working', async () => {
+  await using fresh = await openGateway()
+  const refusedToken = (index: number) => sign({}, { header: { kid: `unknown-${index}` } })
+  const outcomes: unknown[] = []
+  for (let index = 0; index < 105; index++) {
+    outcomes.push((await codeOf(await refusedToken(index), {}, fresh))[0])
+  }
+  expect(outcomes).toEqual([...Array<number>(100).fill(401), ...Array<number>(5).fill(429)])
+  for (let call = 0; call < 20; call++) {
+    expect(await codeOf(await sign(), {}, fresh)).toEqual([200, undefined])
+  }
+})
+
 test.each(['fails', 'hangs up', 'talks nonsense'] as const)(
-  '503: the issuer %s and was never heard; it is asked once in 30 seconds',
+  '503: the issuer %s and never answered before; it is called once in 30 seconds',
   async (mood) => {
     await using fresh = await openGateway()
     using _ = inMood(mood)
-    const asked = issuer.asked()
+    const requestsBefore = issuer.requests()
     for (let call = 0; call < 10; call++) {
       const answer = await ask(await sign(), {}, fresh)
       expect([answer.statusCode, answer.json().error.code]).toEqual(unavailable)
       expect(answer.headers).toMatchObject({ 'retry-after': expect.stringMatching(/^\d+$/) })
     }
-    expect(issuer.asked()).toBe(asked + 1)
+    expect(issuer.requests()).toBe(requestsBefore + 1)
     const key = await createProjectKey(fresh.house, tenant)
     expect((await fresh.call('/v1/models', { headers: key.headers })).statusCode).toBe(200)
     issuer.become('answers')
@@ -351,19 +365,21 @@ function inMood(mood: Parameters<IssuerDouble['become']>[0]) {
   return { [Symbol.dispose]: () => issuer.become('answers') }
 }
 
-test('503 within four seconds: the issuer does not answer', async () => {
+test('503 after three seconds: the issuer does not answer', async () => {
   await using fresh = await openGateway()
   using _ = inMood('hangs')
-  const startedMs = performance.now()
-  expect(await codeOf(await sign(), {}, fresh)).toEqual(unavailable)
-  expect(performance.now() - startedMs).toBeLessThan(4000)
+  const token = await sign()
+  const ratio = await waitingRatio('without an issuer', 3000, async () => {
+    expect(await codeOf(token, {}, fresh)).toEqual(unavailable)
+  })
+  expect(ratio).toBeLessThan(4 / 3)
 })
 
 test('503: keys are not fetched from a private address the operator did not open', async () => {
   await using closed = await openGateway({ EGRESS_PRIVATE_TARGETS: '' })
-  const asked = issuer.asked()
+  const requestsBefore = issuer.requests()
   expect(await codeOf(await sign(), {}, closed)).toEqual(unavailable)
-  expect(issuer.asked()).toBe(asked)
+  expect(issuer.requests()).toBe(requestsBefore)
 })
 
 async function openStateDirectory() {
@@ -394,7 +410,7 @@ test('the last good copy of the keys serves a new process for a day, not longer'
   expect(await codeOf(await sign(), {}, first)).toEqual(unavailable)
 })
 
-test('a copy that somebody else wrote into the folder is not believed', async () => {
+test('a copy that was not written by this service is not used', async () => {
   await using directory = await openStateDirectory()
   const state = { STATE_DIRECTORY: directory.path }
   await using first = await openGateway(state)
@@ -412,7 +428,7 @@ test('a copy that somebody else wrote into the folder is not believed', async ()
   }
 })
 
-test('an answer that is no key list neither replaces nor spoils the last good copy', async () => {
+test('an answer that is no key list does not replace the last good copy', async () => {
   await using directory = await openStateDirectory()
   const state = { STATE_DIRECTORY: directory.path }
   await using first = await openGateway(state)
@@ -424,14 +440,14 @@ test('an answer that is no key list neither replaces nor spoils the last good co
   expect(await codeOf(await sign(), {}, next)).toEqual([200, undefined])
 })
 
-test('while the database is away, what is known serves for ten minutes and the rest gets 503', async () => {
-  await using door = await createDatabaseDoor(database.url)
-  await using at = await openGateway({ DATABASE_URL: door.url })
+test('while the database is away, cached tenancies work for ten minutes and others get 503', async () => {
+  await using proxy = await createDatabaseProxy(database.url)
+  await using at = await openGateway({ DATABASE_URL: proxy.url })
   const stranger = await sign({ organization_id: 'org_never_made' })
   expect(await codeOf(await sign(), {}, at)).toEqual([200, undefined])
   expect(await codeOf(stranger, {}, at)).toEqual([401, 'invalid_token'])
-  await door.shut()
-  // Nobody is looked up twice within two seconds, and what cannot be an id not at all.
+  await proxy.shut()
+  // No project is looked up twice within two seconds, and text that cannot be an id not at all.
   expect(await codeOf(stranger, {}, at)).toEqual([401, 'invalid_token'])
   expect(await codeOf(await sign(), inProject('x'.repeat(201)), at)).toEqual(noProject)
   expect(await codeOf(await sign(), inProject('proj_other'), at)).toEqual(unavailable)
@@ -440,7 +456,7 @@ test('while the database is away, what is known serves for ten minutes and the r
   expect(await codeOf(stranger, {}, at)).toEqual([401, 'expired_token'])
   pass({ minutes: 1 })
   expect(await codeOf(await sign(), {}, at)).toEqual(unavailable)
-  await door.reopen()
+  await proxy.reopen()
   await expect.poll(async () => codeOf(await sign(), {}, at)).toEqual([200, undefined])
 })
 
@@ -470,7 +486,7 @@ test.each(realms)('401: %s answers in its dialect and names the realm %s', async
   }
 })
 
-test('no token and no piece of one is ever logged', async () => {
+test('no token and no part of one is ever logged', async () => {
   const token = await sign({ sub: 'canary' })
   await ask(token)
   await ask(`${token}x`)

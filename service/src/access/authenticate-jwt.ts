@@ -6,67 +6,84 @@ import { ApiError, dependencyUnavailable, notFound } from '#platform/api-error.t
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 
-import { findStanding, type Standing } from './credential-store.ts'
+import { findTenancy, type Tenancy } from './credential-store.ts'
 import { type Issuer, type IssuerTable, permissionsFrom } from './issuer-table.ts'
 import type { LookupCache } from './lookup-cache.ts'
 import { organizationSuspended, requirePermission, unauthorized } from './unauthorized.ts'
 
-type StandingCache = LookupCache<Standing>
-
-export type JwtTools = {
+export type JwtDeps = {
   db: Db
   now: Clock
   issuers: IssuerTable
+  /** Verification keys of an issuer, fetched when first needed. */
   keysOf: (issuer: Issuer) => JWTVerifyGetKey
-  standings: StandingCache
+  tenancies: LookupCache<Tenancy>
 }
 
-export const standingDependsOn = ({ organization_id, project_id }: Standing) =>
+/** The ids whose change makes a cached tenancy void. */
+export const tenancyDependsOn = ({ organization_id, project_id }: Tenancy) =>
   project_id === null ? [organization_id] : [organization_id, project_id]
 
 const claimMaxLength = 200
 
-/** Recognises a token of a configured issuer. `namedProject` is the header X-Policy-Project. */
-export function createJwtAuthentication(tools: JwtTools) {
+/** Authenticates tokens of the configured issuers. `namedProject` is the header X-Policy-Project. */
+export function createJwtAuthentication(deps: JwtDeps) {
   const trusted = new Map(
-    tools.issuers.map((issuer) => [issuer.issuer, { issuer, keys: tools.keysOf(issuer) }]),
+    deps.issuers.map((issuer) => [issuer.issuer, { issuer, keys: deps.keysOf(issuer) }]),
   )
   return async (endpoint: Endpoint, token: string, namedProject?: string): Promise<Principal> => {
-    const source = trusted.get(issuerNamedBy(token) ?? '')
-    if (!source) throw unauthorized(endpoint, 'invalid_token', 'The issuer is not known here.')
+    const source = trusted.get(readIssuer(token) ?? '')
+    if (!source) {
+      throw unauthorized(
+        endpoint,
+        'invalid_token',
+        'The issuer of the token is not configured in this gateway.',
+      )
+    }
     const { issuer, keys } = source
-    const claims = await verify(token, issuer, keys, tools.now()).catch((error: unknown) => {
-      throw refusalOf(error, endpoint)
+    const claims = await verify(token, issuer, keys, deps.now()).catch((error: unknown) => {
+      throw toRefusal(error, endpoint)
     })
     const organizationId = textClaim(claims, issuer.organization_claim)
     const subject = textClaim(claims, 'sub')
     if (!organizationId || !subject || !issuer.organizations.includes(organizationId)) {
-      throw unauthorized(endpoint, 'invalid_token', 'The token lacks a claim this issuer must set.')
+      throw unauthorized(
+        endpoint,
+        'invalid_token',
+        `The token has no valid 'sub' or '${issuer.organization_claim}', or names an organization that its issuer may not use.`,
+      )
     }
     const claimed = textClaim(claims, issuer.project_claim)
-    // A project that cannot be read must not turn into the default one.
+    // A malformed project claim must not fall back to the default project.
     if (!claimed && (claims[issuer.project_claim] ?? null) !== null) {
-      throw unauthorized(endpoint, 'invalid_token', 'The project of the token is not valid.')
+      throw unauthorized(
+        endpoint,
+        'invalid_token',
+        `The claim '${issuer.project_claim}' of the token is not a valid project id.`,
+      )
     }
     if (claimed && namedProject && claimed !== namedProject) {
-      throw new ApiError('wrong_project', 'The token belongs to another project.')
+      throw new ApiError(
+        'wrong_project',
+        'The header X-Policy-Project names another project than the token; remove the header.',
+      )
     }
     const permissions = permissionsFrom(issuer, claims[issuer.permissions_claim])
     const projectId = claimed ?? namedProject ?? null
-    // Before the lookup: without the permission nobody learns which projects exist (G5.12).
+    // Before the lookup: a caller without the permission must not learn which projects exist.
     if (projectId) requirePermission(endpoint, { permissions })
     return {
       kind: 'jwt',
       organizationId,
-      ...(await findPlace(tools, endpoint, organizationId, projectId)),
+      ...(await requireActiveProject(deps, endpoint, organizationId, projectId)),
       credentialId: `${issuer.issuer}|${subject}`,
       permissions,
     }
   }
 }
 
-/** Only chooses whose keys to check with; nothing is believed before the signature is. */
-function issuerNamedBy(token: string): string | undefined {
+/** The unverified `iss`: it only selects the keys that the signature is checked with. */
+function readIssuer(token: string): string | undefined {
   try {
     return decodeJwt(token).iss
   } catch {
@@ -88,16 +105,26 @@ async function verify(token: string, issuer: Issuer, keys: JWTVerifyGetKey, now:
   return payload
 }
 
-function refusalOf(error: unknown, endpoint: Endpoint): ApiError {
+function toRefusal(error: unknown, endpoint: Endpoint): ApiError {
   if (error instanceof errors.JWTExpired) {
-    return unauthorized(endpoint, 'expired_token', 'The token has expired.', error)
+    return unauthorized(
+      endpoint,
+      'expired_token',
+      'The token has expired; obtain a new one from its issuer.',
+      error,
+    )
   }
-  const isOurTrouble =
+  const isIssuerUnavailable =
     !(error instanceof errors.JOSEError) ||
     error instanceof errors.JWKSTimeout ||
     error instanceof errors.JWKSInvalid
-  if (isOurTrouble) return dependencyUnavailable('issuer of the token', error)
-  return unauthorized(endpoint, 'invalid_token', 'The token is not valid.', error)
+  if (isIssuerUnavailable) return dependencyUnavailable('issuer of the token', error)
+  return unauthorized(
+    endpoint,
+    'invalid_token',
+    'The token is not valid: its signature, its audience or one of its times was not accepted.',
+    error,
+  )
 }
 
 function textClaim(claims: JWTPayload, name: string): string | undefined {
@@ -106,29 +133,33 @@ function textClaim(claims: JWTPayload, name: string): string | undefined {
   return isUsable && value.isWellFormed() && !value.includes('\0') ? value : undefined
 }
 
-/** A project outside the organization is not found (G5.4); an archived one no longer takes calls. */
-async function findPlace(
-  { db, standings }: JwtTools,
+/** The named project, or the default one. An unknown, foreign or archived project is 404. */
+async function requireActiveProject(
+  { db, tenancies }: JwtDeps,
   endpoint: Endpoint,
   organizationId: string,
   projectId: string | null,
 ): Promise<Pick<Principal, 'projectId' | 'plan' | 'paidMicroUsd'>> {
-  // A header may be 16 KiB long: what cannot be an id is neither looked up nor remembered.
+  // A header can be 16 KiB long: a value too long to be an id is neither looked up nor cached.
   if (projectId !== null && projectId.length > claimMaxLength) throw notFound('project')
   const key = JSON.stringify([organizationId, projectId])
-  const remembered = standings.peek(key)
-  const standing =
-    remembered === undefined
-      ? await standings.get(key, () => findStanding(db, organizationId, projectId))
-      : remembered
-  if (!standing) {
-    throw unauthorized(endpoint, 'invalid_token', 'The organization is not known here.')
+  const cached = tenancies.peek(key)
+  const tenancy =
+    cached === undefined
+      ? await tenancies.get(key, () => findTenancy(db, organizationId, projectId))
+      : cached
+  if (!tenancy) {
+    throw unauthorized(
+      endpoint,
+      'invalid_token',
+      'The organization of the token does not exist in this gateway.',
+    )
   }
-  if (standing.organization_status === 'suspended') throw organizationSuspended()
-  if (!standing.project_id || standing.project_status === 'archived') throw notFound('project')
+  if (tenancy.organization_status === 'suspended') throw organizationSuspended()
+  if (!tenancy.project_id || tenancy.project_status === 'archived') throw notFound('project')
   return {
-    projectId: standing.project_id,
-    plan: standing.plan,
-    paidMicroUsd: Number(standing.paid_micro_usd),
+    projectId: tenancy.project_id,
+    plan: tenancy.plan,
+    paidMicroUsd: Number(tenancy.paid_micro_usd),
   }
 }

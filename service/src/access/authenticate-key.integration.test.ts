@@ -9,9 +9,10 @@ import { connectDatabase } from '#platform/database.ts'
 import type { Tx } from '#platform/database.ts'
 import { createLog } from '#platform/log.ts'
 import { transact } from '#platform/transaction.ts'
+import { silentLog } from '#testing/silent-log.ts'
 import { createTestDatabase } from '#testing/test-database.ts'
 import {
-  createDatabaseDoor,
+  createDatabaseProxy,
   createProject,
   createProjectKey,
   createTenant,
@@ -24,7 +25,7 @@ import {
 
 import { createKeyUses } from './key-uses.ts'
 import { revokeKey } from './keys/key-store.ts'
-import { setStatus } from './organizations/organizations.ts'
+import { setStatus } from './manage-organizations.ts'
 import { findProject, saveProject } from './projects/project-store.ts'
 import { formatKey, type KeyPrefix } from './secret.ts'
 
@@ -44,7 +45,7 @@ const { house } = gateway
 const tenant = await createTenant(house)
 
 const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
-/** A key that is well formed and that nobody has. */
+/** A well-formed key that does not exist. */
 const guess = (prefix: KeyPrefix = 'gate_prj_') => formatKey(prefix, randomBytes(32))
 
 type Headers = Record<string, string>
@@ -63,7 +64,7 @@ const away = [503, 'dependency_unavailable']
 
 const onAdmin = { path: '/v1/organization/policies' } as const
 
-test('200: a project key says who calls, in Authorization or in x-api-key', async () => {
+test('200: a project key identifies the caller, in Authorization or in x-api-key', async () => {
   const key = await createProjectKey(house, tenant, { permissions: ['model.invoke'] })
   for (const headers of [
     key.headers,
@@ -84,12 +85,12 @@ test('200: a project key says who calls, in Authorization or in x-api-key', asyn
   }
 })
 
-test('200: an administrator key says who calls, without a project', async () => {
+test('200: an administrator key identifies the caller, without a project', async () => {
   const answer = await ask(bearer(tenant.adminKey), onAdmin)
   expect(answer.json()).toMatchObject({ kind: 'admin_key', project_id: null })
 })
 
-test('401: Authorization alone counts when it is there, even if it is wrong', async () => {
+test('401: a wrong Authorization header is not replaced by a good x-api-key', async () => {
   const { value } = await createProjectKey(house, tenant)
   for (const authorization of [
     '',
@@ -131,10 +132,14 @@ test('401: an unknown key, and a known one with a mistyped character', async () 
   }
 })
 
-const tell = (tx: Tx, tells: 'api_key' | 'project', id: string) =>
+const tell = (tx: Tx, notifies: 'api_key' | 'project', id: string) =>
   house.announce(tx, {
-    ...{ organizationId: tenant.organizationId, by: operator, action: 'deleted', tells },
-    ...{ before: { id, object: 'test' }, after: null },
+    organizationId: tenant.organizationId,
+    by: operator,
+    action: 'deleted',
+    notifies,
+    before: { id, object: 'test' },
+    after: null,
   })
 
 test('401: a revoked key, although it was known a moment ago', async () => {
@@ -147,7 +152,7 @@ test('401: a revoked key, although it was known a moment ago', async () => {
   await expect.poll(() => codeOf(key.headers)).toEqual([401, 'revoked_api_key'])
 })
 
-test('401: a key from the very moment it expires, although it is remembered', async () => {
+test('401: a key from the very moment it expires, although it is cached', async () => {
   const { headers } = await createProjectKey(house, tenant, { expires_in_seconds: 30 })
   clock.pass(seconds(30) - 1)
   expect(await codeOf(headers)).toEqual(welcome)
@@ -257,7 +262,7 @@ test('429: more than twenty keys that begin alike, from anywhere', async () => {
   expect(await codeOf(bearer(guess()), anywhere(200))).toEqual(unknown)
 })
 
-test('401: one wrong key, however often it is repeated, blocks nobody', async () => {
+test('401: one wrong key, however often it is repeated, blocks no caller', async () => {
   await using at = await openGateway()
   const key = guess()
   for (let round = 0; round < 50; round++) {
@@ -326,7 +331,7 @@ test('the time of the last use is written in a batch, and never goes back', asyn
   expect(await lastUse(key.id)).toEqual(latest)
 })
 
-test('processes that write the same uses at once do not stop each other', async () => {
+test('processes that write the same uses at once do not deadlock', async () => {
   const { organizationId } = tenant
   await sql`
     insert into api_key (organization_id, id, kind, name, key_hash, hash_version, hint8, last4,
@@ -352,15 +357,15 @@ test('processes that write the same uses at once do not stop each other', async 
 test('a use that could not be written is written later, and the latest use counts', async () => {
   const key = await createProjectKey(house, tenant)
   const { organizationId } = tenant
-  await using door = await createDatabaseDoor(database.url)
-  const db = connectDatabase({ url: door.url, poolSize: 2 })
-  const uses = createKeyUses(db, createLog('silent'))
+  await using proxy = await createDatabaseProxy(database.url)
+  const db = connectDatabase({ url: proxy.url, poolSize: 2 })
+  const uses = createKeyUses(db, silentLog)
   const usedAt = now()
   uses.note({ organizationId, keyId: key.id, usedAt })
   uses.note({ organizationId, keyId: key.id, usedAt: new Date(usedAt.getTime() - 1000) })
-  await door.shut()
+  await proxy.shut()
   await uses.stop()
-  await door.reopen()
+  await proxy.reopen()
   await uses.stop()
   expect(await lastUse(key.id)).toEqual(usedAt)
   await db.destroy()
@@ -391,10 +396,10 @@ const attack = fc.oneof(
 )
 const schemes = fc.constantFrom('Bearer ', 'bearer ', 'Bearer  ', '', 'Basic ', 'Bearer\t')
 
-test('401 without a query: whatever is not well formed (CVE-2026-42208)', async () => {
-  await using door = await createDatabaseDoor(database.url)
-  await using at = await openGateway({}, door.url)
-  await door.shut()
+test('401 without a query: malformed credentials (CVE-2026-42208)', async () => {
+  await using proxy = await createDatabaseProxy(database.url)
+  await using at = await openGateway({}, proxy.url)
+  await proxy.shut()
   // With the database away, a query would show as 503.
   expect(await codeOf(bearer(guess()), { at })).toEqual(away)
   const paths = fc.constantFrom<TestPath>('/v1/models', '/v1/organization/policies')
@@ -414,13 +419,13 @@ test('401 without a query: whatever is not well formed (CVE-2026-42208)', async 
 })
 
 test('while the database is away, known keys answer for ten minutes and unknown ones get 503', async () => {
-  await using door = await createDatabaseDoor(database.url)
-  await using at = await openGateway({ KEY_CACHE_OUTAGE_SECONDS: '600' }, door.url)
+  await using proxy = await createDatabaseProxy(database.url)
+  await using at = await openGateway({ KEY_CACHE_OUTAGE_SECONDS: '600' }, proxy.url)
   const key = await createProjectKey(at.house, tenant, { expires_in_seconds: 500 })
   const lasting = await createProjectKey(at.house, tenant)
   const never = await createProjectKey(at.house, tenant)
   for (const { headers } of [key, lasting]) expect(await codeOf(headers, { at })).toEqual(welcome)
-  await door.shut()
+  await proxy.shut()
 
   for (const headers of [bearer(guess()), never.headers]) {
     const answer = await ask(headers, { at })
@@ -438,19 +443,19 @@ test('while the database is away, known keys answer for ten minutes and unknown 
   clock.pass(seconds(1))
   expect(await codeOf(lasting.headers, { at })).toEqual(away)
 
-  await door.reopen()
+  await proxy.reopen()
   await expect.poll(() => codeOf(lasting.headers, { at })).toEqual(welcome)
   expect(await codeOf(never.headers, { at })).toEqual(welcome)
   expect(await codeOf(bearer(guess()), { at })).toEqual(unknown)
 })
 
-test('unknown keys that could not be judged do not count as guesses', async () => {
-  await using door = await createDatabaseDoor(database.url)
-  await using at = await openGateway({}, door.url)
+test('unknown keys whose lookup failed do not count as guesses', async () => {
+  await using proxy = await createDatabaseProxy(database.url)
+  await using at = await openGateway({}, proxy.url)
   const late = await createProjectKey(at.house, tenant)
-  await door.shut()
+  await proxy.shut()
   const tried = await tryKeys(guesses(30), () => ({ at }))
   expect(new Set(tried)).toEqual(new Set([503]))
-  await door.reopen()
+  await proxy.reopen()
   await expect.poll(() => codeOf(late.headers, { at })).toEqual(welcome)
 })

@@ -19,7 +19,7 @@ import { organizationSuspended, unauthorized } from './unauthorized.ts'
 
 type KeyCache = LookupCache<FoundKey>
 
-export type KeyTools = {
+export type KeyDeps = {
   db: Db
   now: Clock
   log: Log
@@ -31,21 +31,21 @@ export type KeyTools = {
   uses: KeyUses
 }
 
-/** A change of any of these makes what we know about a key void. */
+/** The ids whose change makes a cached key void. */
 export const keyDependsOn = (key: FoundKey) =>
   [key.id, key.organization_id, key.project_id].filter((id) => id !== null)
 
-/** Recognises an administrator or project key whose form has been checked. */
-export function createKeyAuthentication(tools: KeyTools) {
+/** Authenticates administrator and project keys whose form and checksum have been checked. */
+export function createKeyAuthentication(deps: KeyDeps) {
   return async (
     endpoint: Endpoint,
     credential: Credential,
     address: string,
   ): Promise<Principal> => {
-    const key = await findKey(tools, credential.text, address)
-    if (!key) throw unauthorized(endpoint, 'invalid_api_key', 'The key is not known.')
-    refuseUnusable(endpoint, key, tools.now())
-    tools.uses.note({ organizationId: key.organization_id, keyId: key.id, usedAt: tools.now() })
+    const key = await findKey(deps, credential.text, address)
+    if (!key) throw unauthorized(endpoint, 'invalid_api_key', 'The key does not exist.')
+    refuseUnusable(endpoint, key, deps.now())
+    deps.uses.note({ organizationId: key.organization_id, keyId: key.id, usedAt: deps.now() })
     return {
       kind: credential.kind,
       organizationId: key.organization_id,
@@ -58,21 +58,21 @@ export function createKeyAuthentication(tools: KeyTools) {
   }
 }
 
-async function findKey(tools: KeyTools, text: string, address: string) {
-  const { cache, metrics, guessesByAddress, guessesByHint } = tools
-  const hashes = tools.hashKey(text)
+async function findKey(deps: KeyDeps, text: string, address: string) {
+  const { cache, metrics, guessesByAddress, guessesByHint } = deps
+  const hashes = deps.hashKey(text)
   const cacheKey = hashes[0].hash.toString('base64')
-  const remembered = cache.peek(cacheKey)
-  if (remembered !== undefined) {
-    metrics.keyLookups.inc({ result: remembered ? 'remembered' : 'remembered_unknown' })
-    return remembered ?? undefined
+  const cached = cache.peek(cacheKey)
+  if (cached !== undefined) {
+    metrics.keyLookups.inc({ result: cached ? 'remembered' : 'remembered_unknown' })
+    return cached ?? undefined
   }
   const { hint8 } = partsToKeep(text)
   if (!cache.wasKnown(cacheKey)) {
     guessesByAddress.refuseBlocked(address)
     guessesByHint.refuseBlocked(hint8)
   }
-  const key = await cache.get(cacheKey, () => load(tools, hashes))
+  const key = await cache.get(cacheKey, () => load(deps, hashes))
   metrics.keyLookups.inc({ result: key ? 'found' : 'unknown' })
   if (!key) {
     guessesByAddress.note(address, cacheKey)
@@ -82,7 +82,7 @@ async function findKey(tools: KeyTools, text: string, address: string) {
 }
 
 async function load(
-  { db, log }: KeyTools,
+  { db, log }: KeyDeps,
   hashes: readonly [KeyHash, ...KeyHash[]],
 ): Promise<FoundKey | undefined> {
   const found = await findKeyByHash(
@@ -92,20 +92,26 @@ async function load(
   if (!found || !hashes.some(({ hash }) => timingSafeEqual(hash, found.key_hash))) return undefined
   const [current] = hashes
   if (found.hash_version !== current.version) {
-    // The caller need not wait; a failure leaves the older pepper in use until the next time.
-    rehashKey(db, found, current).catch((error: unknown) => log.problem('rehashing a key', error))
+    // Not awaited. After a failure the key stays on its older pepper until it is next looked up.
+    rehashKey(db, found, current).catch((error: unknown) => log.problem('key_rehash_failed', error))
   }
   return found
 }
 
-/** Why a key is refused is told only to somebody who sent the whole secret. */
+/** The reason is sent only to callers that presented the whole secret. */
 function refuseUnusable(endpoint: Endpoint, key: FoundKey, now: Date) {
-  if (key.revoked_at) throw unauthorized(endpoint, 'revoked_api_key', 'The key was revoked.')
+  if (key.revoked_at) {
+    throw unauthorized(endpoint, 'revoked_api_key', 'The key was revoked; use another one.')
+  }
   if (key.project_status === 'archived') {
-    throw unauthorized(endpoint, 'revoked_api_key', 'The project of the key is archived.')
+    throw unauthorized(
+      endpoint,
+      'revoked_api_key',
+      'The project of the key is archived; use a key of another project.',
+    )
   }
   if (key.expires_at && key.expires_at <= now) {
-    throw unauthorized(endpoint, 'expired_api_key', 'The key has expired.')
+    throw unauthorized(endpoint, 'expired_api_key', 'The key has expired; create a new one.')
   }
   if (key.organization_status === 'suspended') throw organizationSuspended()
 }

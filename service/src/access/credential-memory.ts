@@ -1,3 +1,4 @@
+import { BoundedMap } from '#platform/bounded-map.ts'
 import type { Clock } from '#platform/clock.ts'
 
 type Entry<Value> = { value: Value; loadedAtMs: number }
@@ -5,41 +6,40 @@ export type Entries<Value> = readonly (readonly [key: string, entry: Entry<Value
 
 type Options<Value> = {
   now: Clock
+  /** The ids of the objects a value was read from. */
   dependsOn: (value: Value) => readonly string[]
   entriesMax: number
 }
 
-/** Bounded memory of what credentials stand for, and of which ids each answer was made from. */
+/** The bounded store of a lookup cache: known values, unknown credentials, and an index by object id. */
 export function createCredentialMemory<Value>({ now, dependsOn, entriesMax }: Options<Value>) {
-  const known = new Map<string, Entry<Value>>()
-  // Apart from the known, so that a flood of guesses evicts nobody.
-  const unknown = new Map<string, number>()
+  const known = new BoundedMap<string, Entry<Value>>(entriesMax, removeFromIndex)
+  // A map of its own, so that a flood of guesses evicts no known credential.
+  const unknown = new BoundedMap<string, number>(entriesMax)
   const dependents = new Map<string, Set<string>>()
 
-  function remove(key: string) {
-    const entry = known.get(key)
-    if (!entry) return
-    known.delete(key)
-    for (const id of dependsOn(entry.value)) {
+  function removeFromIndex(key: string, { value }: Entry<Value>) {
+    for (const id of dependsOn(value)) {
       const keys = dependents.get(id)
       keys?.delete(key)
       if (keys?.size === 0) dependents.delete(id)
     }
   }
 
-  function dropOldest(entries: Map<string, unknown>, drop: (key: string) => void) {
-    const [oldest] = entries.keys()
-    if (entries.size > entriesMax && oldest !== undefined) drop(oldest)
+  function remove(key: string) {
+    const entry = known.get(key)
+    if (!entry) return
+    known.delete(key)
+    removeFromIndex(key, entry)
   }
 
   function remember(key: string, value: Value, loadedAtMs = now().getTime()) {
     remove(key)
     unknown.delete(key)
-    known.set(key, { value, loadedAtMs })
     for (const id of dependsOn(value)) {
       dependents.set(id, (dependents.get(id) ?? new Set()).add(key))
     }
-    dropOldest(known, remove)
+    known.set(key, { value, loadedAtMs })
   }
 
   return {
@@ -47,16 +47,15 @@ export function createCredentialMemory<Value>({ now, dependsOn, entriesMax }: Op
     unknownSince: (key: string) => unknown.get(key),
     entries: (): Entries<Value> => [...known],
     remember,
-    recall(entries: Entries<Value>) {
+    restore(entries: Entries<Value>) {
       for (const [key, { value, loadedAtMs }] of entries) {
-        if (!known.has(key)) remember(key, value, loadedAtMs)
+        // The clock of the process that wrote them may have been ahead of ours.
+        if (!known.has(key)) remember(key, value, Math.min(loadedAtMs, now().getTime()))
       }
     },
     rememberUnknown(key: string) {
       remove(key)
-      unknown.delete(key)
       unknown.set(key, now().getTime())
-      dropOldest(unknown, (oldest) => unknown.delete(oldest))
     },
     forget(id: string) {
       for (const key of dependents.get(id) ?? []) remove(key)

@@ -2,9 +2,10 @@ import { sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
 
-/** Reads that answer "who is this"; they know a credential, not yet an organization. */
+// The queries of authentication. Unlike all others they start from a credential: the organization is
+// their result, not their parameter.
 
-/** A key as authentication needs it, revoked and expired ones included. */
+/** A key with the status of its organization and project; revoked and expired keys included. */
 export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
   return db
     .selectFrom('api_key as key')
@@ -34,8 +35,11 @@ export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
 }
 export type FoundKey = NonNullable<Awaited<ReturnType<typeof findKeyByHash>>>
 
-/** The standing of an organization and one of its projects, the default one when none is named. */
-export async function findStanding(db: Db, organizationId: string, projectId: string | null) {
+/**
+ * The organization and project of a token, the default project when the token names none. `project_id` is
+ * null when the organization has no such project.
+ */
+export async function findTenancy(db: Db, organizationId: string, projectId: string | null) {
   return db
     .selectFrom('organization')
     .leftJoin('project', (join) =>
@@ -58,13 +62,13 @@ export async function findStanding(db: Db, organizationId: string, projectId: st
     .where('organization.id', '=', organizationId)
     .executeTakeFirst()
 }
-export type Standing = NonNullable<Awaited<ReturnType<typeof findStanding>>>
+export type Tenancy = NonNullable<Awaited<ReturnType<typeof findTenancy>>>
 
 export type KeyUse = { organizationId: string; keyId: string; usedAt: Date }
 
 /**
- * Writes when keys were last used, many in one statement; an older time never replaces a newer. The
- * rows are locked in one order, or two processes that write the same keys would deadlock.
+ * Writes when keys were last used, many in one statement; an older time never replaces a newer one. Rows
+ * are locked in a fixed order, because two processes that write the same keys would deadlock otherwise.
  */
 export async function writeKeyUses(db: Db, uses: readonly KeyUse[]) {
   await sql`
@@ -85,7 +89,7 @@ export async function writeKeyUses(db: Db, uses: readonly KeyUse[]) {
     where api_key.organization_id = locked.organization_id and api_key.id = locked.id`.execute(db)
 }
 
-/** Moves a key to the current pepper, if nobody else has done it meanwhile. */
+/** Moves a key to the current pepper, unless another process has done it since the key was read. */
 export async function rehashKey(
   db: Db,
   found: FoundKey,

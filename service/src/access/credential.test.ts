@@ -88,7 +88,7 @@ test.each([
   expect(outcome(inference, { 'x-api-key': text })).toBe('invalid_api_key')
 })
 
-test('x-api-key is not looked at where no project key is taken', () => {
+test('x-api-key is ignored where no project key is accepted', () => {
   const everyone = taking('admin_key', 'jwt')
   for (const text of [adminKey, projectKey, token]) {
     expect(outcome(admin, { 'x-api-key': text })).toBe('missing_credentials')
@@ -97,14 +97,30 @@ test('x-api-key is not looked at where no project key is taken', () => {
 })
 
 test.each(['', 'Bearer', 'Basic x', `Bearer ${projectKey}0`, `Bearer ${adminKey}`])(
-  'Authorization alone counts, even if it is wrong: %j',
+  'a wrong Authorization header is not replaced by x-api-key: %j',
   (authorization) => {
     const headers = { authorization, 'x-api-key': projectKey }
     expect(outcome(inference, headers)).toBe('invalid_api_key')
   },
 )
 
-test('Authorization alone counts, also when both are good', () => {
+test('with two good credentials the one in Authorization is used', () => {
   const headers = { authorization: `Bearer ${token}`, 'x-api-key': projectKey }
   expect(outcome(inference, headers)).toBe('jwt')
+})
+
+test('the refusal of an administrator key names the endpoint for administrators, if there is one', () => {
+  const messageOf = (path: `/${string}`) => {
+    try {
+      const headers = { authorization: `Bearer ${adminKey}` }
+      readCredential({ ...inference, path }, { headers } as unknown as FastifyRequest)
+    } catch (error) {
+      return error instanceof ApiError ? error.message : undefined
+    }
+    return undefined
+  }
+  expect(messageOf('/v1/models')).toMatch(
+    /; administrator keys use GET \/v1\/organization\/models\.$/,
+  )
+  expect(messageOf('/v1/messages')).toMatch(/token of a configured issuer\.$/)
 })

@@ -1,4 +1,5 @@
 import type { CredentialKind, Endpoint } from '@gatehouse/contract/endpoint'
+import { methodsAt } from '@gatehouse/contract/endpoints'
 import type { FastifyRequest } from 'fastify'
 
 import { hasKeyShape } from './secret.ts'
@@ -8,41 +9,54 @@ export type Credential = { kind: CredentialKind; text: string }
 
 const tokenShape = /^[\w-]{1,2000}\.[\w-]{1,8000}\.[\w-]{1,2000}$/
 
-const nameOf: Record<CredentialKind, string> = {
+const kindNames: Record<CredentialKind, string> = {
   admin_key: 'an administrator key (gate_adm_...)',
   project_key: 'a project API key (gate_prj_...)',
   jwt: 'a token of a configured issuer',
 }
 
 /**
- * Finds the credential of a call and tells its kind by its form (G5.5). `Authorization` alone counts
- * when it is there, even if it is wrong; only then `x-api-key`, which never carries a token (G5.13).
+ * Reads the credential of a request and detects its kind. `x-api-key` is read only when there is no
+ * `Authorization` header, not even a malformed one, and never carries a token.
  */
 export function readCredential(endpoint: Endpoint, { headers }: FastifyRequest): Credential {
   const { authorization } = headers
   const apiKey = takesProjectKeys(endpoint) ? headers['x-api-key'] : undefined
-  const text = authorization === undefined ? apiKey?.toString() : bearerOf(authorization.trim())
-  const accepted = endpoint.credentials.map((kind) => nameOf[kind]).join(' or ')
+  const text = authorization === undefined ? apiKey?.toString() : readBearer(authorization.trim())
+  const accepted = endpoint.credentials.map((kind) => kindNames[kind]).join(' or ')
   if (text === undefined) {
     const code = authorization === undefined ? 'missing_credentials' : 'invalid_api_key'
-    throw unauthorized(endpoint, code, `Send Authorization: Bearer with ${accepted}.`)
+    throw unauthorized(endpoint, code, `Send Authorization: Bearer followed by ${accepted}.`)
   }
-  const kind = kindOf(text, authorization !== undefined)
+  const kind = detectKind(text, authorization !== undefined)
   if (!kind || !endpoint.credentials.some((each) => each === kind)) {
-    throw unauthorized(endpoint, 'invalid_api_key', `This endpoint takes ${accepted}.`)
+    const advice = kind === 'admin_key' ? adviseAdministrator(endpoint) : ''
+    throw unauthorized(endpoint, 'invalid_api_key', `This endpoint takes ${accepted}${advice}.`)
   }
   if (kind !== 'jwt' && !hasKeyShape(text)) {
-    throw unauthorized(endpoint, 'invalid_api_key', 'The key is mistyped or incomplete.')
+    throw unauthorized(
+      endpoint,
+      'invalid_api_key',
+      'The key is mistyped or incomplete; copy it again.',
+    )
   }
   return { kind, text }
+}
+
+/** Some endpoints of model callers, such as GET /v1/models, have a counterpart for administrators. */
+function adviseAdministrator({ method, path }: Endpoint): string {
+  const counterpart = path.replace(/^\/v1\//, '/v1/organization/')
+  return methodsAt(counterpart).includes(method)
+    ? `; administrator keys use ${method} ${counterpart}`
+    : ''
 }
 
 const takesProjectKeys = (endpoint: Endpoint) =>
   endpoint.credentials.some((kind) => kind === 'project_key')
 
-const bearerOf = (header: string) => /^bearer +(\S+)$/i.exec(header)?.[1]
+const readBearer = (header: string) => /^bearer +(\S+)$/i.exec(header)?.[1]
 
-function kindOf(text: string, mayBeToken: boolean): CredentialKind | undefined {
+function detectKind(text: string, mayBeToken: boolean): CredentialKind | undefined {
   if (text.startsWith('gate_adm_')) return 'admin_key'
   if (text.startsWith('gate_prj_')) return 'project_key'
   return mayBeToken && tokenShape.test(text) ? 'jwt' : undefined

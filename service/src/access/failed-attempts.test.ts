@@ -13,12 +13,13 @@ function start({ guessersMax }: { guessersMax?: number } = {}) {
   let refusals = 0
   const attempts = createFailedAttempts({
     now: () => new Date(nowMs),
-    what: 'address',
+    steadyNow: () => new Date(nowMs),
+    countedBy: 'address',
     guessesMax: 10,
     onRefused: () => refusals++,
     ...(guessersMax !== undefined && { guessersMax }),
   })
-  /** The seconds this guesser is told to wait; 0 when it may go on. */
+  /** The Retry-After of this guesser in seconds; 0 when it is not blocked. */
   function wait(name = address): number {
     try {
       attempts.refuseBlocked(name)
@@ -69,7 +70,7 @@ test('one guesser does not block another', () => {
   expect(wait('203.0.113.8')).toBe(0)
 })
 
-test('guesses of two minutes are not added up', () => {
+test('guesses of different minutes are not added up', () => {
   const { guess, pass, wait } = start()
   guess(9)
   pass(60 * seconds)
@@ -88,7 +89,7 @@ test('guesses within a minute are added up however they are spread', () => {
   expect(wait()).toBeGreaterThan(0)
 })
 
-test('a block ends when it said it would, and not before', () => {
+test('a block ends exactly when its Retry-After says', () => {
   const { guess, pass, wait } = start()
   guess(11)
   pass(59_999)
@@ -97,7 +98,7 @@ test('a block ends when it said it would, and not before', () => {
   expect(wait()).toBe(0)
 })
 
-test('asking while blocked does not make the block longer', () => {
+test('attempts during a block do not prolong it', () => {
   const { guess, pass, wait } = start()
   guess(11)
   for (let each = 0; each < 59; each++) {
@@ -107,7 +108,7 @@ test('asking while blocked does not make the block longer', () => {
   expect(wait()).toBe(1)
 })
 
-test('guesses that were under way when the block began do not make it longer', () => {
+test('guesses that were in flight when the block began do not prolong it', () => {
   const { guess, pass, wait } = start()
   guess(11)
   pass(10 * seconds)
@@ -126,7 +127,7 @@ test('each block in a row is twice as long, up to a quarter of an hour', () => {
   expect(blocks).toEqual([60, 120, 240, 480, 900, 900])
 })
 
-test('after a block, a guesser again has its ten', () => {
+test('after a block, ten more guesses are allowed', () => {
   const { guess, pass, wait } = start()
   guess(10)
   pass(60 * seconds)
@@ -134,7 +135,7 @@ test('after a block, a guesser again has its ten', () => {
   expect(wait()).toBe(0)
 })
 
-test('who stays away for a minute after a block starts anew', () => {
+test('a guesser that is quiet for a minute after a block starts from zero', () => {
   const { guess, pass, wait } = start()
   guess(11)
   pass(120 * seconds)
@@ -176,7 +177,11 @@ test('while blocked, one key a second is still looked up: others may share the a
 test('a refusal carries the headers of a rate limit', () => {
   const now = new Date('2026-11-15T00:00:00Z')
   const attempts = createFailedAttempts({
-    ...{ now: () => now, what: 'address', guessesMax: 1, onRefused: () => undefined },
+    now: () => now,
+    steadyNow: () => now,
+    countedBy: 'address',
+    guessesMax: 1,
+    onRefused: () => undefined,
   })
   attempts.note(address, 'a')
   expect(() => attempts.refuseBlocked(address)).toThrow(

@@ -11,11 +11,11 @@ import type { createJwtAuthentication } from './authenticate-jwt.ts'
 import type { createKeyAuthentication } from './authenticate-key.ts'
 import { readCredential } from './credential.ts'
 import type { FailedAttempts } from './failed-attempts.ts'
-import { asksForFreeRequest } from './free-tier-header.ts'
-import { anonymousPrincipal, type FreeCaller, type FreeTier } from './free-tier.ts'
+import { asksForFreeRequest } from './free-tier/free-tier-header.ts'
+import { createAnonymousPrincipal, type FreeCaller, type FreeTier } from './free-tier/free-tier.ts'
 import { requirePermission } from './unauthorized.ts'
 
-/** Counts a call whose caller is known; returns why it may not go on, if a limit is reached. */
+/** Counts the call of an authenticated caller; returns the 429 if it exceeds a limit. */
 export type CountCall = (
   request: FastifyRequest,
   reply: FastifyReply,
@@ -25,13 +25,13 @@ export type CountCall = (
 export type Authentication = {
   byKey: ReturnType<typeof createKeyAuthentication>
   byJwt: ReturnType<typeof createJwtAuthentication>
-  /** Credentials that were refused, by address; unknown keys have stricter limits of their own. */
+  /** Refused tokens by address. Unknown keys have stricter limits of their own. */
   refusedByAddress: FailedAttempts
 }
 
 /**
- * The one place where calls are let in. What an endpoint asks for stands in the contract: a kind of
- * credential (401), then a permission (403), both before the body is read or anything is looked up.
+ * Authenticates and authorizes every call of a scope. The contract says which kinds of credential (401)
+ * and which permission (403) an endpoint needs; both are checked before the body is read.
  */
 export function guard(app: FastifyInstance, authentication: Authentication, count?: CountCall) {
   identify(app, authentication)
@@ -39,7 +39,7 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     const { endpoint } = request.routeOptions.config
     const { principal } = request
     if (!endpoint || !principal) return
-    // Every attempt counts, also one that is refused; but why it is refused comes first (G4.1).
+    // A call without the permission counts too, but its answer is 403, not 429.
     const refusal = await count?.(request, reply, principal)
     requirePermission(endpoint, principal)
     if (refusal) throw refusal
@@ -47,13 +47,13 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
 }
 
 /**
- * Only finds out who is calling. Whoever uses this checks the permission itself, later; with a free tier
- * it also spends the request of an anonymous caller, once there is something to spend it on.
+ * Only authenticates: the route checks the permission itself, later. With a free tier it also admits
+ * anonymous callers, whose free request the route claims once the request is known to be valid.
  */
 export function identify(
   app: FastifyInstance,
   authentication: Authentication,
-  freeTier?: Pick<FreeTier, 'callerOf'>,
+  freeTier?: Pick<FreeTier, 'identifyCaller'>,
 ) {
   app.decorateRequest('freeCaller', null)
   app.addHook('onRequest', async (request) => {
@@ -62,24 +62,24 @@ export function identify(
     if (endpoint.permission === null) return
     if (freeTier && asksForFreeRequest(endpoint, request)) {
       refuseLongBody(request)
-      request.freeCaller = await freeTier.callerOf(endpoint, addressOf(request))
-      admit(request, anonymousPrincipal(request.freeCaller))
-    } else admit(request, await authenticate(endpoint, request, authentication))
+      request.freeCaller = await freeTier.identifyCaller(endpoint, readAddress(request))
+      setPrincipal(request, createAnonymousPrincipal(request.freeCaller))
+    } else setPrincipal(request, await authenticate(endpoint, request, authentication))
   })
 }
 
-/** Before a byte of it is kept: many of them would fill the memory, and nobody could be held to account. */
+/** Runs before the body is read: anonymous callers must not fill the memory with large bodies. */
 function refuseLongBody({ headers }: FastifyRequest) {
-  const isOfUnknownLength = headers['transfer-encoding'] !== undefined
+  const hasUnknownLength = headers['transfer-encoding'] !== undefined
   const bytes = Number(headers['content-length'] ?? 0)
-  if (!isOfUnknownLength && bytes <= freeBodyLimitBytes) return
+  if (!hasUnknownLength && bytes <= freeBodyLimitBytes) return
   throw new ApiError(
     'request_too_large',
-    `An anonymous request must say its length, and be at most ${freeBodyLimitBytes} bytes long.`,
+    `A free request must have a Content-Length of at most ${freeBodyLimitBytes} bytes.`,
   )
 }
 
-function admit(request: FastifyRequest, principal: Principal) {
+function setPrincipal(request: FastifyRequest, principal: Principal) {
   const { line } = request
   request.principal = principal
   line.credential_kind = principal.kind
@@ -94,33 +94,36 @@ async function authenticate(
   authentication: Authentication,
 ): Promise<Principal> {
   const credential = readCredential(endpoint, request)
-  const prefix = addressPrefix(addressOf(request))
+  const prefix = addressPrefix(readAddress(request))
   if (credential.kind !== 'jwt') return authentication.byKey(endpoint, credential, prefix)
   const { byJwt, refusedByAddress } = authentication
-  refusedByAddress.refuseBlocked(prefix)
   const project = request.headers['x-policy-project']
   const named = typeof project === 'string' ? project : undefined
   return byJwt(endpoint, credential.text, named).catch((error: unknown) => {
+    // After the verification, which is local and cheap: a valid token is accepted from any address.
     const isRefusal = error instanceof ApiError && error.status === 401
-    if (isRefusal) refusedByAddress.note(prefix, digestOf(credential.text))
+    if (isRefusal) {
+      refusedByAddress.refuseBlocked(prefix)
+      refusedByAddress.note(prefix, digest(credential.text))
+    }
     throw error
   })
 }
 
-/** The last hop that no trusted proxy vouches for: what a caller says about itself does not count. */
-function addressOf(request: FastifyRequest): string {
+/** The client address as the trusted proxies report it; an X-Forwarded-For of the client itself does not count. */
+function readAddress(request: FastifyRequest): string {
   const address = request.ip as string | undefined
-  // Whoever hung up has no address any more, and waits for no answer.
-  if (address === undefined) throw new ApiError('invalid_request', 'The request was cut off.')
+  // A client that has disconnected has no address any more, and reads no answer.
+  if (address === undefined) throw new ApiError('invalid_request', 'The client disconnected.')
   return address
 }
 
-/** A client that repeats one expired token is not guessing; only different ones count. */
-const digestOf = (text: string) => createHash('sha256').update(text).digest('base64')
+/** Different tokens have different digests: a client that repeats one expired token is not guessing. */
+const digest = (text: string) => createHash('sha256').update(text).digest('base64')
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Somebody anonymous who asks for the one free request; null for everybody else. */
+    /** The anonymous caller of a free request; null for every other caller. */
     freeCaller: FreeCaller | null
   }
 }

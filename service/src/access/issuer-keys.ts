@@ -15,9 +15,9 @@ import type { TrustedFiles } from '#platform/trusted-file.ts'
 
 type Options = {
   egress: Egress
-  now: Clock
+  steadyNow: Clock
   log: Log
-  /** Whoever can write the folder must not be able to make tokens valid. */
+  /** Signed copies: write access to the folder alone must not be enough to make tokens valid. */
   files: TrustedFiles
 }
 
@@ -26,11 +26,11 @@ const pauseMs = 30_000
 const copyMaxAgeMs = 24 * 60 * 60 * 1000
 
 /**
- * The public keys of an issuer: kept ten minutes, asked for again at most every 30 seconds however
- * many unknown key ids arrive. While the issuer is away, the last good copy on disk serves for a day.
+ * The public keys of an issuer: cached for ten minutes, and fetched at most every 30 seconds however many
+ * unknown key ids arrive. While the issuer is unreachable, the last good copy on disk is used for a day.
  */
-export function keysOfIssuer(jwksUrl: string, options: Options): JWTVerifyGetKey {
-  const load = pausingAfterFailure(jwksUrl, options)
+export function createIssuerKeys(jwksUrl: string, options: Options): JWTVerifyGetKey {
+  const load = createKeyLoader(jwksUrl, options)
   return createRemoteJWKSet(new URL(jwksUrl), {
     timeoutDuration: deadlineMs,
     cooldownDuration: pauseMs,
@@ -40,11 +40,14 @@ export function keysOfIssuer(jwksUrl: string, options: Options): JWTVerifyGetKey
   })
 }
 
-/** jose counts its pause from the last success, so without this every token would ask a failing issuer. */
-function pausingAfterFailure(jwksUrl: string, options: Options) {
+/**
+ * Fetches the key list, and pauses after a failure: jose counts its cooldown from the last success, so
+ * without this pause every token would cause a request to a failing issuer.
+ */
+function createKeyLoader(jwksUrl: string, options: Options) {
   let failure: { atMs: number; cause: unknown } | undefined
   return async (): Promise<string> => {
-    if (failure && options.now().getTime() - failure.atMs < pauseMs) {
+    if (failure && options.steadyNow().getTime() - failure.atMs < pauseMs) {
       return readCopy(jwksUrl, options, failure.cause)
     }
     try {
@@ -52,8 +55,8 @@ function pausingAfterFailure(jwksUrl: string, options: Options) {
       failure = undefined
       return text
     } catch (cause) {
-      options.log.problem("fetching an issuer's keys", cause)
-      failure = { atMs: options.now().getTime(), cause }
+      options.log.problem('issuer_keys_unavailable', cause)
+      failure = { atMs: options.steadyNow().getTime(), cause }
       return readCopy(jwksUrl, options, cause)
     }
   }
@@ -68,11 +71,11 @@ async function fetchKeys(jwksUrl: string, options: Options): Promise<string> {
   })
   if (status !== 200) throw new Error(`The issuer's key list answered ${status}.`)
   const text = body.toString()
-  // Throws unless it is a list of keys: anything else must not replace the last good copy.
+  // Throws unless the text is a list of keys: anything else must not replace the last good copy.
   createLocalJWKSet(JSON.parse(text) as JSONWebKeySet)
   await options.files
     .keep(copyNameOf(jwksUrl), text)
-    .catch((error: unknown) => options.log.problem("keeping a copy of an issuer's keys", error))
+    .catch((error: unknown) => options.log.problem('issuer_keys_copy_not_written', error))
   return text
 }
 

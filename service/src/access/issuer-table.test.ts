@@ -12,7 +12,7 @@ const given = {
 const [issuer] = IssuerTable.parse([given])
 const accepts = (change: object) => IssuerTable.safeParse([{ ...given, ...change }]).success
 
-test('what is left out has a strict default', () => {
+test('omitted members have strict defaults', () => {
   expect(issuer).toMatchObject({
     algorithms: ['EdDSA', 'ES256', 'RS256', 'PS256'],
     organization_claim: 'organization_id',
@@ -45,7 +45,7 @@ test.each([
   { jwks_url: 'id.example/keys' },
   { jwks_url: 'file:///etc/keys.json' },
   { jwks_url: 'javascript:alert(1)' },
-  { jwks_uri: 'https://id.example/keys.json' }, // a member nobody reads is a mistake
+  { jwks_uri: 'https://id.example/keys.json' }, // an unknown member is a mistake
 ])('%j is refused', (change) => {
   expect(accepts(change)).toBe(false)
 })
@@ -97,7 +97,7 @@ test.each([
   expect(permissionsOf(claim)).toEqual([])
 })
 
-test('a table that maps __proto__ gives nothing to anybody', () => {
+test('a table that maps __proto__ grants nothing', () => {
   const text = JSON.stringify([given]).replace('"user"', '"__proto__"')
   const [odd] = IssuerTable.parse(JSON.parse(text))
   for (const claim of ['user', '0', 'toString', 'length', 'nobody']) {
@@ -106,7 +106,7 @@ test('a table that maps __proto__ gives nothing to anybody', () => {
   expect({}).not.toHaveProperty('0')
 })
 
-test('the set that is handed out is not the table', () => {
+test('changing the returned set does not change the table', () => {
   permissionsFrom(issuer!, 'user').add('credits.write')
   expect(permissionsOf('user')).toEqual(['model.invoke'])
 })

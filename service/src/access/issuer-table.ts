@@ -1,12 +1,16 @@
 import { Permission } from '@gatehouse/contract/permission'
 import { z } from 'zod'
 
-/** Symmetric algorithms and `none` are not in the list and cannot be configured (G5.3). */
+/** Symmetric algorithms and `none` are not in the list and cannot be configured. */
 const Algorithm = z.enum(['EdDSA', 'ES256', 'RS256', 'PS256'])
 
 const Issuer = z.strictObject({
   issuer: z.string().min(1).max(500), // the exact `iss` of its tokens
-  jwks_url: z.url({ protocol: /^https?$/ }), // http only for a host in EGRESS_PRIVATE_TARGETS
+  // http only for a host in EGRESS_PRIVATE_TARGETS
+  jwks_url: z.url({
+    protocol: /^https?$/,
+    error: 'must be a URL such as https://login.example.com/jwks.json',
+  }),
   audience: z.string().min(1).max(500),
   algorithms: z.array(Algorithm).min(1).default(['EdDSA', 'ES256', 'RS256', 'PS256']),
   organizations: z.array(z.string().min(1).max(200)).min(1).max(10_000), // those it may speak for
@@ -18,7 +22,7 @@ const Issuer = z.strictObject({
 })
 export type Issuer = z.output<typeof Issuer>
 
-/** The only sources of tokens. Claims are mapped through this table, never taken as they are. */
+/** The only issuers whose tokens are accepted. Claims are mapped through this table, never used as they are. */
 export const IssuerTable = z
   .array(Issuer)
   .max(100)
@@ -27,7 +31,7 @@ export const IssuerTable = z
   })
 export type IssuerTable = z.output<typeof IssuerTable>
 
-/** What the values of the permissions claim allow; values the table does not name allow nothing. */
+/** The permissions that the values of the claim grant; a value that the table does not list grants none. */
 export function permissionsFrom(issuer: Issuer, claim: unknown): Set<Permission> {
   const values = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : []
   return new Set(

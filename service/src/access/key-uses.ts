@@ -5,12 +5,12 @@ import { type KeyUse, writeKeyUses } from './credential-store.ts'
 
 const flushMs = 30_000
 const batchMax = 1000
-/** Beyond this, times are dropped, not memory: `last_used_at` is informative. */
+/** Uses of further keys are dropped: `last_used_at` is informative. */
 const usesMax = 100_000
 
 /**
- * Collects when each key was last used and writes it every 30 seconds, so that a busy key costs one
- * row update instead of one per request. What was not yet written is lost in a crash.
+ * Collects when each key was last used and writes it every 30 seconds, so that a busy key costs one row
+ * update instead of one per request. A crash loses what was not written yet.
  */
 export function createKeyUses(db: Db, log: Log) {
   const uses = new Map<string, KeyUse>()
@@ -25,21 +25,21 @@ export function createKeyUses(db: Db, log: Log) {
     uses.clear()
     for (let start = 0; start < pending.length; start += batchMax) {
       await writeKeyUses(db, pending.slice(start, start + batchMax)).catch((error: unknown) => {
-        // The next flush tries again what this one could not write.
+        // The next flush retries what this one could not write.
         for (const use of pending.slice(start)) note(use)
         throw error
       })
     }
   }
-  const flushOrReport = () =>
-    flush().catch((error: unknown) => log.problem('writing when keys were last used', error))
+  const flushOrLog = () =>
+    flush().catch((error: unknown) => log.problem('key_uses_not_written', error))
 
-  const timer = setInterval(() => void flushOrReport(), flushMs).unref()
+  const timer = setInterval(() => void flushOrLog(), flushMs).unref()
   return {
     note,
     async stop() {
       clearInterval(timer)
-      await flushOrReport()
+      await flushOrLog()
     },
   }
 }

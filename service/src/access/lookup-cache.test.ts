@@ -24,11 +24,11 @@ function start(options: { outageMs?: number; entriesMax?: number } = {}) {
   }
 }
 
-test('a value that was never asked for must be asked for', () => {
+test('a value that was never loaded must be queried', () => {
   expect(start().peek('k')).toBeUndefined()
 })
 
-test('a known value is remembered for a minute and not longer', async () => {
+test('a known value is cached for exactly a minute', async () => {
   const { load, peek, pass } = start()
   expect(await load('k', found)).toBe(found)
   pass(59_999)
@@ -37,7 +37,7 @@ test('a known value is remembered for a minute and not longer', async () => {
   expect(peek('k')).toBeUndefined()
 })
 
-test('that a value is unknown is remembered for two seconds and not longer', async () => {
+test('an unknown value is cached for exactly two seconds', async () => {
   const { load, peek, pass } = start()
   expect(await load('k', undefined)).toBeUndefined()
   pass(1999)
@@ -46,7 +46,7 @@ test('that a value is unknown is remembered for two seconds and not longer', asy
   expect(peek('k')).toBeUndefined()
 })
 
-test('reading a value does not make it live longer', async () => {
+test('reading a value does not prolong its life', async () => {
   const { load, peek, pass } = start()
   await load('k', found)
   for (let each = 0; each < 6; each++) {
@@ -56,7 +56,7 @@ test('reading a value does not make it live longer', async () => {
   expect(peek('k')).toBeUndefined()
 })
 
-test('asking again makes it fresh again, also when it has changed', async () => {
+test('a new query makes a value fresh again, also when it has changed', async () => {
   const { load, peek, pass } = start()
   await load('k', undefined)
   await load('k', found)
@@ -90,7 +90,7 @@ test('a change of an organization makes all its keys void and no others', async 
   expect([peek('a'), peek('b'), peek('c')]).toEqual([undefined, undefined, other])
 })
 
-test('a value void by one of its ids is found again under the other', async () => {
+test('a value dropped by one of its ids and loaded again is dropped by the other', async () => {
   const { load, peek, forget } = start()
   await load('k', found)
   forget('key_1')
@@ -99,7 +99,7 @@ test('a value void by one of its ids is found again under the other', async () =
   expect(peek('k')).toBeUndefined()
 })
 
-test('everything can be forgotten at once', async () => {
+test('forgetAll drops everything', async () => {
   const { load, peek, forgetAll } = start()
   await load('a', found)
   await load('b', undefined)
@@ -108,7 +108,7 @@ test('everything can be forgotten at once', async () => {
 })
 
 test.each(['forget', 'forgetAll'] as const)(
-  'what was read before a change is not kept after it (%s)',
+  'a value read before a change is not cached after it (%s)',
   async (how) => {
     const cache = start()
     const reading = Promise.withResolvers<Found | undefined>()
@@ -121,7 +121,7 @@ test.each(['forget', 'forgetAll'] as const)(
 )
 
 test.each(['forget', 'forgetAll'] as const)(
-  'who asks after a change is not told what was read before it (%s)',
+  'a caller that comes after a change does not get a value read before it (%s)',
   async (how) => {
     const cache = start()
     const before = Promise.withResolvers<Found | undefined>()
@@ -135,7 +135,7 @@ test.each(['forget', 'forgetAll'] as const)(
   },
 )
 
-test('a value that was unknown before a change is not kept as unknown after it', async () => {
+test('a value that was unknown before a change is not cached as unknown after it', async () => {
   const cache = start()
   const reading = Promise.withResolvers<Found | undefined>()
   const answer = cache.get('k', () => reading.promise)
@@ -145,7 +145,7 @@ test('a value that was unknown before a change is not kept as unknown after it',
   expect(cache.peek('k')).toBeUndefined()
 })
 
-test('those who ask at the same time share one question', async () => {
+test('concurrent callers of one key share one query', async () => {
   const cache = start()
   const reading = Promise.withResolvers<Found | undefined>()
   let questions = 0
@@ -161,19 +161,19 @@ test('those who ask at the same time share one question', async () => {
   expect(questions).toBe(2)
 })
 
-test('those who ask for different keys do not wait for each other', async () => {
+test('callers of different keys do not wait for each other', async () => {
   const cache = start()
   void cache.get('slow', () => new Promise<never>(() => undefined))
   expect(await cache.get('k', () => Promise.resolve(found))).toBe(found)
 })
 
-test('a failed question is asked again by the next', async () => {
+test('the next caller repeats a failed query', async () => {
   const { outage, load } = start()
   await expect(outage('k')).rejects.toBe(away)
   expect(await load('k', found)).toBe(found)
 })
 
-test('while the store is away a known value serves on, until it is too old', async () => {
+test('while the database is away a known value is served until it is too old', async () => {
   const { load, outage, peek, pass } = start({ outageMs: 600_000 })
   await load('k', found)
   pass(599_999)
@@ -183,7 +183,7 @@ test('while the store is away a known value serves on, until it is too old', asy
   await expect(outage('k')).rejects.toBe(away)
 })
 
-test('serving during an outage does not make a value younger', async () => {
+test('serving a value during an outage does not renew it', async () => {
   const { load, outage, peek, pass } = start()
   await load('k', found)
   pass(60_000)
@@ -192,7 +192,7 @@ test('serving during an outage does not make a value younger', async () => {
   expect(peek('k')).toBeUndefined()
 })
 
-test('for a second after an outage known values are served without waiting for the store', async () => {
+test('for a second after a failed query known values are served without a query', async () => {
   const { load, outage, peek, pass } = start({ outageMs: 600_000 })
   await load('k', found)
   await load('other', found)
@@ -205,13 +205,13 @@ test('for a second after an outage known values are served without waiting for t
   expect(peek('other')).toBeUndefined()
 })
 
-test('with an outage time of zero nothing is served without the store', async () => {
+test('with an outage time of zero nothing is served without the database', async () => {
   const { load, outage } = start({ outageMs: 0 })
   await load('k', found)
   await expect(outage('k')).rejects.toBe(away)
 })
 
-test('a key nobody has seen, or that was void, cannot be judged while the store is away', async () => {
+test('an unseen or dropped credential fails while the database is away', async () => {
   const { load, outage, forget } = start()
   await expect(outage('never seen')).rejects.toBe(away)
   await load('k', found)
@@ -219,7 +219,7 @@ test('a key nobody has seen, or that was void, cannot be judged while the store 
   await expect(outage('k')).rejects.toBe(away)
 })
 
-test('a failure that is no outage is not covered up', async () => {
+test('an error that is no outage is passed on', async () => {
   const { load, outage } = start()
   await load('k', found)
   const bug = new TypeError('bug')
@@ -234,7 +234,7 @@ test('a flood of unknown keys evicts no known one, and is bounded itself', async
   expect(['guess 7', 'guess 8', 'guess 9'].map(peek)).toEqual([undefined, null, null])
 })
 
-test('only the latest of very many known keys are remembered', async () => {
+test('only the latest of very many known keys are cached', async () => {
   const { load, peek, forget } = start({ entriesMax: 2 })
   const values = ['a', 'b', 'c'].map((id) => ({ id, organization: 'org_1' }))
   for (const value of values) await load(value.id, value)
@@ -243,29 +243,29 @@ test('only the latest of very many known keys are remembered', async () => {
   expect(['a', 'b', 'c'].map(peek)).toEqual([undefined, undefined, undefined])
 })
 
-test('what was known before a restart serves during an outage, by its first age', async () => {
-  const { recall, outage, pass, entries } = start({ outageMs: 600_000 })
+test('a restored value is served during an outage, by its original age', async () => {
+  const { restore, outage, pass, entries } = start({ outageMs: 600_000 })
   const loadedAtMs = 1_000_000 - 300_000
-  recall([['k', { value: found, loadedAtMs }]])
+  restore([['k', { value: found, loadedAtMs }]])
   expect(entries()).toEqual([['k', { value: found, loadedAtMs }]])
   expect(await outage('k')).toBe(found)
   pass(300_000)
   await expect(outage('k')).rejects.toBe(away)
 })
 
-test('nothing is taken back once the store has been heard', async () => {
-  const { recall, forgetAll, load, peek } = start()
+test('nothing is restored once a change has arrived', async () => {
+  const { restore, forgetAll, load, peek } = start()
   await load('k', found)
-  recall([['k', { value: { ...found, id: 'older' }, loadedAtMs: 999_999 }]])
+  restore([['k', { value: { ...found, id: 'older' }, loadedAtMs: 999_999 }]])
   expect(peek('k')).toBe(found)
   forgetAll()
-  recall([['k', { value: found, loadedAtMs: 1_000_000 }]])
+  restore([['k', { value: found, loadedAtMs: 1_000_000 }]])
   expect(peek('k')).toBeUndefined()
 })
 
-test('what was taken back falls with what it depends on', () => {
-  const { recall, forget, peek } = start()
-  recall([['k', { value: found, loadedAtMs: 1_000_000 }]])
+test('a restored value is dropped with what it depends on', () => {
+  const { restore, forget, peek } = start()
+  restore([['k', { value: found, loadedAtMs: 1_000_000 }]])
   expect(peek('k')).toBe(found)
   forget('org_1')
   expect(peek('k')).toBeUndefined()

@@ -5,9 +5,9 @@ import { createCredentialMemory, type Entries } from './credential-memory.ts'
 
 type Options<Value> = {
   now: Clock
-  /** How long known values may be served while the store is away. */
+  /** How long known values may be served while the database is unreachable. */
   outageMs: number
-  /** The ids of everything the value was made from; a change of any of them makes it void. */
+  /** The ids of the objects a value was read from; a change of any of them makes the value void. */
   dependsOn: (value: Value) => readonly string[]
   entriesMax?: number
 }
@@ -15,16 +15,16 @@ type Options<Value> = {
 const knownFreshMs = 60_000
 const unknownFreshMs = 2000
 /**
- * A store that was away is not asked again by everybody, since that would cost each a timeout: after a
- * pause one caller asks, while the others are served what is known. Asking may take as long as this.
+ * During an outage not every caller queries the database, since each would wait for a timeout: after a
+ * pause of `pauseMs` one caller queries again, for `probeMs` at most, and the others get cached values.
  */
-const awayMs = 1000
+const pauseMs = 1000
 const probeMs = 8000
 
 /**
- * Remembers who a credential belongs to. Known values live a minute and fall at once when something
- * they depend on changes; unknown ones live two seconds. While the store is away, known values serve
- * on until `outageMs`, and a credential nobody has seen cannot be judged.
+ * Caches what credentials resolve to. Known values live for a minute and are dropped at once when an
+ * object they depend on changes; unknown credentials live for two seconds. While the database is
+ * unreachable, known values are served until they are `outageMs` old, and unseen credentials fail.
  */
 export function createLookupCache<Value>(options: Options<Value>) {
   const { now, outageMs, dependsOn, entriesMax = 100_000 } = options
@@ -36,32 +36,32 @@ export function createLookupCache<Value>(options: Options<Value>) {
   async function load(key: string, fetch: () => Promise<Value | undefined>) {
     const changesBefore = changes
     const value = await fetch()
-    // What was read while a change arrived may be older than the change: use it, do not keep it.
+    // A value that was read while a change arrived may be older than the change: used, not cached.
     if (changes !== changesBefore) return value
     if (value === undefined) memory.rememberUnknown(key)
     else memory.remember(key, value)
     return value
   }
 
-  /** Whoever asks from now on must not be told what was read before the change. */
+  /** Callers that come after a change must not join a query that began before it. */
   const noteChange = () => {
     changes++
     loading.clear()
   }
 
   return {
-    /** The value without asking the store: undefined when it must be asked, null when it is unknown. */
+    /** The cached value: undefined when the database must be queried, null for an unknown credential. */
     peek(key: string): Value | null | undefined {
       const nowMs = now().getTime()
       const entry = memory.known(key)
-      const freshMs = outage.isNow() ? Math.max(outageMs, knownFreshMs) : knownFreshMs
+      const freshMs = outage.isPausing() ? Math.max(outageMs, knownFreshMs) : knownFreshMs
       if (entry && nowMs - entry.loadedAtMs < freshMs) return entry.value
       const unknownSinceMs = memory.unknownSince(key) ?? -Infinity
       return nowMs - unknownSinceMs < unknownFreshMs ? null : undefined
     },
-    /** Was it known a while ago? Then whoever sent it is not guessing, even if it must be asked again. */
+    /** Whether the credential was known once, even if it must be queried again: its sender is not guessing. */
     wasKnown: (key: string) => memory.known(key) !== undefined,
-    /** Asks the store, once for all who ask at the same time. */
+    /** Queries the database; concurrent callers of the same key share one query. */
     async get(key: string, fetch: () => Promise<Value | undefined>): Promise<Value | undefined> {
       const started = loading.get(key) ?? load(key, fetch)
       loading.set(key, started)
@@ -80,11 +80,11 @@ export function createLookupCache<Value>(options: Options<Value>) {
         if (loading.get(key) === started) loading.delete(key)
       }
     },
-    /** What is known, and since when. */
+    /** The known values, and when each was loaded. */
     entries: memory.entries,
-    /** Takes back what was known before a restart, unless the store has been heard since. */
-    recall(entries: Entries<Value>) {
-      if (changes === 0) memory.recall(entries)
+    /** Restores the entries of an earlier process, unless a change has arrived since the start. */
+    restore(entries: Entries<Value>) {
+      if (changes === 0) memory.restore(entries)
     },
     forget(id: string) {
       noteChange()
@@ -96,16 +96,18 @@ export function createLookupCache<Value>(options: Options<Value>) {
     },
   }
 }
-/** Whether the store is taken to be away, so that callers are served what is known without asking it. */
+
+/** Whether callers get cached values without a query, because the last query failed. */
 function createOutage(now: Clock) {
   let isAway = false
   let untilMs = 0
   return {
-    isNow: () => isAway && now().getTime() < untilMs,
+    isPausing: () => isAway && now().getTime() < untilMs,
     begin() {
       isAway = true
-      untilMs = now().getTime() + awayMs
+      untilMs = now().getTime() + pauseMs
     },
+    /** A caller begins to query: the others go on pausing until it has succeeded or failed. */
     probe() {
       if (isAway) untilMs = now().getTime() + probeMs
     },

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
+import type { AccessDeps } from './deps.ts'
 import { serveCreateAdminApiKey } from './keys/create-admin-api-key.ts'
 import { serveCreateProjectApiKey } from './keys/create-project-api-key.ts'
 import { serveDeleteAdminApiKey } from './keys/delete-admin-api-key.ts'
@@ -11,19 +12,18 @@ import { serveCreateProject } from './projects/create-project.ts'
 import { serveListProjects } from './projects/list-projects.ts'
 import { serveRetrieveProject } from './projects/retrieve-project.ts'
 import { serveUpdateProject } from './projects/update-project.ts'
-import type { AccessTools } from './tools.ts'
 
 /** Projects, their keys, and administrator keys. */
-export function serveAccess(app: FastifyInstance, tools: AccessTools) {
-  serveListProjects(app, tools)
-  serveCreateProject(app, tools)
-  serveRetrieveProject(app, tools)
-  serveUpdateProject(app, tools)
-  serveArchiveProject(app, tools)
-  serveListProjectApiKeys(app, tools)
-  serveCreateProjectApiKey(app, tools)
-  serveDeleteProjectApiKey(app, tools)
-  serveListAdminApiKeys(app, tools)
-  serveCreateAdminApiKey(app, tools)
-  serveDeleteAdminApiKey(app, tools)
+export function serveAccess(app: FastifyInstance, deps: AccessDeps) {
+  serveListProjects(app, deps)
+  serveCreateProject(app, deps)
+  serveRetrieveProject(app, deps)
+  serveUpdateProject(app, deps)
+  serveArchiveProject(app, deps)
+  serveListProjectApiKeys(app, deps)
+  serveCreateProjectApiKey(app, deps)
+  serveDeleteProjectApiKey(app, deps)
+  serveListAdminApiKeys(app, deps)
+  serveCreateAdminApiKey(app, deps)
+  serveDeleteAdminApiKey(app, deps)
 }

@@ -35,7 +35,7 @@ test('any 32 bytes give 58 characters of the right shape, and no two the same', 
   )
 })
 
-test('a key with any one character changed has not the shape', () => {
+test('a key with any one character changed does not have the shape', () => {
   const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-é '
   fc.assert(
     fc.property(key, fc.nat(57), fc.constantFrom(...alphabet.split('')), (text, index, other) => {
@@ -46,7 +46,7 @@ test('a key with any one character changed has not the shape', () => {
   )
 })
 
-test('a key with two neighbours swapped has not the shape', () => {
+test('a key with two adjacent characters swapped does not have the shape', () => {
   fc.assert(
     fc.property(key, fc.nat(56), (text, index) => {
       const [one = '', other = ''] = text.slice(index, index + 2).split('')
@@ -71,13 +71,13 @@ test.each([
   expect(hasKeyShape(text)).toBe(false)
 })
 
-test('what is shown of a key is its prefix, two characters and the last four', () => {
+test('a redacted key shows its prefix, two characters and the last four', () => {
   const parts = partsToKeep('gate_adm_Zz345678901234567890123456789012345678901234RU98')
   expect(parts).toEqual({ hint8: 'Zz345678', last4: 'RU98' })
   expect(redact('gate_adm_', parts)).toBe('gate_adm_Zz...RU98')
 })
 
-test('what is kept of a key leaves 35 of its 43 random characters unknown', () => {
+test('the stored parts leave 35 of the 43 random characters unknown', () => {
   fc.assert(
     fc.property(key, (text) => {
       const { hint8, last4 } = partsToKeep(text)

@@ -5,7 +5,7 @@ import { deriveKey, type Keyring } from '#platform/secrets.ts'
 
 /**
  * A key is its prefix, 43 base62 characters of 256 random bits, and 6 base62 characters of the CRC32
- * of everything before them (G2.27). The checksum turns typos and noise away before hash and query.
+ * of everything before them. The checksum rejects typos and noise before anything is hashed or queried.
  */
 export type KeyPrefix = 'gate_adm_' | 'gate_prj_'
 
@@ -25,7 +25,7 @@ export function hasKeyShape(presented: string): boolean {
   return presented.slice(-checksumLength) === checksum(start)
 }
 
-/** What may be kept and shown of a key: its first 8 random characters and its last 4. */
+/** The parts of a key that may be stored and shown: its first 8 random characters and its last 4. */
 export function partsToKeep(key: string): { hint8: string; last4: string } {
   return { hint8: key.slice(9, 17), last4: key.slice(-4) }
 }

@@ -6,7 +6,7 @@ import { organizationSuspended, permissionDenied, unauthorized } from './unautho
 
 const at = (path: `/${string}`): Endpoint => ({ ...listProjects, path })
 
-test('a missing credential is told the realm and nothing else', () => {
+test('the challenge for a missing credential names the realm and nothing else', () => {
   const error = unauthorized(listProjects, 'missing_credentials', 'Send one.')
   expect(error).toMatchObject({ status: 401, code: 'missing_credentials', message: 'Send one.' })
   expect(error.headers).toEqual({ 'www-authenticate': 'Bearer realm="organization"' })
@@ -18,7 +18,7 @@ test.each([
   'revoked_api_key',
   'invalid_token',
   'expired_token',
-] as const)('%s is told with the reason', (code) => {
+] as const)('%s: the challenge names the reason', (code) => {
   const error = unauthorized(listProjects, code, 'It is no good.')
   expect(error).toMatchObject({ status: 401, type: 'auth_error', code })
   expect(error.headers).toEqual({
@@ -42,7 +42,7 @@ test('a quote in the reason does not end the quoted text', () => {
   expect(headers['www-authenticate']).toMatch(/error_description="a 'b' c"$/)
 })
 
-test('a missing permission is told by its name', () => {
+test('a missing permission is named', () => {
   expect(permissionDenied('policies.write')).toMatchObject({
     status: 403,
     code: 'permission_denied',
@@ -57,6 +57,6 @@ test('the cause of a refusal is kept for the log', () => {
   expect(unauthorized(listProjects, 'invalid_token', 'No.', cause).cause).toBe(cause)
 })
 
-test('a suspended organization is refused, not asked for another credential', () => {
+test('a suspended organization is 403, without a challenge', () => {
   expect(organizationSuspended()).toMatchObject({ status: 403, headers: {} })
 })

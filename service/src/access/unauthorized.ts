@@ -16,12 +16,11 @@ type AuthCode = Extract<
   | 'free_request_used'
 >
 
-/** A 401 that names the scheme, and what is wrong with the credential that was sent (G5.6). */
+/** A 401 with a challenge that names the realm and, where a credential was sent, what is wrong with it. */
 export function unauthorized(endpoint: Endpoint, code: AuthCode, message: string, cause?: unknown) {
   const realm = `Bearer realm="${realmOfPath(endpoint.path)}"`
-  // Where no credential was sent, nothing is wrong with one.
-  const isNoneSent = code === 'missing_credentials' || code === 'free_request_used'
-  const challenge = isNoneSent
+  const hasCredential = code !== 'missing_credentials' && code !== 'free_request_used'
+  const challenge = !hasCredential
     ? realm
     : `${realm}, error="invalid_token", error_description="${message.replaceAll('"', "'")}"`
   return new ApiError(code, message, { headers: { 'www-authenticate': challenge }, cause })
@@ -35,7 +34,7 @@ export function permissionDenied(permission: Permission, message?: string) {
   )
 }
 
-/** Deny by default: what an endpoint needs stands in the contract (G5.7). */
+/** Throws a 403 unless the caller has the permission that the contract names for the endpoint. */
 export function requirePermission(
   { permission }: Endpoint,
   { permissions }: { permissions: ReadonlySet<Permission> },
@@ -44,4 +43,7 @@ export function requirePermission(
 }
 
 export const organizationSuspended = () =>
-  new ApiError('organization_suspended', 'The organization is suspended.')
+  new ApiError(
+    'organization_suspended',
+    'The organization is suspended; the operator of this gateway can reinstate it.',
+  )

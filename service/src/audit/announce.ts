@@ -3,28 +3,28 @@ import type { Tx } from '#platform/database.ts'
 import { afterCommit } from '#platform/transaction.ts'
 
 import { type ChangeKind, insertChange } from './change-store.ts'
-import { insertEvent } from './event-store.ts'
-import { resourceOf, type Revision, revisionEvent } from './event.ts'
+import { insertEvents } from './event-store.ts'
+import { buildRevisionEvent, resourceOf, type Revision } from './event.ts'
 
-/** `tells`: every process must learn of it, because what it remembers depends on the object. */
-type Announcement = Revision & { tells?: ChangeKind }
+/** `notifies`: processes cache something that depends on the resource, and have to be notified. */
+type Announcement = Revision & { notifies?: ChangeKind }
 
 /**
- * Says what was changed: an audit event, and a change for every process where one is needed. Both
- * commit or vanish together with the change itself.
+ * Writes the audit event of a change and, where processes have to be notified, a row of `config_change`. Both
+ * commit in the transaction of the change.
  */
 export type Announce = (tx: Tx, announcement: Announcement) => Promise<void>
 
-/** `hint` makes others look at once. It may be lost: their poll finds the change anyway. */
+/** `hint` makes other processes poll at once. It may be lost: their next poll finds the change anyway. */
 export function createAnnouncer(now: Clock, hint: () => void): Announce {
-  return async (tx, { tells, ...revision }) => {
+  return async (tx, { notifies, ...revision }) => {
     const at = now()
-    await insertEvent(tx, revisionEvent(revision, at))
-    if (!tells) return
+    await insertEvents(tx, [buildRevisionEvent(revision, at)])
+    if (!notifies) return
     const { organizationId } = revision
     const objectId = resourceOf(revision).id
-    await insertChange(tx, { organizationId, kind: tells, objectId }, at)
-    // Nobody waits for a draft.
-    if (tells !== 'policy_draft') afterCommit(tx, hint)
+    await insertChange(tx, { organizationId, kind: notifies, objectId }, at)
+    // A draft is not in force: the next poll is early enough.
+    if (notifies !== 'policy_draft') afterCommit(tx, hint)
   }
 }

@@ -2,17 +2,17 @@ import { sql } from 'kysely'
 
 import type { Db, Tx } from '#platform/database.ts'
 
-/** What kind of thing changed; `object_id` is its id. A `policy_draft` concerns nothing in force. */
+/** The kind of the resource that changed. A `policy_draft` changes nothing that is in force. */
 export type ChangeKind = 'organization' | 'project' | 'api_key' | 'policy' | 'policy_draft'
 
 export type Change = { organizationId: string; kind: ChangeKind; objectId: string }
 
-/** A place in the log of changes. Transaction ids are 64-bit and stay text. */
+/** A position in the log of changes. Transaction ids have 64 bits and stay text. */
 export type Cursor = { xid: string; seq: string }
 
 export type ChangeRow = Change &
   Cursor & {
-    /** No transaction that could still write an earlier row is running any more. */
+    /** No running transaction can still commit an earlier row. */
     isSettled: boolean
   }
 
@@ -28,19 +28,19 @@ export async function insertChange(tx: Tx, change: Change, at: Date) {
     .execute()
 }
 
-/** `snapshot` names every transaction whose changes can be seen by now. */
+/** `snapshot` is PostgreSQL's: which transactions are visible. */
 export type Horizon = Cursor & { snapshot: string }
 
 /**
- * The place from which nothing can be missed by somebody who reads everything else from now on: no
- * transaction below it is running any more. It only ever moves forward, on one server.
+ * The position to start reading from: no transaction before it is running any more, so all earlier changes are
+ * visible to queries from now on. It only moves forward, on one server.
  */
-export async function currentHorizon(db: Db): Promise<Horizon> {
+export async function readHorizon(db: Db): Promise<Horizon> {
   const { rows } = await sql<{ xid: string; snapshot: string }>`
     select pg_snapshot_xmin(pg_current_snapshot())::text as xid,
       pg_current_snapshot()::text as snapshot`.execute(db)
   const [row] = rows
-  if (!row) throw new Error('the database told no snapshot')
+  if (!row) throw new Error('the database returned no snapshot')
   return { ...row, seq: '0' }
 }
 
@@ -57,7 +57,7 @@ export async function readChanges(db: Db, after: Cursor, limit: number): Promise
   return rows
 }
 
-/** Removes a bounded number of changes that every living process has long seen. */
+/** Removes a bounded number of changes that every live process has long read. */
 export async function sweepChanges(tx: Tx, before: Date, rowsMax: number): Promise<number> {
   const result = await sql`
     delete from config_change where (xid, seq) in (

@@ -1,21 +1,42 @@
+import { type RawBuilder, sql } from 'kysely'
+
 import type { Tx } from '#platform/database.ts'
 
 import type { Event } from './event.ts'
 
-export async function insertEvent(tx: Tx, event: Event) {
-  await tx
-    .insertInto('event')
-    .values({
-      day: event.day,
-      id: event.id,
-      shard: event.shard,
-      organization_id: event.organizationId,
-      kind: event.kind,
-      at: event.at,
-      header: event.header,
-      payload: event.payload,
-      salt: event.salt,
-      payload_hash: event.payloadHash,
-    })
-    .execute()
+// Only this folder writes the table `event`. A statement that writes an event together with something else,
+// as a settlement does, embeds the fragments below.
+
+/** The columns of an event as `jsonb_to_recordset` reads them from `toEventRecord`. */
+export const eventColumns = sql`event_id uuid, day date, shard smallint, kind text, at timestamptz,
+  header jsonb, payload bytea, salt bytea, payload_hash bytea`
+
+/** An event as a record of `eventColumns` and `organization_id`, ready for JSON. */
+export const toEventRecord = (event: Event) => ({
+  organization_id: event.organizationId,
+  event_id: event.id,
+  day: event.day,
+  shard: event.shard,
+  kind: event.kind,
+  at: event.at,
+  header: event.header,
+  payload: toHex(event.payload),
+  salt: toHex(event.salt),
+  payload_hash: toHex(event.payloadHash),
+})
+
+const toHex = (bytes: Buffer) => `\\x${bytes.toString('hex')}`
+
+/** Inserts one event for each of `rows`. A settlement that is repeated finds its event there already. */
+export const insertEventsFrom = (rows: RawBuilder<unknown>) => sql`
+  insert into event (day, id, shard, organization_id, kind, at, header, payload, salt, payload_hash)
+  select day, event_id, shard, organization_id, kind, at, header, payload, salt, payload_hash
+  from ${rows} on conflict do nothing`
+
+export async function insertEvents(tx: Tx, events: readonly Event[]) {
+  if (events.length === 0) return
+  const records = JSON.stringify(events.map(toEventRecord))
+  await insertEventsFrom(
+    sql`jsonb_to_recordset(${records}::jsonb) as (organization_id text, ${eventColumns})`,
+  ).execute(tx)
 }

@@ -23,11 +23,7 @@ import {
 import { archiveProject, createProject, updateProject } from '@gatehouse/contract/project'
 import { beforeEach, expect, test } from 'vitest'
 
-import {
-  createOrganization,
-  recoverOrganization,
-  setStatus,
-} from '#access/organizations/organizations.ts'
+import { createOrganization, recoverOrganization, setStatus } from '#access/manage-organizations.ts'
 import { createPolicyApi } from '#testing/policy-calls.ts'
 
 let house: Awaited<ReturnType<typeof createPolicyApi>>
@@ -60,7 +56,10 @@ const policyBody = { name: 'Weapons', rule: 'None.' }
 const nowhere = { params: { policy_id: 'pol_none', version: '1' } }
 const at = ({ id }: { id: string }) => ({ policy_id: id, version: '1' })
 const created = (object: string, sent: Sent): Change => ({
-  ...{ sent, object: `organization.${object}`, action: 'created', before: null },
+  sent,
+  object: `organization.${object}`,
+  action: 'created',
+  before: null,
 })
 
 const policyCase = (
@@ -96,8 +95,11 @@ async function arrangeKey(kind: 'admin' | 'project'): Promise<Change> {
   const { body } = await api.send(create, { params, body: { name: 'Old', permissions: [] } })
   const listed = (await api.send(list, { params })).body.data.find(({ id }) => id === body.id)
   return {
-    ...{ sent: { params: { ...params, key_id: body.id } }, action: 'deleted' },
-    ...{ object: `organization.${object}`, before: listed ?? null, isRemoval: true },
+    sent: { params: { ...params, key_id: body.id } },
+    action: 'deleted',
+    object: `organization.${object}`,
+    before: listed ?? null,
+    isRemoval: true,
   }
 }
 
@@ -186,7 +188,7 @@ async function readEvents(behind = 0) {
   return rows.slice(behind).map((row) => ({
     ...row,
     header: row.header as Header,
-    told: JSON.parse(row.payload?.toString() ?? '') as { before: unknown; after: unknown },
+    content: JSON.parse(row.payload?.toString() ?? '') as { before: unknown; after: unknown },
   }))
 }
 
@@ -210,14 +212,18 @@ test.each(mutations)(
     const [event, ...more] = await readEvents(past)
     expect(more).toEqual([])
     expect(event).toMatchObject({
-      ...{ organization_id: api.organization.organizationId, kind: 'revision' },
+      organization_id: api.organization.organizationId,
+      kind: 'revision',
       header: {
-        ...{ action, object, object_id: answer.body.id },
-        ...{ actor: actor.id, request_id: answer.headers['x-request-id'] },
+        action,
+        object,
+        object_id: answer.body.id,
+        actor: actor.id,
+        request_id: answer.headers['x-request-id'],
       },
     })
     const { value: _, ...after } = answer.body
-    expect(event!.told).toEqual({ before, after: isRemoval ? null : after })
+    expect(event!.content).toEqual({ before, after: isRemoval ? null : after })
     const hash = createHash('sha256').update(event!.salt!).update(event!.payload!)
     expect(event!.payload_hash).toEqual(hash.digest())
     expect(event!.salt).toHaveLength(16)
@@ -273,12 +279,15 @@ test('no event holds the secret of a key', async () => {
     )
   }
   const events = await readEvents()
-  const text = events.map((event) => JSON.stringify([event, event.told])).join('\n')
+  const text = events.map((event) => JSON.stringify([event, event.content])).join('\n')
   expect(text).toContain(made[0].body.id)
   expect(text).toMatch(/gate_prj_\w\w\.\.\./) // what may be shown is there
   expect(text).not.toMatch(/gate_(adm|prj)_\w{3}/)
   const secrets = [
-    ...[made[0].body.value, made[1].body.value, made[2]!.adminKey, api.organization.adminKey],
+    made[0].body.value,
+    made[1].body.value,
+    made[2]!.adminKey,
+    api.organization.adminKey,
   ]
   for (const secret of secrets) expect(text).not.toContain(secret.slice(9, 40))
 })
@@ -300,7 +309,7 @@ test('what an operator does is an event of the operator, and what changes nothin
   const [first, second] = keys.map(({ last_used_at: _, ...key }: Record<string, unknown>) => key)
   const object = 'organization'
   const standing = (status: string) => ({ id, object, status })
-  expect(events.map(({ told }) => told)).toEqual([
+  expect(events.map(({ content }) => content)).toEqual([
     {
       before: null,
       after: { ...standing('active'), name: 'New', project_id: projectId, key_id: first!['id'] },

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 
 import { createUuid } from '#platform/id.ts'
 
-/** What somebody did to a resource of an organization (card H, revision events). */
+/** What was done to a resource of an organization (docs/specification/audit-events.md#revision-events). */
 export type RevisionAction =
   | 'created'
   | 'updated'
@@ -14,10 +14,10 @@ export type RevisionAction =
   | 'suspended'
   | 'reinstated'
 
-/** Who did it: the id of a key, `operator` or `stripe`; with the request it came in, if one did. */
+/** Who made a change: the id of a key, `operator` or `stripe`; and the request, if it came with one. */
 export type Actor = { readonly id: string; readonly requestId: string | null }
 
-/** The caller of an endpoint. */
+/** The key that called an endpoint. */
 export const callerOf = (call: {
   principal: { credentialId: string }
   requestId: string
@@ -28,18 +28,17 @@ export const callerOf = (call: {
 
 export const operator: Actor = { id: 'operator', requestId: null }
 
-/** Stripe, in a call to its webhook. */
-export const stripe = (requestId: string): Actor => ({ id: 'stripe', requestId })
+export const stripeActor = (requestId: string): Actor => ({ id: 'stripe', requestId })
 
-/** A resource as its reader sees it: whatever is secret has never been part of it. */
+/** A resource as the API shows it, so without secrets. */
 type Resource = { readonly id: string; readonly object: string }
 
-/** One administration change: what it was, and what it became. One of them may be missing. */
+/** A change of a resource: `before` is null for a new one, `after` for a deleted one. */
 export type Revision = {
   organizationId: string
   by: Actor
   action: RevisionAction
-  /** Members that sinks filter by, beside those of every event. */
+  /** Further members of the header, which sinks can filter by. */
   facts?: Record<string, string | number | null>
 } & ({ before: Resource | null; after: Resource } | { before: Resource; after: null })
 
@@ -57,37 +56,41 @@ export type Event = {
   payloadHash: Buffer
 }
 
-/** Readers of the log share the work by organization; the number is fixed, or order would break. */
-const shards = 16
+/** Readers divide the log by shard. The number is fixed: an organization must never change its shard. */
+const shardCount = 16
 
-export function revisionEvent(revision: Revision, at: Date): Event {
+export function buildRevisionEvent(revision: Revision, at: Date): Event {
   const { organizationId, by, action, before, after, facts } = revision
   const { object, id: objectId } = resourceOf(revision)
   const header = {
-    ...{ action, object, object_id: objectId, actor: by.id, request_id: by.requestId },
+    action,
+    object,
+    object_id: objectId,
+    actor: by.id,
+    request_id: by.requestId,
     ...facts,
   }
-  return eventOf({ organizationId, kind: 'revision', at, header, content: { before, after } })
+  return buildEvent({ organizationId, kind: 'revision', at, header, content: { before, after } })
 }
 
-/** How a call to a model ended. `unknown`: its process died before it could say. */
+/** How a call to a model ended. `unknown`: its process died first. */
 export type CallOutcome = 'completed' | 'cut' | 'failed' | 'unknown'
 
-/** One call to a model, as it is told (card H, enforcement events). Never what was said in it. */
+/** A call to a model (docs/specification/audit-events.md#call-events), without prompts and answers. */
 export type CallReport = {
   organizationId: string
   requestId: string
   projectId: string | null
   actor: string
   model: string
-  /** Which format it came in. */
+  /** The caller's format. */
   target: string
   outcome: CallOutcome
-  /** What it used and cost, as the ledger has it. */
+  /** The `meta` of its ledger entry, and the credits. */
   usage: object
 }
 
-export function callEvent(report: CallReport, at: Date): Event {
+export function buildCallEvent(report: CallReport, at: Date): Event {
   const { organizationId, usage } = report
   const header = {
     request_id: report.requestId,
@@ -97,17 +100,24 @@ export function callEvent(report: CallReport, at: Date): Event {
     policy_target: report.target,
     outcome: report.outcome,
   }
-  return eventOf({ organizationId, kind: 'enforcement', at, header, content: { usage } })
+  return buildEvent({ organizationId, kind: 'enforcement', at, header, content: { usage } })
 }
 
-type Told = Pick<Event, 'organizationId' | 'kind' | 'at' | 'header'> & { content: object }
+type EventSource = Pick<Event, 'organizationId' | 'kind' | 'at' | 'header'> & { content: object }
 
-function eventOf({ organizationId, kind, at, header, content }: Told): Event {
+function buildEvent({ organizationId, kind, at, header, content }: EventSource): Event {
   const payload = Buffer.from(JSON.stringify(content))
   const salt = randomBytes(16)
   return {
-    ...{ id: createUuid(at), day: at.toISOString().slice(0, 10) },
-    ...{ shard: shardOf(organizationId), organizationId, kind, at, header, payload, salt },
+    id: createUuid(at),
+    day: at.toISOString().slice(0, 10),
+    shard: shardOf(organizationId),
+    organizationId,
+    kind,
+    at,
+    header,
+    payload,
+    salt,
     payloadHash: createHash('sha256').update(salt).update(payload).digest(),
   }
 }
@@ -116,4 +126,4 @@ function eventOf({ organizationId, kind, at, header, content }: Told): Event {
 export const resourceOf = ({ before, after }: Revision): Resource => after ?? before
 
 const shardOf = (organizationId: string) =>
-  createHash('sha256').update(organizationId).digest().readUInt16BE(0) % shards
+  createHash('sha256').update(organizationId).digest().readUInt16BE(0) % shardCount

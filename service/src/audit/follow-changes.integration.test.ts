@@ -1,10 +1,11 @@
+import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import { sql } from 'kysely'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 
 import type { Db } from '#platform/database.ts'
-import { createLog } from '#platform/log.ts'
 import { createMetrics } from '#platform/metrics.ts'
 import { transact } from '#platform/transaction.ts'
+import { silentLog } from '#testing/silent-log.ts'
 import { createTestDatabase } from '#testing/test-database.ts'
 import { createTestClock } from '#testing/test-gateway.ts'
 
@@ -31,7 +32,7 @@ const announcement = (id: string) =>
     action: 'deleted',
     before: { id, object: 'organization.admin_api_key' },
     after: null,
-    tells: 'api_key',
+    notifies: 'api_key',
   }) as const
 
 const write = (objectId: string) =>
@@ -41,11 +42,16 @@ async function follow({ pollMs = 20, pageRows = 1000 } = {}) {
   const seen: string[] = []
   let gaps = 0
   const follower = followChanges({
-    ...{ db, pollMs, pageRows, now: clock.now, log: createLog('silent'), metrics: createMetrics() },
+    db,
+    pollMs,
+    pageRows,
+    now: clock.now,
+    log: silentLog,
+    metrics: createMetrics(),
     subscribers: [{ onChange: ({ objectId }) => seen.push(objectId), onGap: () => gaps++ }],
   })
   onTestFinished(() => follower.stop())
-  await vi.waitUntil(follower.lastPollAt)
+  await waitUntil(follower.lastPollAt)
   return { follower, seen, gaps: () => gaps }
 }
 
@@ -54,7 +60,7 @@ const polled = (ms = 150) => new Promise((resolve) => setTimeout(resolve, ms))
 test('changes arrive once each, in order', async () => {
   const { seen } = await follow()
   for (const id of ['a', 'b', 'c']) await write(id)
-  await vi.waitUntil(() => seen.length >= 3)
+  await waitUntil(() => seen.length >= 3)
   await polled()
   expect(seen).toEqual(['a', 'b', 'c'])
 })
@@ -73,11 +79,11 @@ test('a change is announced only if its transaction commits, and the hint comes 
   expect(isVisibleAtHint).toBeUndefined()
   await transact(db, (tx) => announce(tx, announcement('done')))
   expect(await isVisibleAtHint).toMatchObject([{ objectId: 'done' }])
-  await vi.waitUntil(() => seen.length > 0)
+  await waitUntil(() => seen.length > 0)
   expect(seen).toEqual(['done'])
 })
 
-/** A transaction that has written its row and waits to be told to commit. */
+/** A transaction that has written its row and waits until it is to commit. */
 async function begin(objectId: string) {
   const commit = Promise.withResolvers<void>()
   const written = Promise.withResolvers<void>()
@@ -93,15 +99,15 @@ async function begin(objectId: string) {
   }
 }
 
-test('a transaction that commits late is not missed, and delays nobody', async () => {
+test('a transaction that commits late is not missed, and delays no other change', async () => {
   const { seen } = await follow()
   const commitSlow = await begin('slow')
   await write('quick')
-  await vi.waitUntil(() => seen.includes('quick'))
+  await waitUntil(() => seen.includes('quick'))
   await polled()
   expect(seen).toEqual(['quick']) // delivered before it is settled, and only once
   await commitSlow()
-  await vi.waitUntil(() => seen.includes('slow'))
+  await waitUntil(() => seen.includes('slow'))
   await polled()
   expect(seen).toEqual(['quick', 'slow'])
 })
@@ -138,21 +144,21 @@ test('a wake brings the next poll forward', async () => {
   const { follower, seen } = await follow({ pollMs: 60_000 })
   await write('hinted')
   follower.wake()
-  await vi.waitUntil(() => seen.length > 0)
+  await waitUntil(() => seen.length > 0)
   expect(seen).toEqual(['hinted'])
 })
 
-test('whoever slept through half the retention trusts nothing it remembers', async () => {
+test('a process that has not polled for half the retention drops its caches', async () => {
   const { seen, gaps } = await follow()
   const before = gaps()
   clock.pass(13 * 60 * 60 * 1000)
-  await vi.waitUntil(() => gaps() > before)
+  await waitUntil(() => gaps() > before)
   await write('after')
-  await vi.waitUntil(() => seen.length > 0)
+  await waitUntil(() => seen.length > 0)
   expect(seen).toEqual(['after'])
 })
 
-test('old changes are swept in bites, young ones stay', async () => {
+test('old changes are swept in batches, young ones stay', async () => {
   for (const id of ['a', 'b', 'c']) await write(id)
   const cut = new Date(clock.now().getTime() + 1)
   clock.pass(1000)

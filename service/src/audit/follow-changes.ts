@@ -8,23 +8,23 @@ import type { Metrics } from '#platform/metrics.ts'
 import {
   type Change,
   type ChangeRow,
-  currentHorizon,
   type Cursor,
   readChanges,
+  readHorizon,
 } from './change-store.ts'
 
 export type Subscriber = {
   onChange(change: Change): void
-  /** Changes may have been missed: whatever is remembered can no longer be trusted. */
+  /** Changes may have been missed: caches must be dropped. */
   onGap(): void
-  /** A poll is complete: every change that its snapshot can see has been told. */
+  /** A poll is complete: `onChange` was called for every change that its snapshot can see. */
   onPoll?(poll: Poll): void
 }
 
 export type Poll = { readonly startedAt: Date; readonly snapshot: string }
 
 export type Follower = {
-  /** Polls now instead of at the next turn. */
+  /** Polls now instead of after the pause. */
   wake(): void
   /** When the last successful poll began; undefined before the first. */
   lastPollAt(): Date | undefined
@@ -41,22 +41,23 @@ type Options = {
   pageRows?: number
 }
 
-/** Whoever is further behind than this forgets everything instead of reading on. */
+/** A process that is further behind than this starts anew instead of reading on. */
 const pagesMax = 50
 
-/** However many hints arrive, polls keep this distance. */
-const pollDistanceMs = 50
+/** The least pause between two polls, however many hints arrive. */
+const pollPauseMinMs = 50
 
-/** Rows are kept for a day; whoever slept through half of that starts anew. */
+/** Changes are kept for a day. A process that has not polled for half of that starts anew. */
 const gapMs = 12 * 60 * 60 * 1000
 
 /**
- * Brings configuration changes to this process. The poll is the guarantee, a hint only makes it early.
+ * Calls the subscribers for every configuration change. The poll is the guarantee; a hint only makes it come
+ * earlier.
  *
- * Transactions commit in another order than they number their rows, so a reader that remembers the
- * highest number misses rows. The cursor therefore only moves over rows that are settled: older than
- * every running transaction. Rows beyond it are delivered at once all the same and read again until
- * they settle, so that one long transaction delays nobody; `delivered` keeps them from counting twice.
+ * Transactions commit in another order than their rows are numbered, so a reader that remembers the highest
+ * number misses rows. The cursor therefore only moves over settled rows, which are older than every running
+ * transaction. Rows beyond the cursor are delivered at once too, so that a long transaction does not delay
+ * them, and are read again until they settle; `delivered` keeps them from being delivered twice.
  */
 export function followChanges(options: Options): Follower {
   const { db, now, log, metrics, subscribers, pollMs = 1000, pageRows = 1000 } = options
@@ -68,12 +69,12 @@ export function followChanges(options: Options): Follower {
 
   async function poll() {
     const startedAt = now()
-    const horizon = await currentHorizon(db)
-    const hasSlept = lastPollAt && startedAt.getTime() - lastPollAt.getTime() > gapMs
-    // A horizon behind our cursor is another server's: restored from a dump, its numbers begin anew.
-    if (!cursor || hasSlept || BigInt(horizon.xid) < BigInt(cursor.xid)) startAnew(horizon)
+    const horizon = await readHorizon(db)
+    const hasPaused = lastPollAt && startedAt.getTime() - lastPollAt.getTime() > gapMs
+    // A horizon before our cursor is that of another server, restored from a dump: its numbers begin anew.
+    if (!cursor || hasPaused || BigInt(horizon.xid) < BigInt(cursor.xid)) startAnew(horizon)
     const rows = await readAll(db, cursor ?? horizon, pageRows)
-    if (rows.length < pageRows * pagesMax) take(rows)
+    if (rows.length < pageRows * pagesMax) deliver(rows)
     else startAnew(horizon)
     for (const { onPoll } of subscribers) onPoll?.({ startedAt, snapshot: horizon.snapshot })
     lastPollAt = startedAt
@@ -86,7 +87,7 @@ export function followChanges(options: Options): Follower {
     for (const { onGap } of subscribers) onGap()
   }
 
-  function take(rows: readonly ChangeRow[]) {
+  function deliver(rows: readonly ChangeRow[]) {
     for (const row of rows) {
       if (delivered.has(row.seq)) continue
       metrics.changesSeen.inc()
@@ -103,11 +104,11 @@ export function followChanges(options: Options): Follower {
       try {
         await poll()
       } catch (error) {
-        log.problem('poll for configuration changes', error)
+        log.problem('change_poll_failed', error)
       }
       const pauseMs = pollMs * (0.8 + Math.random() * 0.4)
       const signal = AbortSignal.any([stopping.signal, waking.signal])
-      await sleep(pollDistanceMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      await sleep(pollPauseMinMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
     }
   }
@@ -123,14 +124,14 @@ export function followChanges(options: Options): Follower {
   }
 }
 
-/** Everything after a place, in pages; a bounded number of them. */
+/** Everything after a position, up to `pagesMax` pages. */
 async function readAll(db: Db, after: Cursor, pageRows: number): Promise<ChangeRow[]> {
   const rows: ChangeRow[] = []
-  let place: Cursor | undefined = after
-  while (place && rows.length < pageRows * pagesMax) {
-    const page: ChangeRow[] = await readChanges(db, place, pageRows)
+  let position: Cursor | undefined = after
+  while (position && rows.length < pageRows * pagesMax) {
+    const page: ChangeRow[] = await readChanges(db, position, pageRows)
     rows.push(...page)
-    place = page.length < pageRows ? undefined : page.at(-1)
+    position = page.length < pageRows ? undefined : page.at(-1)
   }
   return rows
 }

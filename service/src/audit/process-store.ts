@@ -2,19 +2,19 @@ import { sql } from 'kysely'
 
 import type { Db, Tx } from '#platform/database.ts'
 
-/** A process reports every few seconds; who has not done so for this long is not live any more. */
+/** Processes report every few seconds. One that has not for this long is not live any more. */
 export const liveSeconds = 15
 
 export type ProcessReport = {
   id: string
   startedAt: Date
-  /** The snapshot of the last poll whose changes are all applied. */
+  /** The snapshot of the last poll whose changes are all in force here. */
   applied: string | null
-  /** Organizations whose newest policies could not be applied, and the epoch that serves on. */
+  /** Organizations whose newest policies could not be put in force, with the epoch that still is. */
   failures: ReadonlyMap<string, number>
 }
 
-/** Says that the process lives and what it has applied; returns how many others live. */
+/** Reports that the process is live and what it has applied; returns how many others are live. */
 export async function reportProcess(
   db: Db,
   { id, startedAt, applied, failures }: ProcessReport,
@@ -32,12 +32,12 @@ export async function reportProcess(
   return rows[0]?.others ?? 0
 }
 
-/** A process that stops in order is not missed. */
+/** For a process that shuts down, so that rollouts do not wait for it. */
 export async function forgetProcess(db: Db, id: string) {
   await db.deleteFrom('api_process').where('id', '=', id).execute()
 }
 
-/** Removes those that have been silent for a day; returns how many. */
+/** Removes processes that have not reported for a day; returns how many. */
 export async function sweepProcesses(tx: Tx, rowsMax: number): Promise<number> {
   const result = await sql`
     delete from api_process where id in (

@@ -1,12 +1,14 @@
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 
+import { waitingRatio } from '@gatehouse/tools/testing/duration-ratio'
+import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 
 import { systemClock } from '#platform/clock.ts'
 import { connectDatabase, type Db } from '#platform/database.ts'
-import { createLog } from '#platform/log.ts'
 import { createMetrics } from '#platform/metrics.ts'
 import { deriveKeys } from '#platform/secrets.ts'
 import { transact } from '#platform/transaction.ts'
@@ -19,33 +21,35 @@ import {
   readCredits,
   settlementOf,
 } from '#testing/credit-calls.ts'
+import { silentLog } from '#testing/silent-log.ts'
 import { createTestDatabase } from '#testing/test-database.ts'
-import { createDatabaseDoor } from '#testing/test-gateway.ts'
+import { createDatabaseProxy } from '#testing/test-gateway.ts'
 
 import { createCredits } from './create-credits.ts'
-import { lockAccounts } from './lock-store.ts'
-import { sweepHolds } from './sweep-store.ts'
+import { lockAccounts } from './holds/account-store.ts'
+import { holdPool } from './holds/hold-pool.ts'
+import { sweepHolds } from './holds/sweep-store.ts'
 
-// What becomes of a call's money while the database, the disk or the process goes away.
+// Holds and settlements across outages of the database, the disk and the process.
 
 const organizationId = 'org_1'
 const call = (id: string, amount = 100n) => ({ organizationId, id, amount })
 
 let direct: Db
 let database: Awaited<ReturnType<typeof createTestDatabase>>
-let door: Awaited<ReturnType<typeof createDatabaseDoor>>
+let proxy: Awaited<ReturnType<typeof createDatabaseProxy>>
 let folder: string
 
 beforeEach(async () => {
   database = await createTestDatabase()
   direct = database.db
-  door = await createDatabaseDoor(database.url)
+  proxy = await createDatabaseProxy(database.url)
   folder = await mkdtemp(join(tmpdir(), 'gatehouse-spool-'))
   await openOrganization(direct, organizationId, 1000n)
 })
 
 afterEach(async () => {
-  await door[Symbol.asyncDispose]()
+  await proxy[Symbol.asyncDispose]()
   await database[Symbol.asyncDispose]()
   await rm(folder, { recursive: true, force: true })
 })
@@ -53,13 +57,21 @@ afterEach(async () => {
 const keys = deriveKeys([{ version: 1, bytes: Buffer.alloc(32, 7) }], 'file-authentication')
 
 /** One process; it is stopped when the test ends. */
-function startProcess({ hasFolder = true } = {}) {
-  const db = connectDatabase({ url: door.url, poolSize: 15, lockTimeoutMs: 200 })
+function startProcess({ hasFolder = true, isDiskFull = false } = {}) {
+  const db = connectDatabase({ url: proxy.url, ...holdPool })
   const metrics = createMetrics()
   const directory = hasFolder ? folder : undefined
+  const files = createTrustedFiles({ directory, now: systemClock, keys })
+  const fullDisk = async () => {
+    throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+  }
   const credits = createCredits({
-    ...{ db, hasFolder, now: systemClock, log: createLog('silent'), metrics },
-    files: createTrustedFiles({ directory, now: systemClock, keys }),
+    db,
+    hasFolder,
+    now: systemClock,
+    log: silentLog,
+    metrics,
+    files: isDiskFull ? { ...files, keep: fullDisk } : files,
     onBalance: () => undefined,
   })
   let isStopped = false
@@ -74,59 +86,60 @@ function startProcess({ hasFolder = true } = {}) {
   return { credits, stop, waiting }
 }
 
-const spooled = async () => (await readdir(folder)).filter((name) => name.startsWith('settlements'))
+const listSpooled = async () =>
+  (await readdir(folder)).filter((name) => name.startsWith('settlements'))
 
-test('a call that ends while the database is away is written down, and charged when it is back', async () => {
+test('a call that ends while the database is away is written to disk, and charged when it is back', async () => {
   const { credits } = startProcess()
   await credits.reserve(holdOf(call('req_1')))
-  await door.shut()
+  await proxy.shut()
   expect(await credits.settle(settlementOf(call('req_1', 60n)))).toBeNull()
-  expect(await spooled()).toHaveLength(1)
-  await door.reopen()
-  await expect.poll(spooled, { timeout: 10_000 }).toEqual([])
-  const { posted, used, held, told } = await readCredits(direct, organizationId)
+  expect(await listSpooled()).toHaveLength(1)
+  await proxy.reopen()
+  await expect.poll(listSpooled, { timeout: 10_000 }).toEqual([])
+  const { posted, used, held, events } = await readCredits(direct, organizationId)
   expect([posted, used, held]).toEqual([940n, 60n, 0n])
-  expect(told).toEqual(['req_1 completed'])
+  expect(events).toEqual(['req_1 completed'])
 })
 
 test('another process settles what a dead one left behind, once', async () => {
   const first = startProcess()
   await first.credits.reserve(holdOf(call('req_1')))
-  await door.shut()
+  await proxy.shut()
   await first.credits.settle(settlementOf(call('req_1', 60n)))
   await first.stop()
-  await door.reopen()
+  await proxy.reopen()
   const others = [startProcess(), startProcess()]
   expect(others).toHaveLength(2)
-  await expect.poll(spooled, { timeout: 10_000 }).toEqual([])
+  await expect.poll(listSpooled, { timeout: 10_000 }).toEqual([])
   const { used, entries } = await readCredits(direct, organizationId)
   expect([used, entries.get('req_1')?.kind]).toEqual([60n, 'usage'])
   expect(await findImbalances(direct)).toEqual([])
 })
 
-test('what was written down and then swept is charged late', async () => {
+test('a call whose hold is swept while its settlement is on disk is charged late', async () => {
   const first = startProcess()
   await first.credits.reserve(holdOf(call('req_1')))
-  await door.shut()
+  await proxy.shut()
   await first.credits.settle(settlementOf(call('req_1', 60n)))
   await first.stop()
   await letExpire(direct, organizationId, 'req_1')
   expect(await sweepHolds(direct)).toBe(1)
-  await door.reopen()
+  await proxy.reopen()
   startProcess()
-  await expect.poll(spooled, { timeout: 10_000 }).toEqual([])
+  await expect.poll(listSpooled, { timeout: 10_000 }).toEqual([])
   const { used, entries } = await readCredits(direct, organizationId)
   expect([used, entries.get('req_1:late')]).toEqual([60n, { kind: 'late_usage', amount: 60n }])
 })
 
-test('503: nothing is held while the database is away', async () => {
+test('503: no credits can be held while the database is away', async () => {
   const { credits } = startProcess()
-  await door.shut()
+  await proxy.shut()
   const refused = credits.reserve(holdOf(call('req_1')))
   await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable', status: 503 })
 })
 
-test('402 says how many credits are needed and how many there are', async () => {
+test('402 says how many credits are needed and how many are available', async () => {
   const { credits } = startProcess()
   const refused = credits.reserve(holdOf(call('req_1', 1001n)))
   await expect(refused).rejects.toMatchObject({
@@ -135,8 +148,8 @@ test('402 says how many credits are needed and how many there are', async () => 
   })
 })
 
-test.for(['no folder', 'a folder that takes nothing'])(
-  'with %s a settlement stays in memory; nothing new begins until it is charged',
+test.for(['no folder', 'a folder that cannot be written'])(
+  'with %s a settlement stays in memory; no new call begins until it is charged',
   async (how) => {
     const hasFolder = how !== 'no folder'
     if (hasFolder) {
@@ -146,9 +159,9 @@ test.for(['no folder', 'a folder that takes nothing'])(
     }
     const { credits, waiting } = startProcess({ hasFolder })
     await credits.reserve(holdOf(call('req_1')))
-    await door.shut()
+    await proxy.shut()
     expect(await credits.settle(settlementOf(call('req_1', 60n)))).toBeNull()
-    await door.reopen()
+    await proxy.reopen()
     const refused = credits.reserve(holdOf(call('req_2')))
     await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable' })
     const used = async () => (await readCredits(direct, organizationId)).used
@@ -159,35 +172,52 @@ test.for(['no folder', 'a folder that takes nothing'])(
   },
 )
 
-test('settlements that the database refuses keep nobody else back, not even in their own file', async () => {
+test('with a full disk, calls begin again a second after the database is back', async () => {
+  const { credits } = startProcess({ isDiskFull: true })
+  await credits.reserve(holdOf(call('req_1')))
+  await proxy.shut()
+  expect(await credits.settle(settlementOf(call('req_1', 60n)))).toBeNull()
+  await sleep(500) // it has been tried again, in vain
+  await proxy.reopen()
+  const canReserve = () =>
+    credits.reserve(holdOf(call('req_2'))).then(
+      () => true,
+      () => false,
+    )
+  const ratio = await waitingRatio('calls again', 1000, () => waitUntil(canReserve))
+  expect(ratio).toBeLessThan(5)
+  await credits.settle(settlementOf(call('req_2')))
+})
+
+test('settlements that the database rejects delay no others, not even those in the same file', async () => {
   const first = startProcess()
   for (let index = 1; index <= 5; index++) await first.credits.reserve(holdOf(call(`req_${index}`)))
-  await door.shut()
-  const nobodys = (id: string) => settlementOf({ organizationId: 'org_gone', id, amount: 60n })
+  await proxy.shut()
+  const rejected = (id: string) => settlementOf({ organizationId: 'org_gone', id, amount: 60n })
   for (let index = 1; index <= 5; index++) {
     const poison = Array.from({ length: 2 }, (_, each) =>
-      first.credits.settle(nobodys(`bad_${index}_${each}`)),
+      first.credits.settle(rejected(`bad_${index}_${each}`)),
     )
     await Promise.all([...poison, first.credits.settle(settlementOf(call(`req_${index}`, 60n)))])
   }
   await first.stop()
-  await door.reopen()
+  await proxy.reopen()
   startProcess()
   const used = async () => (await readCredits(direct, organizationId)).used
   await expect.poll(used, { timeout: 10_000 }).toBe(300n)
   expect((await readCredits(direct, organizationId)).held).toBe(0n)
 })
 
-test('an account that somebody keeps locked does not keep back what others owe', async () => {
+test('a locked account does not delay the settlements of other organizations', async () => {
   await openOrganization(direct, 'org_locked', 1000n)
   const first = startProcess()
-  const theirs = (id: string) => ({ organizationId: 'org_locked', id, amount: 60n })
+  const ofLocked = (id: string) => ({ organizationId: 'org_locked', id, amount: 60n })
   await first.credits.reserve(holdOf(call('req_last')))
   for (let index = 1; index <= 5; index++)
-    await first.credits.reserve(holdOf(theirs(`req_${index}`)))
-  await door.shut()
+    await first.credits.reserve(holdOf(ofLocked(`req_${index}`)))
+  await proxy.shut()
   for (let index = 1; index <= 5; index++) {
-    await first.credits.settle(settlementOf(theirs(`req_${index}`)))
+    await first.credits.settle(settlementOf(ofLocked(`req_${index}`)))
   }
   await first.credits.settle(settlementOf(call('req_last', 60n)))
   await first.stop()
@@ -196,7 +226,7 @@ test('an account that somebody keeps locked does not keep back what others owe',
     await lockAccounts(tx, ['org_locked'])
     await unlocked.promise
   })
-  await door.reopen()
+  await proxy.reopen()
   startProcess()
   const usedBy = async (id: string) => (await readCredits(direct, id)).used
   await expect.poll(() => usedBy(organizationId), { timeout: 15_000 }).toBe(60n)
@@ -204,18 +234,18 @@ test('an account that somebody keeps locked does not keep back what others owe',
   unlocked.resolve()
   await locking
   await expect.poll(() => usedBy('org_locked'), { timeout: 10_000 }).toBe(300n)
-  await expect.poll(spooled, { timeout: 10_000 }).toEqual([])
+  await expect.poll(listSpooled, { timeout: 10_000 }).toEqual([])
 })
 
-test('a file that somebody else made, or that was damaged, charges nobody and keeps nobody waiting', async () => {
+test('a forged or damaged file charges nothing and delays no other settlement', async () => {
   const name = 'settlements-0192f0c4-0000-7000-8000-000000000000'
   await writeFile(join(folder, name), 'gatehouse-kept-1 1 00\n[]')
   const { credits } = startProcess()
   await credits.reserve(holdOf(call('req_1')))
-  await door.shut()
+  await proxy.shut()
   await credits.settle(settlementOf(call('req_1', 60n)))
-  await door.reopen()
-  await expect.poll(spooled, { timeout: 10_000 }).toEqual([name])
+  await proxy.reopen()
+  await expect.poll(listSpooled, { timeout: 10_000 }).toEqual([name])
   expect((await readCredits(direct, organizationId)).used).toBe(60n)
 })
 

@@ -1,6 +1,7 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { creditsFor, readPrice, worstCaseCredits } from './price.ts'
+import { creditsFor, formatPrice, readPrice, worstCaseCredits } from './price.ts'
 
 test('a price per million tokens is read exactly', () => {
   expect(readPrice('0.15')).toBe(150_000n)
@@ -27,15 +28,34 @@ test('cached and cache-written tokens have prices of their own and are not count
   expect(creditsFor(usage, price)).toBe(10n * 3n + 18n + 113n - 0n + 150n)
 })
 
-test('the worst case: all the output, and an input of the dearest kind', () => {
-  const asked = { inputTokens: 100, isExact: true, maxOutputTokens: 10 }
-  expect(worstCaseCredits(asked, price)).toBe(375n + 150n)
-  expect(worstCaseCredits({ ...asked, isExact: false }, price)).toBe(413n + 150n)
+test('the worst case is all the output, and input of the most expensive kind', () => {
+  const estimate = { inputTokens: 100, isExact: true, maxOutputTokens: 10 }
+  expect(worstCaseCredits(estimate, price)).toBe(375n + 150n)
+  expect(worstCaseCredits({ ...estimate, isExact: false }, price)).toBe(413n + 150n)
 })
 
-test('absurd counts neither overflow nor pay anybody', () => {
+test('absurd counts neither overflow nor make a cost negative', () => {
   const usage = { inputTokens: 1e300, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: -5 }
   expect(creditsFor(usage, price)).toBe(3_000_000_000n)
-  const dearest = { ...price, input: 999_999_999_999n }
-  expect(creditsFor(usage, dearest)).toBeLessThan(BigInt(Number.MAX_SAFE_INTEGER))
+  const expensive = { ...price, input: 999_999_999_999n }
+  expect(creditsFor(usage, expensive)).toBeLessThan(BigInt(Number.MAX_SAFE_INTEGER))
+})
+
+test.each([
+  [0, '0'],
+  [1, '0.000001'],
+  [150_000, '0.15'],
+  [3_000_000, '3'],
+  [30_000_000, '30'],
+  [12_000_001, '12.000001'],
+])('%i pico-USD per token are %s USD per million', (picoUsd, text) => {
+  expect(formatPrice(picoUsd)).toBe(text)
+})
+
+test('readPrice reads every price that formatPrice writes', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 1_000_000_000_000 }), (picoUsd) => {
+      expect(readPrice(formatPrice(picoUsd))).toBe(BigInt(picoUsd))
+    }),
+  )
 })

@@ -1,33 +1,19 @@
 import type { FastifyInstance } from 'fastify'
 
-import { type Authentication, type CountCall, guard } from '#access/guard.ts'
-import { type ErrorVoice, speakErrors } from '#http/error-dialect.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 
-import { serveListLedger } from './list-ledger.ts'
-import { type ReadCreditsTools, serveReadCredits } from './read-credits.ts'
-import { serveReadUsage } from './read-usage.ts'
+import { type ReadCreditsDeps, serveReadCredits } from './balance/read-credits.ts'
+import { serveListLedger } from './reports/list-ledger.ts'
+import { serveReadUsage } from './reports/read-usage.ts'
 
-export type CreditTools = ErrorVoice &
-  ReadCreditsTools & {
-    db: Db
-    now: Clock
-    authentication: Authentication
-    limitCreditRead: CountCall
-  }
-
-/** For administrators: where the credits went. */
-export function serveCredits(app: FastifyInstance, tools: CreditTools) {
-  serveListLedger(app, tools)
-  serveReadUsage(app, tools)
+/** For administrators: the ledger and the usage reports. */
+export function serveCredits(app: FastifyInstance, deps: { db: Db; now: Clock }) {
+  serveListLedger(app, deps)
+  serveReadUsage(app, deps)
 }
 
-/** For model callers: what is left. Reading it is limited by itself (contract 8.3). */
-export function serveCreditBalance(app: FastifyInstance, tools: CreditTools) {
-  void app.register(async (scope) => {
-    speakErrors(scope, 'openai', tools)
-    guard(scope, tools.authentication, tools.limitCreditRead)
-    serveReadCredits(scope, tools)
-  })
+/** For callers of models: the balance. */
+export function serveCreditBalance(app: FastifyInstance, deps: ReadCreditsDeps) {
+  serveReadCredits(app, deps)
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 import { creditsFor, type Price, type PricedUsage } from './price.ts'
 
-/** Whose call it is and what it costs by: known before it is sent. */
+/** The project, key, model and prices of a call: known before it is sent. */
 export type HoldMeta = {
   project_id: string | null
   key_id: string
@@ -12,20 +12,20 @@ export type HoldMeta = {
   prices: { input: number; cached_input: number; cache_write: number; output: number }
 }
 
-/** What stands beside a charge, so that anybody can compute it again. */
+/** The `meta` of a ledger entry: all that is needed to compute the charge again. */
 export type UsageMeta = HoldMeta & {
   input_tokens: number
   cached_input_tokens: number
   cache_write_tokens: number
   output_tokens: number
   usage_source: 'upstream' | 'local-estimate'
-  /** The upstream's own numbers, where they were not, or not all, believed. */
+  /** The upstream's own numbers, where some of them were implausible and not used. */
   said_usage?: Readonly<Record<string, number | string>>
 }
 
-type Asked = { projectId: string | null; keyId: string; model: string; price: Price }
+type HoldMetaSource = { projectId: string | null; keyId: string; model: string; price: Price }
 
-export function holdMetaOf({ projectId, keyId, model, price }: Asked): HoldMeta {
+export function buildHoldMeta({ projectId, keyId, model, price }: HoldMetaSource): HoldMeta {
   const prices = {
     input: Number(price.input),
     cached_input: Number(price.cachedInput),
@@ -33,24 +33,27 @@ export function holdMetaOf({ projectId, keyId, model, price }: Asked): HoldMeta 
     output: Number(price.output),
   }
   return {
-    ...{ project_id: projectId, key_id: keyId, model },
-    ...{ price_version: versionOf(prices), prices },
+    project_id: projectId,
+    key_id: keyId,
+    model,
+    price_version: hashPrices(prices),
+    prices,
   }
 }
 
 /** Equal prices have equal versions, in every process and after every restart. */
-function versionOf(prices: HoldMeta['prices']): string {
+function hashPrices(prices: HoldMeta['prices']): string {
   const { input, cached_input, cache_write, output } = prices
   const text = [input, cached_input, cache_write, output].join(' ')
   return `price_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
 }
 
-type Used = PricedUsage & {
+type MeteredUsage = PricedUsage & {
   origin: UsageMeta['usage_source']
   said?: Readonly<Record<string, number | string>>
 }
 
-export const usageMetaOf = (hold: HoldMeta, used: Used): UsageMeta => ({
+export const buildUsageMeta = (hold: HoldMeta, used: MeteredUsage): UsageMeta => ({
   ...hold,
   input_tokens: used.inputTokens,
   cached_input_tokens: used.cachedInputTokens,
@@ -60,8 +63,8 @@ export const usageMetaOf = (hold: HoldMeta, used: Used): UsageMeta => ({
   ...(used.said && { said_usage: used.said }),
 })
 
-/** What a call costs by what stands beside its charge. */
-export function creditsByMeta(meta: UsageMeta): bigint {
+/** Computes the cost of a call again, from the `meta` of its ledger entry. */
+export function creditsFromMeta(meta: UsageMeta): bigint {
   const { prices } = meta
   const usage = {
     inputTokens: meta.input_tokens,

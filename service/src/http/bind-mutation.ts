@@ -5,21 +5,21 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Db, Tx } from '#platform/database.ts'
+import { type Db, isLockTimeout, type Tx } from '#platform/database.ts'
 import type { Gate } from '#platform/gate.ts'
 import type { SecretBox } from '#platform/secrets.ts'
 import { inSavepoint, transact } from '#platform/transaction.ts'
 
-import { answerText, type Call, callOf, readInput, route, sendJson } from './bind.ts'
+import { answerText, type CallContext, readContext, readInput, route, sendJson } from './bind.ts'
 import { errorText } from './error-dialect.ts'
 import { claimKey, type IdempotencyClaim, storeAnswer } from './idempotency-store.ts'
 
-export type MutationTools = {
+export type MutationDeps = {
   db: Db
   now: Clock
   secretBox: SecretBox
   docsUrl: string | undefined
-  /** Keeps one organization from holding every database connection while its changes wait in line. */
+  /** Limits how many connections one organization's changes can hold while they wait for its locks. */
   gate: Gate
 }
 
@@ -27,16 +27,16 @@ type GuardedEndpoint = Endpoint & { permission: NonNullable<Endpoint['permission
 
 type Mutation<E extends GuardedEndpoint> = {
   /**
-   * Refuses what this caller may not ask for, and does slow work that needs no transaction. Runs also
-   * before a replay: a stored answer is shown only to somebody who could have made the request.
+   * Throws when the caller may not make this request, and does slow work that needs no transaction. Runs
+   * before a replay too: a stored answer is sent only to a caller that could have made the request.
    */
-  prepare?(input: RequestOf<E>, call: Call<E>): void | Promise<void>
-  change(tx: Tx, input: RequestOf<E>, call: Call<E>): Promise<ResponseOf<E>>
-  /** Adds to the answer what can only be known after the commit; a replay learns it anew. */
+  prepare?(input: RequestOf<E>, context: CallContext<E>): void | Promise<void>
+  change(tx: Tx, input: RequestOf<E>, context: CallContext<E>): Promise<ResponseOf<E>>
+  /** Adds what is known only after the commit. It is not stored: a replay computes it again. */
   complete?(
     answer: ResponseOf<E>,
     input: RequestOf<E>,
-    call: Call<E>,
+    context: CallContext<E>,
     signal: AbortSignal,
   ): Promise<ResponseOf<E>>
 }
@@ -44,30 +44,31 @@ type Mutation<E extends GuardedEndpoint> = {
 type Answer = { status: number; text: string; isReplay?: true; refusal?: ApiError }
 
 /**
- * Serves an endpoint that changes something. The change runs in one transaction; with an
- * Idempotency-Key that transaction also claims the key and stores the answer, so that a crash leaves
- * either all of it or nothing, and a repetition can only ever see what really happened (card I).
+ * Serves an endpoint that changes something. The change runs in one transaction. With an Idempotency-Key
+ * the same transaction claims the key and stores the answer, so that a crash leaves all of it or nothing,
+ * and a repeated request gets the answer of what really happened
+ * (docs/specification/conventions.md#idempotency).
  */
 export function bindMutation<E extends GuardedEndpoint>(
   app: FastifyInstance,
   endpoint: E,
-  tools: MutationTools,
+  deps: MutationDeps,
   { prepare, change, complete }: Mutation<E>,
 ) {
   route(app, endpoint, async (request, reply, signal) => {
     const input = readInput(endpoint, request)
-    const call = callOf(endpoint, request)
+    const context = readContext(endpoint, request)
     const run = async (tx: Tx): Promise<Answer> => {
       signal.throwIfAborted()
-      const text = answerText(endpoint, await change(tx, input, call))
-      signal.throwIfAborted() // who has been told that it failed must not find it done
+      const text = answerText(endpoint, await change(tx, input, context))
+      signal.throwIfAborted() // the caller has got a 503 by now: rolls back, so that the 503 stays true
       return { status: endpoint.successStatus, text }
     }
     const key = readKey(request)
-    await prepare?.(input, call)
-    const claim = key && claimOf(request, key, tools.now())
-    const answer = await tools.gate(request.principal?.organizationId ?? '', () =>
-      claim ? runOnce(request, claim, tools, run) : transact(tools.db, run),
+    await prepare?.(input, context)
+    const claim = key && buildClaim(request, key, deps.now())
+    const answer = await deps.gate(request.principal?.organizationId ?? '', () =>
+      claim ? runOnce(request, claim, deps, run) : transact(deps.db, run),
     )
     if (answer.isReplay) {
       void reply.header('idempotent-replayed', 'true')
@@ -78,11 +79,11 @@ export function bindMutation<E extends GuardedEndpoint>(
       return sendJson(reply, answer.status, answer.text)
     }
     const made = JSON.parse(answer.text) as ResponseOf<E>
-    const gone = new AbortController()
-    reply.raw.once('close', () => gone.abort())
-    const isOver = AbortSignal.any([signal, gone.signal])
-    const whole = await complete(made, input, call, isOver)
-    return sendJson(reply, answer.status, answerText(endpoint, whole))
+    const disconnected = new AbortController()
+    reply.raw.once('close', () => disconnected.abort())
+    const aborted = AbortSignal.any([signal, disconnected.signal])
+    const completed = await complete(made, input, context, aborted)
+    return sendJson(reply, answer.status, answerText(endpoint, completed))
   })
 }
 
@@ -100,19 +101,19 @@ export function readKey(request: FastifyRequest): string | undefined {
   )
 }
 
-function claimOf(request: FastifyRequest, key: string, now: Date): IdempotencyClaim {
+function buildClaim(request: FastifyRequest, key: string, now: Date): IdempotencyClaim {
   const [path = '', query = ''] = request.url.split(/\?(.*)/s)
   return {
     organizationId: request.principal?.organizationId ?? '',
-    scope: scopeOf(request.method, path),
+    scope: hashScope(request.method, path),
     key,
     fingerprint: hash(query, request.bodyBytes ?? Buffer.alloc(0)),
     now,
   }
 }
 
-/** A key means something else on another path (card I). */
-export const scopeOf = (method: string, path: string) => hash(method, path)
+/** The scope of an Idempotency-Key: the same key on another method or path is another key. */
+export const hashScope = (method: string, path: string) => hash(method, path)
 
 function hash(first: string, second: string | Buffer): Buffer {
   return createHash('sha256').update(first).update('\n').update(second).digest()
@@ -121,7 +122,7 @@ function hash(first: string, second: string | Buffer): Buffer {
 async function runOnce(
   request: FastifyRequest,
   claim: IdempotencyClaim,
-  { db, secretBox, docsUrl }: MutationTools,
+  { db, secretBox, docsUrl }: MutationDeps,
   run: (tx: Tx) => Promise<Answer>,
 ): Promise<Answer> {
   const { organizationId, scope, key } = claim
@@ -133,7 +134,7 @@ async function runOnce(
       const text = secretBox.open(stored.answer, context).toString()
       return { status: stored.status, text, isReplay: true }
     }
-    // A business refusal undoes the change but keeps the claim: its repetition says the same.
+    // A refusal rolls the change back but is stored like an answer: a repetition gets the same refusal.
     const answer = await inSavepoint<Answer>(
       tx,
       () => run(tx),
@@ -151,17 +152,17 @@ async function runOnce(
   return answer
 }
 
-/** Refusals that depend on what exists are part of the effect; all others may be tried again. */
+/** Whether the error depends on what exists (404, 409) and is therefore stored; others may be tried again. */
 function isRefusal(error: unknown): error is ApiError {
   return error instanceof ApiError && (error.status === 404 || error.status === 409)
 }
 
-/** The wait for another holder of the key ended without it finishing. */
+/** The claim waits for another transaction with the same key; a lock timeout means that it is still running. */
 function inProgress(error: unknown): never {
-  if (error instanceof Error && 'code' in error && error.code === '55P03') {
+  if (isLockTimeout(error)) {
     throw new ApiError(
       'idempotency_in_progress',
-      'A request with this Idempotency-Key is still running.',
+      'A request with this Idempotency-Key is still running; retry with the same key in a second.',
       { cause: error },
     )
   }

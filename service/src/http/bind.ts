@@ -2,50 +2,62 @@ import type { Endpoint, RequestOf, ResponseOf } from '@gatehouse/contract/endpoi
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 
-import { dependencyUnavailable } from '#platform/api-error.ts'
+import { unavailable } from '#platform/api-error.ts'
 import { within } from '#platform/deadline.ts'
+import type { Gate } from '#platform/gate.ts'
 
 import type { Principal } from './principal.ts'
-import { type Place, validate } from './validate.ts'
+import { type RequestPart, validate } from './validate.ts'
 
-/** What a handler may know about its call beyond the validated request. */
-export type Call<E extends Endpoint> = E['permission'] extends null
+/** What a handler gets besides the validated request. */
+export type CallContext<E extends Endpoint> = E['permission'] extends null
   ? { readonly requestId: string }
   : { readonly requestId: string; readonly principal: Principal }
 
 type Handler<E extends Endpoint> = (
   input: RequestOf<E>,
-  call: Call<E>,
+  context: CallContext<E>,
 ) => Promise<ResponseOf<E>> | ResponseOf<E>
 
-/** `signal` tells that the caller has been given up on: nothing may be changed any more. */
+/** `signal` aborts when the caller has got a 503 instead: nothing may be changed after that. */
 type Answer = (
   request: FastifyRequest,
   reply: FastifyReply,
   signal: AbortSignal,
 ) => Promise<unknown>
 
-/** A call that takes longer than this, once its body has arrived, will not succeed any more. */
+/** A call that takes longer than this, counted from the arrival of its body, gets a 503. */
 const defaultAnswerMaxMs = 20_000
-const neverGivenUp = new AbortController().signal
-const tooLate = () => dependencyUnavailable('service behind this call')
+const neverAborted = new AbortController().signal
+const tookTooLong = () => unavailable('The call took too long and was aborted; retry later.')
 
-/** Serves one endpoint of the contract: parse the request, run the handler, check the answer. */
+/** Serves one endpoint of the contract: parses the request, runs the handler, checks the answer. */
 export function bind<E extends Endpoint>(app: FastifyInstance, endpoint: E, handler: Handler<E>) {
   route(app, endpoint, async (request, reply) => {
-    const answer = await handler(readInput(endpoint, request), callOf(endpoint, request))
+    const input = readInput(endpoint, request)
+    const context = readContext(endpoint, request)
+    const read = async () => handler(input, context)
+    const { readGate } = app
+    const { principal } = request
+    const isLimited = readGate && principal
+    const answer = isLimited ? await readGate(principal.organizationId, read) : await read()
     return sendJson(reply, endpoint.successStatus, answerText(endpoint, answer))
   })
 }
 
+/** Limits how many connections to the database the reads of one organization can hold, in this scope. */
+export function limitReads(scope: FastifyInstance, gate: Gate) {
+  scope.readGate = gate
+}
+
 type RouteOptions = {
-  /** null: the answer takes as long as it takes, and its handler sees to its own deadlines. */
+  /** null: no deadline here, because the handler has its own. */
   answerMaxMs?: number | null
-  /** The body is only received; reading it is left to the handler. */
+  /** The body is received but not parsed; the handler parses it. */
   readsOwnBody?: boolean
 }
 
-/** The one place where a contract endpoint becomes a route; guards find the endpoint in its config. */
+/** Registers a route for an endpoint of the contract; guards read the endpoint from its config. */
 export function route(
   app: FastifyInstance,
   endpoint: Endpoint,
@@ -58,33 +70,36 @@ export function route(
     url: endpoint.path,
     bodyLimit: endpoint.bodyLimitBytes,
     config,
-    // Fastify's own limit and its `request.signal` count from the first byte and end with the body, so
-    // they cannot tell a slow upload from a slow answer. This one starts when the body is there.
+    // Fastify's own timeout and its `request.signal` count from the first byte and end with the body, so
+    // they cannot distinguish a slow upload from a slow answer. This deadline starts after the body.
     handler: (request, reply) =>
       answerMaxMs === null
-        ? answer(request, reply, neverGivenUp)
-        : within(answerMaxMs, tooLate, (signal) => answer(request, reply, signal)),
+        ? answer(request, reply, neverAborted)
+        : within(answerMaxMs, tookTooLong, (signal) => answer(request, reply, signal)),
   })
 }
 
 export function readInput<E extends Endpoint>(endpoint: E, request: FastifyRequest): RequestOf<E> {
-  const part = (schema: z.ZodType | undefined, place: Place, value: unknown) =>
-    schema && validate(schema, place, value)
+  const parse = (schema: z.ZodType | undefined, part: RequestPart, value: unknown) =>
+    schema && validate(schema, part, value)
   return {
-    params: part(endpoint.params, 'path', request.params),
-    query: part(endpoint.query, 'query', request.query),
-    body: part(endpoint.body, 'body', request.body),
+    params: parse(endpoint.params, 'path', request.params),
+    query: parse(endpoint.query, 'query', request.query),
+    body: parse(endpoint.body, 'body', request.body),
   } as RequestOf<E>
 }
 
-export function callOf<E extends Endpoint>(endpoint: E, request: FastifyRequest): Call<E> {
+export function readContext<E extends Endpoint>(
+  endpoint: E,
+  request: FastifyRequest,
+): CallContext<E> {
   const { id, principal } = request
-  // The guard runs before any handler; this holds even if a scope were ever mounted without one.
+  // A second guard, in case a scope were registered without `guard`.
   if (endpoint.permission !== null && !principal) throw new Error('unguarded endpoint')
-  return { requestId: id, principal } as Call<E>
+  return { requestId: id, principal } as CallContext<E>
 }
 
-/** Answers are parsed on the way out: a member that is not declared can never leave. */
+/** Serializes an answer through its schema, so that no undeclared member can leave the service. */
 export function answerText<E extends Endpoint>(endpoint: E, answer: ResponseOf<E>): string {
   return JSON.stringify(endpoint.response.parse(answer))
 }
@@ -98,6 +113,9 @@ declare module 'fastify' {
     /** The contract entry a route serves. Every route has one. */
     endpoint?: Endpoint
     readsOwnBody?: boolean
+  }
+  interface FastifyInstance {
+    readGate: Gate | null
   }
   interface FastifyRequest {
     principal: Principal | null

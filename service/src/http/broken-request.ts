@@ -12,28 +12,34 @@ import type { Log } from '#platform/log.ts'
 import { errorText } from './error-dialect.ts'
 
 const codes: Record<string, [ErrorCode, string]> = {
-  HPE_HEADER_OVERFLOW: ['headers_too_large', 'The request headers are larger than 16 KiB.'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request did not arrive in time.'],
+  HPE_HEADER_OVERFLOW: [
+    'headers_too_large',
+    'The request headers are larger than 16 KiB; send fewer.',
+  ],
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    'request_timeout',
+    'The request did not arrive completely in time; send it again.',
+  ],
 }
 
-/** A request that has begun on the socket and is not finished. */
+/** A request on a socket whose answer is not finished. */
 export type OpenRequest = { request: FastifyRequest; reply: FastifyReply }
 
-type Tools = {
+type BrokenRequestDeps = {
   now: Clock
   log: Log
   docsUrl: string | undefined
   open: readonly OpenRequest[]
 }
 
-/** Answers bytes that never became a request: bad HTTP, oversized headers, a sender too slow. */
+/** Answers bytes that never became a request: malformed HTTP, oversized headers, or a sender that is too slow. */
 export function answerBrokenRequest(
   cause: Error & { code?: string },
   socket: Socket,
-  { now, log, docsUrl, open }: Tools,
+  { now, log, docsUrl, open }: BrokenRequestDeps,
 ) {
   const [broken] = open
-  if (cause.code === 'ECONNRESET' || !socket.writable || isForAnother(open, socket)) {
+  if (cause.code === 'ECONNRESET' || !socket.writable || isAmbiguous(open, socket)) {
     socket.destroy()
     return
   }
@@ -57,7 +63,7 @@ export function answerBrokenRequest(
     ].join('\r\n'),
   )
   if (broken) {
-    // It has a log line of its own, written when it closes.
+    // Its log line is written when the reply closes.
     broken.reply.raw.statusCode = error.status
     broken.request.line.code = code
     return
@@ -73,8 +79,8 @@ export function answerBrokenRequest(
   })
 }
 
-/** Would the client take our answer for that of a request which is whole, or being answered? */
-function isForAnother(open: readonly OpenRequest[], socket: Socket): boolean {
+/** Whether the client would take our answer for the answer to another, complete request on this connection. */
+function isAmbiguous(open: readonly OpenRequest[], socket: Socket): boolean {
   const [first, ...others] = open
   if (!first) return socket.bytesWritten > 0
   return others.length > 0 || first.request.raw.complete || first.reply.raw.headersSent

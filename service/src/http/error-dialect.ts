@@ -5,39 +5,39 @@ import type { ApiError } from '#platform/api-error.ts'
 import type { Log } from '#platform/log.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
-export type ErrorVoice = { log: Log; docsUrl: string | undefined }
+export type ErrorDeps = { log: Log; docsUrl: string | undefined }
 
-/** Gives a scope of routes its family of error bodies. */
-export function speakErrors(app: FastifyInstance, dialect: Dialect, voice: ErrorVoice) {
+/** Sets the family of error bodies for the routes of a scope. */
+export function setErrorDialect(app: FastifyInstance, dialect: Dialect, deps: ErrorDeps) {
   app.setErrorHandler((thrown, request, reply) =>
-    sendError(request, reply, { dialect, thrown, ...voice }),
+    sendError(request, reply, { dialect, thrown, ...deps }),
   )
 }
 
-type Given = ErrorVoice & { dialect: Dialect; thrown: unknown }
+type Failure = ErrorDeps & { dialect: Dialect; thrown: unknown }
 
-/** Turns whatever was thrown into the family's body. What we did not expect goes to the log. */
-export function sendError(request: FastifyRequest, reply: FastifyReply, given: Given) {
-  const error = toApiError(given.thrown)
-  // What we said ourselves, for a known reason, is on the request's own line.
-  const isKnown = given.thrown === error && error.cause === undefined
-  if (error.status >= 500 && !isKnown) given.log.problem(error.code, given.thrown, request.id)
+/** Answers with whatever was thrown, in the body of the dialect. Unexpected errors are logged. */
+export function sendError(request: FastifyRequest, reply: FastifyReply, failure: Failure) {
+  const { dialect, thrown, log } = failure
+  const error = toApiError(thrown)
+  // An ApiError without a cause was thrown on purpose: the request's own log line is enough.
+  const isExpected = thrown === error && error.cause === undefined
+  if (error.status >= 500 && !isExpected) log.problem(error.code, thrown, request.id)
   request.line.code = error.code
-  // A connection that is closed while its client still sends megabytes gives that client no answer at all:
-  // what it sends is read and thrown away instead, for as long as any request may take.
-  if (error.code === 'request_too_large' && given.dialect !== 'admin') {
-    void reply.removeHeader('connection')
-  }
+  // A client that is still sending when its connection is closed never sees the answer. Without the header, which Fastify
+  // sets when a body is refused, the connection stays open and the rest of the body is read and discarded.
+  const isSending = !request.raw.complete && error.code !== 'request_timeout'
+  if (isSending && dialect !== 'admin') void reply.removeHeader('connection')
   const { verbatim } = error
-  const isOwnDialect = verbatim?.dialect === given.dialect
+  const isOwnDialect = verbatim?.dialect === dialect
   return reply
-    .status(isOwnDialect ? verbatim.status : statusIn(given.dialect, error.status))
+    .status(isOwnDialect ? verbatim.status : statusIn(dialect, error.status))
     .headers(error.headers)
     .type('application/json; charset=utf-8')
-    .send(isOwnDialect ? verbatim.body : errorText(error, request.id, given))
+    .send(isOwnDialect ? verbatim.body : errorText(error, request.id, failure))
 }
 
-/** The body as text, also for answers that never reach a route. */
+/** The body as text; also used for answers that never reach a route. */
 export function errorText(
   error: ApiError,
   requestId: string,

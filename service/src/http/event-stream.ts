@@ -5,13 +5,13 @@ import { ClientGone } from '#platform/client-gone.ts'
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
-  'x-accel-buffering': 'no', // proxies must not collect what is meant to arrive piece by piece
+  'x-accel-buffering': 'no', // proxies must not buffer the stream
 }
 
-/** A client that reads nothing for so long is gone, whatever its connection says. */
-const idleWriteMs = 30_000
+/** A client that reads nothing for this long is taken to be gone. */
+export const idleWriteMs = 30_000
 
-/** Answers with server-sent events. From here on the answer is ours alone: no hook and no handler sees it. */
+/** Answers with server-sent events. The reply is hijacked: no later hook and no error handler sees it. */
 export function openEventStream(reply: FastifyReply) {
   void reply.hijack()
   const { raw } = reply
@@ -20,14 +20,16 @@ export function openEventStream(reply: FastifyReply) {
   }
   raw.writeHead(200, headers)
   return {
-    /** Resolves when more may be written: whoever waits for it holds no more than the socket takes. */
+    /** Resolves when more may be written, so that a caller that awaits it buffers no more than the socket does. */
     async write(bytes: Buffer | string): Promise<void> {
       if (raw.destroyed) throw new ClientGone()
       if (!raw.write(bytes)) await drained(raw)
     },
     end() {
+      // What is left in the buffer has the same deadline as a plain answer.
+      raw.setTimeout(idleWriteMs / 2, () => raw.destroy())
       raw.end()
-      // While we are leaving, a connection that stays open would only be waited for.
+      // While the server drains, an idle keep-alive connection would only delay its end.
       if (!reply.server.server.listening) raw.once('finish', () => raw.socket?.end())
     },
   }

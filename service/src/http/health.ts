@@ -9,17 +9,17 @@ import {
 } from '@gatehouse/contract/service-info'
 import Fastify, { type FastifyInstance } from 'fastify'
 
-import { dependencyUnavailable } from '#platform/api-error.ts'
+import { unavailable } from '#platform/api-error.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { bind, route, sendJson } from './bind.ts'
 
-/** What stands between this process and traffic; an empty list means ready. */
+/** Why this process should get no traffic; an empty list means ready. */
 export type Readiness = () => Promise<string[]> | string[]
 
-/** What anyone may ask: is it there, should it get traffic, what does it speak. */
+/** The public endpoints: liveness, readiness and the OpenAPI document. */
 export function servePublicInfo(app: FastifyInstance, { readiness }: { readiness: Readiness }) {
-  // Printed once: anyone may ask, as often as they like.
+  // Rendered once, because the endpoint is public and has no rate limit.
   const document = JSON.stringify(toOpenApi(endpoints))
   for (const endpoint of [readOpenApi, readWellKnownOpenApi]) {
     route(app, endpoint, async (_, reply) => sendJson(reply, 200, document))
@@ -27,13 +27,15 @@ export function servePublicInfo(app: FastifyInstance, { readiness }: { readiness
   bind(app, readRoot, () => ({ name: 'gatehouse' as const, openapi: '/openapi.json' }))
   bind(app, readLiveness, () => ({ status: 'ok' as const }))
   bind(app, readReadiness, async () => {
-    // The reasons are told on the operations port only.
-    if ((await readiness()).length > 0) throw dependencyUnavailable('service')
+    // The reasons are shown on the operations port only.
+    if ((await readiness()).length > 0) {
+      throw unavailable('This process is not ready; the operations port shows why.')
+    }
     return { status: 'ok' as const }
   })
 }
 
-/** Metrics and health detail on a listener of their own, loopback by default. */
+/** Metrics and health details on a separate listener, on loopback by default. */
 export function createOperationsServer({
   metrics,
   readiness,
@@ -41,7 +43,7 @@ export function createOperationsServer({
 }: {
   metrics: Metrics
   readiness: Readiness
-  /** What is in force in an organization, in this process. */
+  /** The policies in force in an organization, in this process. */
   describePolicies: (organizationId: string) => object
 }): FastifyInstance {
   const app = Fastify({ logger: false, forceCloseConnections: true })

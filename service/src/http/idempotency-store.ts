@@ -58,7 +58,7 @@ export async function storeAnswer(
     .execute()
 }
 
-/** Removes a bounded number of keys past their lifetime; returns how many. */
+/** Deletes at most `rowsMax` keys past their lifetime; returns how many. */
 export async function sweepKeys(tx: Tx, now: Date, rowsMax: number): Promise<number> {
   const expired = new Date(now.getTime() - lifetimeMs)
   const { numDeletedRows } = await tx

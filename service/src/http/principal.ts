@@ -2,7 +2,7 @@ import type { CredentialKind } from '@gatehouse/contract/endpoint'
 import type { Plan } from '@gatehouse/contract/limits'
 import type { Permission } from '@gatehouse/contract/permission'
 
-/** Who is calling, after authentication. Somebody anonymous is an organization of their own, which no table knows. */
+/** The authenticated caller. Each anonymous caller has an organization id of its own, which is in no table. */
 export type Principal = {
   readonly kind: CredentialKind | 'anonymous'
   readonly organizationId: string
@@ -11,7 +11,7 @@ export type Principal = {
   /** The id of the key, `iss|sub` of a token, or a keyed hash of the address. Never the secret. */
   readonly credentialId: string
   readonly permissions: ReadonlySet<Permission>
-  /** What decides the organization's tier: its plan, and what it has paid in all. */
+  /** The organization's tier follows from its plan and from what it has paid in total. */
   readonly plan: Plan
   readonly paidMicroUsd: number
 }

@@ -1,36 +1,94 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
-import { ApiError } from '#platform/api-error.ts'
+import { ApiError, rateLimitExceeded } from '#platform/api-error.ts'
+import type { Clock } from '#platform/clock.ts'
 
+import type { BodyBudget, Reservation } from './body-budget.ts'
+import { createPaceWatch } from './pace-watch.ts'
+import type { Principal } from './principal.ts'
+import { readBytes } from './read-bytes.ts'
 import { readJson } from './read-json.ts'
 
+/** The memory for bodies, and how many concurrent calls the organization of a caller may make. */
+export type Bodies = { budget: BodyBudget; concurrencyOf: (principal: Principal) => number }
+
+/** A call that the limiter will refuse is read first, so there may be more readers than concurrent calls. */
+const readersPerCall = 4
+/** All anonymous callers share these, and all senders of webhooks. */
+const publicReadersMax = 500
+
 /**
- * One reader for every content type: size is judged first (413, while reading), then the type, then
- * the JSON (G4.1, G4.2). An endpoint without a body schema ignores what was sent (G4.20).
+ * Installs one body reader for every content type. The size is checked first (413, while reading), then the
+ * type, then the JSON. An endpoint without a body schema ignores the body.
  */
-export function readBody(app: FastifyInstance) {
+export function readBody(app: FastifyInstance, { bodies, now }: { bodies: Bodies; now: Clock }) {
+  const paceWatch = createPaceWatch()
+  app.addHook('onClose', async () => paceWatch.stop())
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(
-    '*',
-    { parseAs: 'buffer' },
-    async (request: FastifyRequest, body: Buffer) => {
-      request.bodyBytes = body
-      const { endpoint, readsOwnBody } = request.routeOptions.config
-      if (!endpoint?.body) return undefined
+  app.addContentTypeParser('*', async (request: FastifyRequest, message: IncomingMessage) => {
+    const { bodyLimit: maxBytes, config } = request.routeOptions
+    const reservation = reserve(request, bodies, now())
+    try {
+      request.bodyBytes = await readBytes(message, { maxBytes, reservation, paceWatch })
+      if (!config.endpoint?.body) return undefined
       refuseOtherTypes(request)
-      if (readsOwnBody) return undefined
-      return readJson(body)
-    },
-  )
+      return config.readsOwnBody ? undefined : readJson(request.bodyBytes)
+    } finally {
+      reservation.release()
+    }
+  })
+}
+
+function reserve({ principal, headers }: FastifyRequest, bodies: Bodies, now: Date): Reservation {
+  const { budget, concurrencyOf } = bodies
+  if (!principal && headers['transfer-encoding'] !== undefined) {
+    throw new ApiError('length_required', 'Send the body with Content-Length, not in chunks.')
+  }
+  const isPublic = !principal || principal.kind === 'anonymous'
+  const limit = isPublic ? publicReadersMax : concurrencyOf(principal)
+  const reservation = budget.open(nameOf(principal), isPublic ? limit : readersPerCall * limit)
+  if (reservation) return reservation
+  if (isPublic) throw new ApiError('overloaded', 'Too many requests are being received.')
+  if (principal.kind !== 'admin_key') {
+    throw new ApiError(
+      'concurrency_limit_exceeded',
+      `Rate limit reached for concurrent requests on organization: limit ${limit}. Retry after 1s.`,
+      { headers: { 'retry-after': '1' } },
+    )
+  }
+  throw rateLimitExceeded({
+    what: 'concurrent requests',
+    where: 'organization',
+    limit,
+    waitMs: 1000,
+    now,
+    scope: 'organization',
+    metric: 'concurrent_requests',
+  })
+}
+
+/** Whose readers are counted together. An organization under attack must still reach its administration. */
+function nameOf(principal: Principal | null): string {
+  if (!principal) return 'webhooks'
+  if (principal.kind === 'anonymous') return 'anonymous'
+  return `${principal.kind === 'admin_key' ? 'administration' : 'inference'} ${principal.organizationId}`
 }
 
 function refuseOtherTypes({ headers }: FastifyRequest) {
   const mediaType = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (!/^application\/([\w.-]+\+)?json$/.test(mediaType)) {
-    throw new ApiError('invalid_content_type', 'Send the body as Content-Type: application/json.')
+    throw new ApiError(
+      'invalid_content_type',
+      'The body is not declared as JSON; send it with Content-Type: application/json.',
+    )
   }
   const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
   if (encoding !== 'identity') {
-    throw new ApiError('invalid_content_type', 'Compressed bodies are not accepted.')
+    throw new ApiError(
+      'invalid_content_type',
+      'Compressed bodies are not accepted; send the body without Content-Encoding.',
+    )
   }
 }

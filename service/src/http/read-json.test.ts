@@ -106,7 +106,7 @@ test.each([
   '["a","a"]',
   '{"prototype":1,"toString":2,"hasOwnProperty":3}',
   '{"a":"__proto__","b":["constructor"]}', // values may say anything
-])('what only looks like a repetition is read: %s', (text) => {
+])('members that only look repeated are accepted: %s', (text) => {
   expect(read(text)).toEqual(JSON.parse(text))
 })
 
@@ -130,10 +130,10 @@ const forbidden = spellings.flatMap(([name, text]) =>
 )
 
 test.each(forbidden)('%s is refused as a name, wherever and however: %s', (name, text) => {
-  expect(refusal(text)).toBe(`The body has the member '${name}' which is not allowed.`)
+  expect(refusal(text)).toBe(`The body has the member '${name}', which is not allowed.`)
 })
 
-test('a long name is told in part, within the bounds of a message', () => {
+test('a long name is cut, within the bounds of a message', () => {
   const name = 'n'.repeat(5000)
   expect(refusal(`{"${name}":1,"${name}":2}`)).toBe(twice('n'.repeat(80)))
 })
@@ -178,7 +178,7 @@ test('a member added to any object once more is always found', () => {
   )
 })
 
-test('any bytes are read or refused, and nothing else happens', () => {
+test('any bytes are either parsed or refused with invalid_json', () => {
   const bytes = fc.array(fc.oneof(fc.constantFrom(...Buffer.from('{}[]",:\\u0 a1')), fc.nat(255)))
   fc.assert(
     fc.property(bytes, (values) => {

@@ -2,7 +2,7 @@ import { ApiError } from '#platform/api-error.ts'
 import { parseExact } from '#platform/exact-json.ts'
 
 const depthMax = 64
-/** More than any conversation has. Parsing and checking millions of tiny values would stop everything else. */
+/** More than any conversation has. Parsing millions of tiny values would block the event loop. */
 const valuesMax = 100_000
 const quote = 0x22
 const backslash = 0x5c
@@ -10,15 +10,15 @@ const backslash = 0x5c
 const invalidJson = (message: string) => new ApiError('invalid_json', message)
 
 /**
- * Reads a body as strictly as an administrator would want: valid UTF-8, bounded depth (checked before
- * parsing, because what is built too deep cannot be printed again), no member twice, and none whose
- * name could reach a prototype. An open body belongs to somebody else's format: its names are not judged.
+ * Parses a JSON body: valid UTF-8, bounded depth (checked before parsing, because a value that is nested too
+ * deep cannot be serialized again), no repeated member, and none whose name could reach a prototype. The
+ * names of an open body are not checked: it belongs to a vendor's format.
  */
 export function readJson(bytes: Buffer, { isOpen = false } = {}): unknown {
   refuseDeepOrMany(bytes)
   const value = parse(decode(bytes), isOpen)
   const name = isOpen ? undefined : findBadName(bytes)
-  if (name) throw invalidJson(`The body has the member '${name.text.slice(0, 80)}' ${name.fault}.`)
+  if (name) throw invalidJson(`The body has the member '${name.text.slice(0, 80)}'${name.fault}.`)
   return value
 }
 
@@ -32,7 +32,7 @@ function decode(bytes: Buffer): string {
 
 function parse(text: string, isOpen: boolean): unknown {
   try {
-    // What travels on must arrive with the numbers it was sent with.
+    // An open body is forwarded: its numbers must keep all their digits.
     return isOpen ? parseExact(text) : JSON.parse(text)
   } catch {
     throw invalidJson('The body is not valid JSON.')
@@ -55,7 +55,7 @@ function refuseDeepOrMany(bytes: Buffer) {
   }
 }
 
-/** The index of the closing quote of the string that starts at `start`; the end where there is none. */
+/** The index of the closing quote of the string that starts at `start`; the length if there is none. */
 function endOfString(bytes: Buffer, start: number): number {
   for (let index = bytes.indexOf(quote, start + 1); index !== -1;) {
     let escapes = 0
@@ -68,7 +68,7 @@ function endOfString(bytes: Buffer, start: number): number {
 
 const forbiddenNames = new Set(['__proto__', 'constructor'])
 
-/** Walks over JSON known to be valid: a string that a colon follows is a member's name. */
+/** Scans JSON that is known to be valid: a string followed by a colon is the name of a member. */
 function findBadName(bytes: Buffer): { text: string; fault: string } | undefined {
   const open: Set<string>[] = []
   for (let index = 0; index < bytes.length; index++) {
@@ -79,9 +79,9 @@ function findBadName(bytes: Buffer): { text: string; fault: string } | undefined
       const end = endOfString(bytes, index)
       if (isFollowedByColon(bytes, end + 1)) {
         const text = JSON.parse(bytes.toString('utf8', index, end + 1)) as string
-        if (forbiddenNames.has(text)) return { text, fault: 'which is not allowed' }
+        if (forbiddenNames.has(text)) return { text, fault: ', which is not allowed' }
         const names = open.at(-1)
-        if (names?.has(text)) return { text, fault: 'more than once' }
+        if (names?.has(text)) return { text, fault: ' more than once' }
         names?.add(text)
       }
       index = end

@@ -3,7 +3,7 @@ import type { ListQuery } from '@gatehouse/contract/list'
 import { ApiError } from '#platform/api-error.ts'
 import type { Page, Position } from '#platform/keyset.ts'
 
-/** Turns the query of a list into a page; a cursor that names no item of this list is a 400 (G4.7). */
+/** Turns the query of a list into a page; a cursor that names no item of this list is a 400. */
 export async function readPage(
   { after, limit, order }: ListQuery,
   findPosition: (id: string) => Promise<Position | undefined>,
@@ -15,6 +15,8 @@ export async function readPage(
 }
 
 export const invalidCursor = () =>
-  new ApiError('invalid_cursor', "'query.after' names no item of this list.", {
-    param: 'query.after',
-  })
+  new ApiError(
+    'invalid_cursor',
+    "'query.after' is not an item of this list; use the last_id of a page of the same list.",
+    { param: 'query.after' },
+  )

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
 import { adminBodyLimitBytes } from '@gatehouse/contract/endpoint'
-import { dialectOfPath, methodsAt } from '@gatehouse/contract/endpoints'
+import { dialectOfPath } from '@gatehouse/contract/endpoints'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 
 import { ApiError } from '#platform/api-error.ts'
@@ -12,28 +12,31 @@ import type { RequestLine } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { answerBrokenRequest, type OpenRequest } from './broken-request.ts'
-import { type ErrorVoice, sendError } from './error-dialect.ts'
-import { readBody } from './read-body.ts'
+import { type ErrorDeps, sendError } from './error-dialect.ts'
+import { idleWriteMs } from './event-stream.ts'
+import { type Bodies, readBody } from './read-body.ts'
+import { unknownRoute } from './unknown-route.ts'
 
-export type ServerOptions = ErrorVoice & {
+export type ServerOptions = ErrorDeps & {
   now: Clock
   metrics: Metrics
   trustedProxies: readonly string[]
   connectionsMax: number
+  bodies: Bodies
 }
 
 const urlMaxBytes = 8 * 1024
 
-/** A server with everything that every route shares, and no route. */
+/** A server with what all routes share, and without routes. */
 export function createServer(options: ServerOptions): FastifyInstance {
   const app = Fastify({
     logger: false,
     genReqId: () => createId('req', options.now()),
     trustProxy: options.trustedProxies.length > 0 ? [...options.trustedProxies] : false,
-    requestTimeout: 60_000,
+    requestTimeout: 300_000, // a slow sender is refused long before, by its pace
     keepAliveTimeout: 65_000,
     maxRequestsPerSocket: 1000,
-    // A request that arrives on an open connection while we drain is served, not refused.
+    // A request that arrives on an open connection during the drain is served, not refused.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     bodyLimit: adminBodyLimitBytes,
@@ -43,7 +46,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       connectionsCheckingInterval: 5000,
       maxHeaderSize: 16 * 1024,
       insecureHTTPParser: false,
-      requireHostHeader: false, // we ask for it ourselves, so that the answer has a request id
+      requireHostHeader: false, // checked in `checkHead`, so that the answer has a request id
     },
     clientErrorHandler: (error, socket) =>
       answerBrokenRequest(error, socket, {
@@ -57,18 +60,20 @@ export function createServer(options: ServerOptions): FastifyInstance {
     },
   })
   app.server.maxConnections = options.connectionsMax
-  // What a caller expects beyond 100-continue is not ours to refuse.
+  // Other expectations than 100-continue are ignored instead of answered with 417.
   app.server.on('checkExpectation', (request, response) => {
     app.server.emit('request', request, response)
   })
+  app.decorate('readGate', null)
   app.decorateRequest('principal', null)
   app.decorateRequest('bodyBytes', null)
   app.decorateRequest('line')
-  readBody(app)
+  readBody(app, options)
+  closeUnreadAnswers(app)
   app.addHook('onRequest', async (request, reply) => {
     beginRequest(request, reply, options)
-    refuseAmbiguous(request)
-    // Here and not in a not-found handler: that would read the body first.
+    checkHead(request)
+    // Not in a not-found handler, which would read the body first.
     if (request.is404) throw unknownRoute(pathOf(request))
     ignoreTypeOfIgnoredBody(request)
   })
@@ -78,33 +83,33 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app
 }
 
-const pathOf = (request: FastifyRequest) => request.url.split('?', 1)[0] ?? ''
-
-function unknownRoute(path: string): ApiError {
-  const methods = methodsAt(path).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method))
-  if (methods.length === 0) {
-    return new ApiError(
-      'route_not_found',
-      'There is no such endpoint; /openapi.json lists them all.',
-    )
-  }
-  const allow = methods.join(', ')
-  return new ApiError('method_not_allowed', `This path takes ${allow} only.`, {
-    headers: { allow },
+/**
+ * Closes connections whose client reads nothing of its answer. The timer is Node's own and ends with the answer. It gives a
+ * write that made any progress a second period, so it is half as long. Event streams have a deadline of their own.
+ */
+function closeUnreadAnswers(app: FastifyInstance) {
+  app.addHook('onSend', async (_, reply) => {
+    reply.raw.setTimeout(idleWriteMs / 2, () => reply.raw.destroy())
+  })
+  // Node would also close the connection of the next pipelined call, which has no answer yet. An idle connection is closed.
+  app.server.on('timeout', (socket: Socket) => {
+    if (!openRequests.get(socket)?.size) socket.destroy()
   })
 }
 
+const pathOf = (request: FastifyRequest) => request.url.split('?', 1)[0] ?? ''
+
 const openRequests = new WeakMap<Socket, Set<OpenRequest>>()
 
-/** Ids on the answer, whatever it will be, and one log line when it has been sent or given up. */
+/** Sets the request id on the answer, and logs one line when the answer has been sent or aborted. */
 function beginRequest(request: FastifyRequest, reply: FastifyReply, options: ServerOptions) {
   const { log, metrics } = options
   const startedAtMs = performance.now()
   reply.raw.setHeader('x-request-id', request.id)
   reply.raw.setHeader('request-id', request.id)
-  // Answers belong to one caller, and some hold a secret.
+  // Answers are meant for one caller, and some hold a secret.
   reply.raw.setHeader('cache-control', 'no-store')
-  request.line = lineOf(request)
+  request.line = createLine(request)
   metrics.requestsInFlight.inc()
   const { socket } = request.raw
   const open = openRequests.get(socket) ?? new Set()
@@ -126,14 +131,14 @@ function beginRequest(request: FastifyRequest, reply: FastifyReply, options: Ser
   })
 }
 
-function lineOf(request: FastifyRequest): RequestLine {
+function createLine(request: FastifyRequest): RequestLine {
   const clientRequestId = request.headers['x-request-id']
   const isLoggable = typeof clientRequestId === 'string' && /^[\w.:-]{1,128}$/.test(clientRequestId)
   return {
     request_id: request.id,
     ...(isLoggable && { client_request_id: clientRequestId }),
     method: request.method,
-    // The pattern, never the URL: a caller may have put a secret there.
+    // The pattern, never the URL: it may contain a secret.
     route: request.routeOptions.url ?? 'unknown',
     status: 0,
     duration_ms: 0,
@@ -143,33 +148,44 @@ function lineOf(request: FastifyRequest): RequestLine {
 
 const onlyOnce = new Set(['host', 'content-length', 'content-type', 'authorization', 'x-api-key'])
 
-/** Node keeps the first of two such headers and a proxy may keep the last: refuse both. */
-function refuseAmbiguous({ raw }: { raw: IncomingMessage }) {
+/** Refuses headers that were sent twice: Node reads the first of them, a proxy may read the last. */
+function checkHead({ raw }: { raw: IncomingMessage }) {
   const seen = new Set<string>()
   for (let index = 0; index < raw.rawHeaders.length; index += 2) {
     const name = raw.rawHeaders[index]?.toLowerCase() ?? ''
     if (!onlyOnce.has(name)) continue
     if (seen.has(name)) {
-      throw new ApiError('invalid_request', `The header '${name}' was sent more than once.`)
+      throw new ApiError(
+        'invalid_request',
+        `The header '${name}' was sent more than once; send it once.`,
+      )
     }
     seen.add(name)
   }
+  if (raw.httpVersionMajor < 1) {
+    throw new ApiError('invalid_request', 'HTTP/0.9 is not supported; use HTTP/1.1.')
+  }
+  // Node decodes the chunks and would pass on the bytes of the other coding as the body.
+  const coding = raw.headers['transfer-encoding']?.trim().toLowerCase() ?? 'chunked'
+  if (coding !== 'chunked') {
+    throw new ApiError('invalid_request', "The only supported Transfer-Encoding is 'chunked'.")
+  }
   if (raw.httpVersion === '1.1' && !seen.has('host')) {
-    throw new ApiError('invalid_request', "The header 'host' is missing.")
+    throw new ApiError('invalid_request', "The header 'host' is missing; HTTP/1.1 requires it.")
   }
   if ((raw.url?.length ?? 0) > urlMaxBytes) {
     throw new ApiError('url_too_long', 'The URL is longer than 8 KiB.')
   }
 }
 
-/** A body that nobody reads may be of any type, even of none that exists (G4.20). */
+/** A body that is ignored may have any content type, even a malformed one. */
 function ignoreTypeOfIgnoredBody({ raw, routeOptions }: FastifyRequest) {
   if (!routeOptions.config.endpoint?.body) delete raw.headers['content-type']
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What the log will say about this request; guards and handlers fill it in. */
+    /** The log line of this request; guards and handlers add to it. */
     line: RequestLine
     /** The body as it was sent, for fingerprints and signatures. */
     bodyBytes: Buffer | null

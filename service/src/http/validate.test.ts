@@ -7,7 +7,7 @@ import { z } from 'zod'
 
 import { ApiError } from '#platform/api-error.ts'
 
-import { explainIssue, type Place, validate } from './validate.ts'
+import { explainIssue, type RequestPart, validate } from './validate.ts'
 
 const Body = z.strictObject({
   name: trimmedText(1, 5).optional(),
@@ -20,9 +20,9 @@ const Body = z.strictObject({
   address: z.url().optional(),
 })
 
-function refusal(value: unknown, schema: z.ZodType = Body, place: Place = 'body'): ApiError {
+function refusal(value: unknown, schema: z.ZodType = Body, part: RequestPart = 'body'): ApiError {
   try {
-    validate(schema, place, value)
+    validate(schema, part, value)
   } catch (error) {
     if (error instanceof ApiError) return error
     throw error
@@ -31,7 +31,7 @@ function refusal(value: unknown, schema: z.ZodType = Body, place: Place = 'body'
 }
 
 test.each([
-  [{ name: '' }, 'body.name', 'must have at least 1 characters'],
+  [{ name: '' }, 'body.name', 'must have at least 1 character'],
   [{ name: 'x'.repeat(6) }, 'body.name', 'must be at most 5 characters long'],
   [{ name: 'x'.repeat(900) }, 'body.name', 'must be at most 5 characters long'],
   [{ name: 'a\0' }, 'body.name', 'must be well-formed Unicode without NUL'],
@@ -44,19 +44,19 @@ test.each([
   [{ revision: Infinity }, 'body.revision', 'must be a number'], // 1e400
   [{ direction: 'up' }, 'body.direction', 'must be one of request, response'],
   [{ isOn: false }, 'body.isOn', 'must be one of true'],
-  [{ ids: [] }, 'body.ids', 'must have at least 1 items'],
+  [{ ids: [] }, 'body.ids', 'must have at least 1 item'],
   [{ ids: ['ab', 'ab', 'ab', 'ab'] }, 'body.ids', 'must have at most 3 items'],
   [{ ids: ['ab', 'a'] }, 'body.ids[1]', 'must have at least 2 characters'],
   [{ ids: ['ab', 'abcde'] }, 'body.ids[1]', 'must have at most 4 characters'],
   [{ ids: 'ab' }, 'body.ids', 'must be an array'],
   [{ rules: { list: [{ deny: 1 }] } }, 'body.rules.list[0].deny', 'must be a boolean'],
   [{ either: 5 }, 'body.either', 'has a value that is not allowed'],
-  [{ address: 'x' }, 'body.address', 'has the wrong form'],
+  [{ address: 'x' }, 'body.address', 'has the wrong format'],
   [[], 'body', 'must be an object'],
   ['text', 'body', 'must be an object'],
   [null, 'body', 'must be an object'],
   [undefined, 'body', 'must be an object'],
-])('case %#: a bad value is named, and told its rule', (value, param, rule) => {
+])('case %#: the message names the parameter and the rule', (value, param, rule) => {
   expect(refusal(value)).toMatchObject({
     status: 422,
     type: 'validation_error',
@@ -77,7 +77,7 @@ test.each([
     status: 422,
     code: 'unknown_field',
     param,
-    message: `'${param}' is not a known member.`,
+    message: `'${param}' is not a member of this request.`,
   })
 })
 
@@ -103,15 +103,15 @@ test.each([
   })
 })
 
-test.each(['path', 'query', 'header', 'body'] as const)('the place %s comes first', (place) => {
-  expect(refusal({ limit: 'x' }, z.object({ limit: z.int() }), place).param).toBe(`${place}.limit`)
+test.each(['path', 'query', 'header', 'body'] as const)('the part %s comes first', (part) => {
+  expect(refusal({ limit: 'x' }, z.object({ limit: z.int() }), part).param).toBe(`${part}.limit`)
 })
 
-test('a good value is returned as the schema shapes it', () => {
+test('a valid value is returned as the schema transforms it', () => {
   expect(validate(Body, 'body', { name: ' ab ', revision: 3 })).toEqual({ name: 'ab', revision: 3 })
 })
 
-test('a message is one bounded sentence, whatever names and values were sent', () => {
+test('a message is one bounded sentence, whatever names and values are sent', () => {
   const text = fc.string({ unit: fc.constantFrom('a', '.', '\ud83d', '😀'), maxLength: 400 })
   const value = fc.oneof(text, fc.double(), fc.constant(null), fc.array(text, { maxLength: 3 }))
   const known = fc.constantFrom('name', 'revision', 'direction', 'ids', 'rules', 'either', 'isOn')
@@ -128,20 +128,20 @@ test('a message is one bounded sentence, whatever names and values were sent', (
   )
 })
 
-test('a name without end is told in part', () => {
+test('a very long name is cut', () => {
   const { message, param } = refusal({ ['n'.repeat(5000)]: 1 })
   expect(param).toBe(`body.${'n'.repeat(115)}`)
-  expect(message).toBe(`'${param}' is not a known member.`)
+  expect(message).toBe(`'${param}' is not a member of this request.`)
 })
 
 test.each(['revision', 'direction', 'ids', 'rules', 'isOn', 'address'])(
-  'a bad value of %s is not repeated to the caller',
+  'an invalid value of %s is not repeated in the message',
   (name) => {
     expect(refusal({ [name]: 'gate_adm_canary' }).message).not.toContain('canary')
   },
 )
 
-test('even the longest list of choices is told to its end', () => {
+test('even the longest list of allowed values fits the message', () => {
   const schema = z.strictObject({ permissions: z.array(AdminKeyPermission) })
   const { message } = refusal({ permissions: ['x'] }, schema)
   expect(message).toMatch(/ must be one of policies\.read, .*\.$/)
@@ -164,15 +164,15 @@ test.each([
     'has a value that is not allowed',
   ],
 ])(
-  'of the alternatives of a union, the one that fits furthest is told: %j',
+  'the issue of a union is that of the alternative that matches deepest: %j',
   (content, at, rule) => {
-    const { path, ...told } = explained(CreateMessage, saying(content))!
+    const { path, ...rest } = explained(CreateMessage, saying(content))!
     expect(path.join('.')).toBe(`messages.0.content.${at}`)
-    expect(told).toEqual({ rule })
+    expect(rest).toEqual({ rule })
   },
 )
 
-test('a value of none of the kinds of a union is told all of them', () => {
+test('a value of a wrong type gets the types of all alternatives of a union', () => {
   expect(explained(CreateMessage, saying(5))).toEqual({
     path: ['messages', 0, 'content'],
     rule: 'must be a string or array',

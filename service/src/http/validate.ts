@@ -4,34 +4,34 @@ import { ApiError } from '#platform/api-error.ts'
 
 type Issue = z.core.$ZodIssue
 
-export type Place = 'path' | 'query' | 'header' | 'body'
+export type RequestPart = 'path' | 'query' | 'header' | 'body'
 
-/** Parses one part of a request; the first violation becomes a 422 that names it (G7.1, G4.11). */
+/** Parses one part of a request; the first violation becomes a 422 that names the parameter. */
 export function validate<Schema extends z.ZodType>(
   schema: Schema,
-  place: Place,
+  part: RequestPart,
   value: unknown,
 ): z.output<Schema> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
   const [issue] = result.error.issues
-  throw issue ? toError(issue, place, value) : new ApiError('invalid_parameter', 'Invalid.')
+  throw issue ? toError(issue, part, value) : new ApiError('invalid_parameter', 'Invalid.')
 }
 
-function toError(issue: Issue, place: Place, value: unknown): ApiError {
+function toError(issue: Issue, part: RequestPart, value: unknown): ApiError {
   const path = [...issue.path]
   if (issue.code === 'unrecognized_keys') {
-    const param = toParam(place, [...path, issue.keys[0] ?? ''])
-    return new ApiError('unknown_field', `'${param}' is not a known member.`, { param })
+    const param = toParam(part, [...path, issue.keys[0] ?? ''])
+    return new ApiError('unknown_field', `'${param}' is not a member of this request.`, { param })
   }
-  const param = toParam(place, path)
+  const param = toParam(part, path)
   if (path.length > 0 && isMissing(value, path)) {
     return new ApiError('missing_field', `'${param}' is required.`, { param })
   }
   return new ApiError('invalid_parameter', `'${param}' ${explain(issue)}.`, { param })
 }
 
-/** Which member is wrong, and the rule it breaks as the end of a sentence that starts with its name. */
+/** The path of the wrong member, and the rule it breaks as the end of a sentence that starts with its name. */
 export function explainIssue(issue: Issue, value: unknown): { path: PropertyKey[]; rule: string } {
   const [meant = issue] = meantIssues(issue, 1)
   const { path } = meant
@@ -40,24 +40,25 @@ export function explainIssue(issue: Issue, value: unknown): { path: PropertyKey[
 }
 
 /**
- * Of the alternatives of a union, the one that fits furthest is what the caller meant: its issues, of which
- * at most `issuesMax` are looked at. A value of none of the kinds is told all of them.
+ * The issues of a union are those of the alternative that matches deepest, because that is the one the
+ * caller meant; at most `issuesMax` per alternative are examined. A value of a wrong type gets one issue
+ * that names the types of all alternatives.
  */
 export function meantIssues(issue: Issue, issuesMax: number): Issue[] {
   if (issue.code !== 'invalid_union' || issue.errors.length === 0) return [issue]
   const branches = issue.errors.map((issues) =>
     issues.slice(0, issuesMax).flatMap((inner) => meantIssues(inner, issuesMax)),
   )
-  const kinds = branches.flatMap(([first]) => kindWanted(first))
-  if (kinds.length === branches.length) {
+  const types = branches.flatMap(([first]) => expectedType(first))
+  if (types.length === branches.length) {
     const { path, message } = issue
-    return [{ code: 'invalid_type', expected: kinds.join(' or ') as 'string', path, message }]
+    return [{ code: 'invalid_type', expected: types.join(' or ') as 'string', path, message }]
   }
-  const [furthest = []] = branches.toSorted((left, right) => depthOf(right) - depthOf(left))
-  return furthest.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
+  const [deepest = []] = branches.toSorted((left, right) => depthOf(right) - depthOf(left))
+  return deepest.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
 }
 
-const kindWanted = (issue: Issue | undefined): string[] =>
+const expectedType = (issue: Issue | undefined): string[] =>
   issue?.code === 'invalid_type' && issue.path.length === 0 ? [issue.expected] : []
 
 const depthOf = (issues: readonly Issue[]) =>
@@ -65,10 +66,10 @@ const depthOf = (issues: readonly Issue[]) =>
 
 const paramMaxLength = 120
 
-/** `body.project_ids[3]`, bounded: names come from the caller. */
-export function toParam(place: Place, path: readonly PropertyKey[]): string {
+/** `body.project_ids[3]`. Cut at a maximum length, because names come from the caller. */
+export function toParam(part: RequestPart, path: readonly PropertyKey[]): string {
   const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
-  return `${place}${steps.join('')}`.slice(0, paramMaxLength)
+  return `${part}${steps.join('')}`.slice(0, paramMaxLength)
 }
 
 function isMissing(value: unknown, path: readonly PropertyKey[]): boolean {
@@ -82,6 +83,8 @@ function isMissing(value: unknown, path: readonly PropertyKey[]): boolean {
 
 /** One rule as the end of a sentence that starts with the parameter's name. */
 function explain(issue: Issue): string {
+  // A message that a schema sets itself; zod's own messages begin otherwise.
+  if (issue.message.startsWith('must')) return issue.message
   switch (issue.code) {
     case 'invalid_type':
       return `must be ${article(issue.expected)}`
@@ -91,17 +94,20 @@ function explain(issue: Issue): string {
       return `must ${amount(issue.origin, 'at most', issue.maximum)}`
     case 'invalid_value':
       return `must be one of ${issue.values.map(String).join(', ')}`
+    case 'unrecognized_keys':
+      return `has the unknown member '${issue.keys[0]?.slice(0, 80)}'`
     case 'custom':
     case 'invalid_format':
-      return issue.message.startsWith('must') ? issue.message : 'has the wrong form'
+      return 'has the wrong format'
     default:
       return 'has a value that is not allowed'
   }
 }
 
 function amount(origin: string, bound: string, count: number | bigint): string {
-  if (origin === 'string') return `have ${bound} ${count} characters`
-  return origin === 'array' ? `have ${bound} ${count} items` : `be ${bound} ${count}`
+  const plural = Number(count) === 1 ? '' : 's'
+  if (origin === 'string') return `have ${bound} ${count} character${plural}`
+  return origin === 'array' ? `have ${bound} ${count} item${plural}` : `be ${bound} ${count}`
 }
 
 function article(type: string): string {

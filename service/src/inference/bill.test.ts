@@ -1,37 +1,49 @@
 import { expect, test } from 'vitest'
 
-import type { Hold, Settlement } from '#credits/credit-store.ts'
+import type { Hold, Settlement } from '#credits/settlement.ts'
+import { type AnswerEvent, noUsage } from '#formats/answer.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import { type AnswerEvent, noUsage } from './answer.ts'
 import { openBill, openFreeBill } from './bill.ts'
-import type { Asked, Call } from './call.ts'
+import type { InferenceCall } from './inference-call.ts'
 import { createMeter } from './meter.ts'
+import type { ModelRequest } from './model-request.ts'
 
-// What is held, charged and told, for every way in which a call can end.
+// What is held, charged and reported, for every way in which a call can end.
 
 const price = { input: 3_000_000n, output: 15_000_000n, cachedInput: 0n, cacheWrite: 0n }
 const model = {
-  ...{ id: 'model-1', price },
-  upstreams: [600_000, 30_000].map((total_timeout_ms) => ({ upstream: { total_timeout_ms } })),
+  id: 'model-1',
+  price,
+  upstreams: [600_000, 30_000].map((totalTimeoutMs) => ({ upstream: { totalTimeoutMs } })),
 }
-const asked = {
-  ...{ model, estimate: { tokens: 100, origin: 'local-exact' }, maxOutputTokens: 10 },
+const request = {
+  model,
+  estimate: { tokens: 100, origin: 'local-exact' },
+  maxOutputTokens: 10,
   isStreamed: true,
-} as unknown as Asked
-const estimated = { ...asked, estimate: { tokens: 100, origin: 'local-estimate' } } as Asked
+} as unknown as ModelRequest
+const estimated = {
+  ...request,
+  estimate: { tokens: 100, origin: 'local-estimate' },
+} as ModelRequest
 
 const source = { event: '', data: '', bytes: Buffer.alloc(0), json: {} }
 const started: AnswerEvent = {
-  ...{ type: 'started', id: '', model: '', usage: { ...noUsage, inputTokens: 90 } },
+  type: 'started',
+  id: '',
+  model: '',
+  usage: { ...noUsage, inputTokens: 90 },
 }
 const said: AnswerEvent = { type: 'block_delta', index: 0, text: 'Hello' }
 const finished: AnswerEvent = {
-  ...{ type: 'finished', reason: 'end', stopSequence: null },
+  type: 'finished',
+  reason: 'end',
+  stopSequence: null,
   usage: { ...noUsage, inputTokens: 90, outputTokens: 4 },
 }
 
-/** A ledger that remembers what it was asked, and answers as it is told to. */
+/** A ledger that records its calls and answers as `settled` says. */
 function open(
   events: readonly AnswerEvent[],
   settled: { charged?: bigint; isAway?: boolean } = {},
@@ -41,15 +53,17 @@ function open(
   const released: string[] = []
   const hangingUp = new AbortController()
   const call = {
-    ...{ requestId: 'req_1', protocol: { name: 'messages' }, signal: hangingUp.signal },
+    requestId: 'req_1',
+    format: { name: 'messages' },
+    signal: hangingUp.signal,
     principal: { organizationId: 'org_1', projectId: 'proj_1', credentialId: 'key_1' },
     freeCaller: {},
-  } as unknown as Call
+  } as unknown as InferenceCall
   const meter = createMeter({ inputTokens: 100, countText: async (text) => text.length })
   for (const event of events) {
-    meter.note({ protocol: 'messages', frames: [{ events: [event], source }] })
+    meter.observe({ format: 'messages', frames: [{ events: [event], source }] })
   }
-  const tools = {
+  const deps = {
     credits: {
       reserve: async (hold: Hold) => void holds.push(hold),
       settle: async (settlement: Settlement) => {
@@ -62,31 +76,35 @@ function open(
       claim: async () => undefined,
       release: async (_: unknown, requestId: string) => void released.push(requestId),
     },
-    ...{ now: () => new Date(0), holdGraceMs: 60_000 },
+    now: () => new Date(0),
+    holdGraceMs: 60_000,
   }
-  return { holds, settlements, released, hangUp: () => hangingUp.abort(), call, meter, tools }
+  return { holds, settlements, released, hangUp: () => hangingUp.abort(), call, meter, deps }
 }
 
-test('the worst case is held for as long as all attempts can take, and a minute', async () => {
-  const { holds, call, meter, tools } = open([])
-  await openBill(call, asked, meter, tools)
+test('the worst case is held for as long as the call can take, and a minute', async () => {
+  const { holds, call, meter, deps } = open([])
+  await openBill(call, request, meter, deps)
   expect(holds).toMatchObject([
-    { organizationId: 'org_1', id: 'req_1', amount: 450n, expiresInMs: 1_320_000 },
+    { organizationId: 'org_1', id: 'req_1', amount: 450n, expiresInMs: 660_000 },
   ])
   expect(holds[0]?.meta).toMatchObject({ project_id: 'proj_1', key_id: 'key_1', model: 'model-1' })
 })
 
 test('an input that is only estimated is held with a tenth more', async () => {
-  const { holds, call, meter, tools } = open([])
-  await openBill(call, estimated, meter, tools)
+  const { holds, call, meter, deps } = open([])
+  await openBill(call, estimated, meter, deps)
   expect(holds[0]?.amount).toBe(480n)
 })
 
 test('a call that ends well is charged what the upstream says, once', async () => {
-  const { settlements, call, meter, tools } = open([started, said, finished])
-  const bill = await openBill(call, asked, meter, tools)
+  const { settlements, call, meter, deps } = open([started, said, finished])
+  const bill = await openBill(call, request, meter, deps)
   expect(await bill.settle()).toEqual({
-    ...{ creditsUsed: 330, costUsd: 0.000_33, remainingCredits: 5000, usage: null },
+    creditsUsed: 330,
+    costUsd: 0.000_33,
+    remainingCredits: 5000,
+    usage: null,
   })
   await bill[Symbol.asyncDispose]()
   expect(settlements).toHaveLength(1)
@@ -95,14 +113,14 @@ test('a call that ends well is charged what the upstream says, once', async () =
 })
 
 test('the receipt says what was charged, where that is less than the cost', async () => {
-  const { call, meter, tools } = open([started, said, finished], { charged: 20n })
-  const bill = await openBill(call, asked, meter, tools)
+  const { call, meter, deps } = open([started, said, finished], { charged: 20n })
+  const bill = await openBill(call, request, meter, deps)
   expect(await bill.settle()).toMatchObject({ creditsUsed: 20, costUsd: 0.000_02 })
 })
 
 test('no balance is told that is not known', async () => {
-  const { call, meter, tools } = open([started, said, finished], { isAway: true })
-  const bill = await openBill(call, asked, meter, tools)
+  const { call, meter, deps } = open([started, said, finished], { isAway: true })
+  const bill = await openBill(call, request, meter, deps)
   expect(await bill.settle()).toMatchObject({ creditsUsed: 330, remainingCredits: null })
 })
 
@@ -116,8 +134,8 @@ const endings = [
 ] as const
 
 test.for(endings)('%s', async ([, events, hasHungUp, amount, outcome]) => {
-  const { settlements, hangUp, call, meter, tools } = open(events)
-  const bill = await openBill(call, asked, meter, tools)
+  const { settlements, hangUp, call, meter, deps } = open(events)
+  const bill = await openBill(call, request, meter, deps)
   if (hasHungUp) hangUp()
   await bill[Symbol.asyncDispose]()
   expect(settlements.map((each) => [each.amount, each.event.header['outcome']])).toEqual([
@@ -133,8 +151,8 @@ test.for([
   ['that takes longer than a call may is paid', late, 345n, 'cut'],
   ['that is longer than a plain answer can be is paid', undefined, 345n, 'cut'],
 ] as const)('a plain answer %s', async ([, failure, amount, outcome]) => {
-  const { settlements, call, meter, tools } = open([started, said])
-  const bill = await openBill(call, { ...asked, isStreamed: false }, meter, tools)
+  const { settlements, call, meter, deps } = open([started, said])
+  const bill = await openBill(call, { ...request, isStreamed: false }, meter, deps)
   if (failure) bill.noteFailure(failure)
   await bill[Symbol.asyncDispose]()
   expect(settlements.map((each) => [each.amount, each.event.header['outcome']])).toEqual([
@@ -143,22 +161,24 @@ test.for([
 })
 
 test('a settlement that fails after the call was cut does not hide why it was cut', async () => {
-  const { call, meter, tools } = open([started, said])
+  const { call, meter, deps } = open([started, said])
   const settle = async () => {
     throw new ApiError('dependency_unavailable', 'The credit ledger cannot be reached.')
   }
-  const bill = await openBill(call, asked, meter, {
-    ...tools,
-    credits: { ...tools.credits, settle },
+  const bill = await openBill(call, request, meter, {
+    ...deps,
+    credits: { ...deps.credits, settle },
   })
   await expect(bill[Symbol.asyncDispose]()).resolves.toBeUndefined()
 })
 
 test('a free call costs nobody anything, and says what it would have cost', async () => {
-  const { settlements, holds, released, call, meter, tools } = open([started, said, finished])
-  const bill = await openFreeBill(call as never, asked, meter, tools)
+  const { settlements, holds, released, call, meter, deps } = open([started, said, finished])
+  const bill = await openFreeBill(call as never, request, meter, deps)
   expect(await bill.settle()).toMatchObject({
-    ...{ creditsUsed: 0, costUsd: 0.000_33, remainingCredits: null },
+    creditsUsed: 0,
+    costUsd: 0.000_33,
+    remainingCredits: null,
   })
   await bill[Symbol.asyncDispose]()
   expect([holds, settlements, released]).toEqual([[], [], []])
@@ -170,8 +190,8 @@ test.for([
   ['that somebody leaves is spent', [], true, []],
   ['that is cut in the middle is spent', [started, said], false, []],
 ] as const)('a free call %s', async ([, events, hasHungUp, givenBack]) => {
-  const { released, hangUp, call, meter, tools } = open(events)
-  const bill = await openFreeBill(call as never, asked, meter, tools)
+  const { released, hangUp, call, meter, deps } = open(events)
+  const bill = await openFreeBill(call as never, request, meter, deps)
   if (hasHungUp) hangUp()
   await bill[Symbol.asyncDispose]()
   expect(released).toEqual(givenBack)

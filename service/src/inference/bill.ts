@@ -1,89 +1,99 @@
-import type { FreeTier } from '#access/free-tier.ts'
-import { callEvent, type CallOutcome } from '#audit/event.ts'
+import type { FreeTier } from '#access/free-tier/free-tier.ts'
+import { buildCallEvent, type CallOutcome } from '#audit/event.ts'
 import type { Credits } from '#credits/create-credits.ts'
+import { toUsd } from '#credits/money.ts'
 import { creditsFor, worstCaseCredits } from '#credits/price.ts'
-import { holdMetaOf, usageMetaOf } from '#credits/usage-meta.ts'
+import { buildHoldMeta, buildUsageMeta } from '#credits/usage-meta.ts'
+import { noUsage, type Receipt } from '#formats/answer.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 
-import type { Receipt } from './answer.ts'
-import type { Asked, Call } from './call.ts'
+import type { InferenceCall } from './inference-call.ts'
 import type { Meter, MeteredUsage } from './meter.ts'
+import type { ModelRequest } from './model-request.ts'
 import type { Bill } from './run-inference.ts'
-import { attemptsMax } from './upstreams/call-model.ts'
+import { longestCallMs } from './upstreams/call-model.ts'
 
-export type BillTools = {
+export type BillDeps = {
   credits: Pick<Credits, 'reserve' | 'settle'>
   freeTier: Pick<FreeTier, 'claim' | 'release'>
   now: Clock
-  /** How long a hold outlives the longest that its call can take. */
+  /** Added to the longest time that a call can take, for the hold to expire after it. */
   holdGraceMs: number
 }
 
-/** Holds what a call may cost at worst; from then on it is settled once, however it ends. */
+/** Holds the highest possible cost of a call. The bill is settled exactly once, however the call ends. */
 export async function openBill(
-  call: Call,
-  asked: Asked,
+  call: InferenceCall,
+  request: ModelRequest,
   meter: Meter,
-  tools: BillTools,
+  deps: BillDeps,
 ): Promise<Bill> {
-  const { requestId, principal, protocol } = call
+  const { requestId, principal, format } = call
   const { organizationId, projectId, credentialId } = principal
-  const { id: model, price } = asked.model
-  const place = { organizationId, id: requestId }
-  const meta = holdMetaOf({ projectId, keyId: credentialId, model, price })
-  await tools.credits.reserve({
-    ...{ ...place, meta, amount: worstCaseOf(asked), expiresInMs: lastsAtMost(asked, tools) },
+  const { id: model, price } = request.model
+  const hold = { organizationId, id: requestId }
+  const meta = buildHoldMeta({ projectId, keyId: credentialId, model, price })
+  await deps.credits.reserve({
+    ...hold,
+    meta,
+    amount: worstCaseOf(request),
+    expiresInMs: longestCallMs(request.model) + deps.holdGraceMs,
   })
 
   async function settle(outcome: CallOutcome): Promise<Receipt> {
     const usage = outcome === 'failed' ? nothingUsed : await meter.usage()
     const amount = creditsFor(usage, price)
-    const usageMeta = usageMetaOf(meta, usage)
-    const event = callEvent(
+    const usageMeta = buildUsageMeta(meta, usage)
+    const event = buildCallEvent(
       {
-        ...{ organizationId, requestId, projectId, model, outcome },
-        ...{ actor: credentialId, target: protocol.name },
+        organizationId,
+        requestId,
+        projectId,
+        model,
+        outcome,
+        actor: credentialId,
+        target: format.name,
         usage: { ...usageMeta, credits: Number(amount) },
       },
-      tools.now(),
+      deps.now(),
     )
-    const settled = await tools.credits.settle({ ...place, amount, meta: usageMeta, event })
+    const settled = await deps.credits.settle({ ...hold, amount, meta: usageMeta, event })
     return {
-      ...costOf(settled?.charged ?? amount),
+      ...toCost(settled?.charged ?? amount),
       remainingCredits: settled && Number(settled.available),
-      usage: usageOf(usage),
+      usage: usageCountedHere(usage),
     }
   }
 
-  return settledOnce(settle, (failure) => outcomeOf({ call, asked, meter, failure }))
+  return createBill(settle, (failure) => decideOutcome({ call, request, meter, failure }))
 }
 
-export type FreeCall = Call & { freeCaller: NonNullable<Call['freeCaller']> }
+export type FreeCall = InferenceCall & { freeCaller: NonNullable<InferenceCall['freeCaller']> }
 
-/** The one call that somebody without an account has: it is spent unless the upstream fails to begin an answer. */
+/** The one free call of an anonymous caller. It is spent unless the upstream fails before it starts to answer. */
 export async function openFreeBill(
   call: FreeCall,
-  asked: Asked,
+  request: ModelRequest,
   meter: Meter,
-  { freeTier }: BillTools,
+  { freeTier }: BillDeps,
 ): Promise<Bill> {
   const { freeCaller, requestId } = call
-  await freeTier.claim(freeCaller, requestId, worstCaseOf(asked))
+  await freeTier.claim(freeCaller, requestId, worstCaseOf(request))
   const settle = async (outcome: CallOutcome): Promise<Receipt> => {
     const isSpent = outcome !== 'failed' || meter.hasBegun()
     if (!isSpent) await freeTier.release(freeCaller, requestId)
     const usage = await meter.usage()
-    const { costUsd } = costOf(creditsFor(usage, asked.model.price))
-    return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageOf(usage) }
+    const { costUsd } = toCost(creditsFor(usage, request.model.price))
+    return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageCountedHere(usage) }
   }
-  return settledOnce(settle, (failure) => outcomeOf({ call, asked, meter, failure }))
+  return createBill(settle, (failure) => decideOutcome({ call, request, meter, failure }))
 }
 
-/** A bill that was not settled when it is disposed of belongs to a call that did not reach its end. */
-function settledOnce(
+/** A bill that is not settled when it is disposed of belongs to a call that did not complete. */
+function createBill(
   settle: (outcome: CallOutcome) => Promise<Receipt>,
-  howItEnded: (failure: unknown) => CallOutcome,
+  decide: (failure: unknown) => CallOutcome,
 ): Bill {
   let receipt: Promise<Receipt> | undefined
   let failure: unknown
@@ -91,51 +101,43 @@ function settledOnce(
     settle: () => (receipt ??= settle('completed')),
     noteFailure: (error) => void (failure = error),
     async [Symbol.asyncDispose]() {
-      // Whoever could be told is told by `settle`; here the call has failed for another reason already.
-      await (receipt ??= settle(howItEnded(failure))).catch(() => undefined)
+      // The call has failed already, so an error of the settlement cannot be reported to its caller.
+      await (receipt ??= settle(decide(failure))).catch(() => undefined)
     },
   }
 }
 
-type Ending = { call: Call; asked: Asked; meter: Meter; failure: unknown }
+type EndedCall = { call: InferenceCall; request: ModelRequest; meter: Meter; failure: unknown }
 
 /**
- * Who hangs up pays for what was produced, and so does a call that asks for more than a call may have. A
- * model that fails costs nothing before it has said anything, and where its words would only have been sent
- * with the last one (G1.2).
+ * A call that its caller hangs up on, or that takes too long, is charged for what was produced. A call whose
+ * provider fails is free until the model has written something; a plain answer is free in any case, because
+ * its caller receives none of it (docs/specification/credits.md#failed-and-cut-calls).
  */
-function outcomeOf({ call, asked, meter, failure }: Ending): CallOutcome {
+function decideOutcome({ call, request, meter, failure }: EndedCall): CallOutcome {
   if (call.signal.aborted) return 'cut'
-  const isTooLong = failure instanceof ApiError && failure.code === 'upstream_timeout'
-  const isProvidersFault = failure !== undefined && !isTooLong
-  const isForNobody = isProvidersFault && !asked.isStreamed
-  return meter.hasWritten() && !isForNobody ? 'cut' : 'failed'
+  const isTimeout = failure instanceof ApiError && failure.code === 'upstream_timeout'
+  const isProviderFailure = failure !== undefined && !isTimeout
+  const isAnswerLost = isProviderFailure && !request.isStreamed
+  return meter.hasWritten() && !isAnswerLost ? 'cut' : 'failed'
 }
 
-const worstCaseOf = ({ estimate, maxOutputTokens, model }: Asked) =>
+const worstCaseOf = ({ estimate, maxOutputTokens, model }: ModelRequest) =>
   worstCaseCredits(
     {
-      ...{ inputTokens: estimate.tokens, maxOutputTokens },
+      inputTokens: estimate.tokens,
+      maxOutputTokens,
       isExact: estimate.origin === 'local-exact',
     },
     model.price,
   )
 
-/** Each attempt at each upstream may take as long as the upstream is allowed to. */
-function lastsAtMost({ model }: Asked, { holdGraceMs }: BillTools): number {
-  const total = model.upstreams.reduce((sum, { upstream }) => sum + upstream.total_timeout_ms, 0)
-  return total * attemptsMax + holdGraceMs
-}
-
-/** One credit is one micro-USD. Amounts stay below 2^53: prices and token counts are bounded. */
-const costOf = (credits: bigint) => ({
+/** Amounts stay below 2^53: prices and token counts are bounded. */
+const toCost = (credits: bigint) => ({
   creditsUsed: Number(credits),
-  costUsd: Number(credits) / 1_000_000,
+  costUsd: toUsd(credits),
 })
 
-const usageOf = (usage: MeteredUsage) => (usage.origin === 'upstream' ? null : usage)
+const usageCountedHere = (usage: MeteredUsage) => (usage.origin === 'upstream' ? null : usage)
 
-const nothingUsed: MeteredUsage = {
-  ...{ inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0 },
-  ...{ reasoningTokens: 0, origin: 'local-estimate' },
-}
+const nothingUsed: MeteredUsage = { ...noUsage, origin: 'local-estimate' }

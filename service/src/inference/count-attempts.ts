@@ -1,49 +1,58 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import type { ErrorCode } from '@gatehouse/contract/error'
 import type { Dialect } from '@gatehouse/contract/error-body'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 import type { CountCall } from '#access/guard.ts'
-import { type ErrorVoice, sendError } from '#http/error-dialect.ts'
+import { type ErrorDeps, sendError } from '#http/error-dialect.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
-import type { StepTools } from './steps.ts'
+import type { StepDeps } from './steps.ts'
 
-type Tools = ErrorVoice & Pick<StepTools, 'limitInferenceCall'>
+type Deps = ErrorDeps & Pick<StepDeps, 'limitInferenceCall'>
 
 /**
- * Gives a scope of inference routes its family of errors. A request that failed before the pipeline saw it,
- * because its body is too large, say, is an attempt all the same: counted, and told where it stands (G8.3, G8.10).
+ * Sets the error handler of a scope of inference routes. A request that fails before the pipeline, for example
+ * because its body is too large, is still an attempt: it counts, and its answer has the rate-limit headers
+ * (docs/specification/limits.md#failed-attempts).
  */
-export function speakInferenceErrors(app: FastifyInstance, dialect: Dialect, tools: Tools) {
+export function speakInferenceErrors(app: FastifyInstance, dialect: Dialect, deps: Deps) {
   app.decorateRequest('isCounted', false)
   app.setErrorHandler(async (thrown, request, reply) => {
-    await countFailed(request, reply, tools)
-    if (isTooLarge(thrown)) await untilSent(request)
-    return sendError(request, reply, { ...tools, dialect, thrown })
+    const { code } = toApiError(thrown)
+    // A 429 counts nowhere: a client that retries would lock itself out.
+    if (code !== 'concurrency_limit_exceeded') await countFailed(request, reply, deps)
+    if (refusedBodies.has(code)) await discardBody(request)
+    return sendError(request, reply, { ...deps, dialect, thrown })
   })
 }
 
-const isTooLarge = (thrown: unknown) => toApiError(thrown).code === 'request_too_large'
+/** What a caller gets whose body is not read to its end. */
+const refusedBodies = new Set<ErrorCode>([
+  'request_too_large',
+  'overloaded',
+  'concurrency_limit_exceeded',
+])
 
-const sendMaxMs = 20_000
+const discardMaxMs = 20_000
 
 /**
- * A connection that its client wants closed goes with the answer: whoever is still sending then would see a
- * broken pipe and no answer. What is sent is read and thrown away first, for a while.
+ * With `connection: close` the connection closes after the answer, and a client that is still sending would see a
+ * broken pipe and no answer. So the rest of the body is read and discarded first, for a limited time.
  */
-async function untilSent({ raw }: FastifyRequest) {
+async function discardBody({ raw }: FastifyRequest) {
   if (raw.headers.connection?.toLowerCase() !== 'close') return
   if (raw.readableEnded || raw.destroyed) return
   const ended = new Promise((resolve) => raw.once('end', resolve).once('close', resolve))
   raw.resume()
-  await Promise.race([ended, sleep(sendMaxMs, undefined, { ref: false })])
+  await Promise.race([ended, sleep(discardMaxMs, undefined, { ref: false })])
 }
 
-/** One request of the caller's limits, for calls that reach no model. */
+/** Counts a call that reaches no model as one request of the caller's limits. */
 export function countAsRequest({
   limitInferenceCall,
-}: Pick<Tools, 'limitInferenceCall'>): CountCall {
+}: Pick<Deps, 'limitInferenceCall'>): CountCall {
   return async (request, reply, principal) => {
     request.isCounted = true
     const attempt = { requestId: request.id, principal, tokens: 0 }
@@ -54,18 +63,18 @@ export function countAsRequest({
   }
 }
 
-async function countFailed(request: FastifyRequest, reply: FastifyReply, tools: Tools) {
+async function countFailed(request: FastifyRequest, reply: FastifyReply, deps: Deps) {
   const { id: requestId, principal, isCounted } = request
   if (!principal || isCounted) return
   request.isCounted = true
-  const { headers, slot } = await tools.limitInferenceCall({ requestId, principal, tokens: 0 })
+  const { headers, slot } = await deps.limitInferenceCall({ requestId, principal, tokens: 0 })
   void reply.headers(headers)
   await slot?.settle(0)
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Has the limiter seen this attempt? */
+    /** True once the limiter has counted this attempt. */
     isCounted: boolean
   }
 }

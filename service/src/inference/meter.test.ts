@@ -1,21 +1,28 @@
 import { expect, test } from 'vitest'
 
-import { type AnswerEvent, noUsage, type Usage } from './answer.ts'
+import { type AnswerEvent, noUsage, type Usage } from '#formats/answer.ts'
+
 import { createMeter } from './meter.ts'
 
 const source = { event: '', data: '', bytes: Buffer.alloc(0), json: {} }
 const started = (usage: Partial<Usage> = {}): AnswerEvent => ({
-  ...{ type: 'started', id: '', model: '', usage: { ...noUsage, ...usage } },
+  type: 'started',
+  id: '',
+  model: '',
+  usage: { ...noUsage, ...usage },
 })
 const said = (text: string): AnswerEvent => ({ type: 'block_delta', index: 0, text })
 const finished = (usage: Partial<Usage> = {}): AnswerEvent => ({
-  ...{ type: 'finished', reason: 'end', stopSequence: null, usage: { ...noUsage, ...usage } },
+  type: 'finished',
+  reason: 'end',
+  stopSequence: null,
+  usage: { ...noUsage, ...usage },
 })
 
 function meter(events: AnswerEvent[], countText = async (text: string) => text.length) {
   const created = createMeter({ inputTokens: 50, countText })
   for (const event of events) {
-    created.note({ protocol: 'messages', frames: [{ events: [event], source }] })
+    created.observe({ format: 'messages', frames: [{ events: [event], source }] })
   }
   return created.usage()
 }
@@ -23,7 +30,9 @@ function meter(events: AnswerEvent[], countText = async (text: string) => text.l
 test('what the upstream says counts, with its details', async () => {
   const usage = { inputTokens: 10, outputTokens: 3, cachedInputTokens: 4, reasoningTokens: 1 }
   expect(await meter([started({ inputTokens: 9 }), said('Hello'), finished(usage)])).toEqual({
-    ...{ ...noUsage, ...usage, origin: 'upstream' },
+    ...noUsage,
+    ...usage,
+    origin: 'upstream',
   })
 })
 
@@ -54,7 +63,10 @@ test.each([
 test('an input is not believed with more cached than read; the output is', async () => {
   const usage = { inputTokens: 10, outputTokens: 7, cachedInputTokens: 1e8 }
   expect(await meter([started(), said('Hello'), finished(usage)])).toMatchObject({
-    ...{ inputTokens: 50, outputTokens: 7, cachedInputTokens: 0, origin: 'local-estimate' },
+    inputTokens: 50,
+    outputTokens: 7,
+    cachedInputTokens: 0,
+    origin: 'local-estimate',
   })
 })
 
@@ -65,25 +77,25 @@ test.each([{ outputTokens: 0 }, { outputTokens: -5 }, { outputTokens: 1e15 }])(
     expect(
       await meter([start, said('Hello'), finished({ inputTokens: 9, ...usage })]),
     ).toMatchObject({
-      ...{ inputTokens: 9, outputTokens: 5, origin: 'local-estimate' },
+      inputTokens: 9,
+      outputTokens: 5,
+      origin: 'local-estimate',
     })
   },
 )
 
 test('what an upstream said and was not believed is kept as it was said', async () => {
-  const json = {
-    type: 'message_delta',
-    usage: { output_tokens: -3, input_tokens: Infinity, note: 'x', 'a\0b': 1 },
-  }
+  const reportedUsage = { output_tokens: -3, input_tokens: Infinity, note: 'x', 'a\0b': 1 }
   const created = createMeter({ inputTokens: 50, countText: async (text) => text.length })
-  const frames = [{ events: [said('Hello'), finished()], source: { ...source, json } }]
-  created.note({ protocol: 'messages', frames })
+  const frames = [{ events: [said('Hello'), finished()], source, reportedUsage }]
+  created.observe({ format: 'messages', frames })
   expect((await created.usage()).said).toEqual({ output_tokens: -3, input_tokens: 'Infinity' })
 })
 
 test('an absurd input at the beginning is not believed either', async () => {
   expect(await meter([started({ inputTokens: 3e9 }), said('Hi')])).toMatchObject({
-    ...{ inputTokens: 50, outputTokens: 2 },
+    inputTokens: 50,
+    outputTokens: 2,
   })
 })
 

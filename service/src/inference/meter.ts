@@ -1,8 +1,8 @@
-import { type AnswerEvent, type Json, noUsage, type Piece, type Usage } from './answer.ts'
-import { objectOf } from './untyped.ts'
+import { type AnswerEvent, type Json, noUsage, type Piece, type Usage } from '#formats/answer.ts'
+import { isTokenCount } from '#formats/json-values.ts'
 
 type Options = {
-  /** The local estimate of what was sent, for when the upstream does not say. */
+  /** The local estimate of the input, used where the upstream reports none. */
   inputTokens: number
   countText: (text: string) => Promise<number>
 }
@@ -13,25 +13,24 @@ export type MeteredUsage = Usage & {
   said?: Readonly<Record<string, number | string>>
 }
 
-/** No model writes this much: an upstream that says so is not believed. */
-const tokensMax = 100_000_000
-/** What is kept of an answer in order to count it, should its upstream not say how long it was. */
+/** The most of an answer that is kept in order to count it, in case its upstream reports no usage. */
 const textMaxLength = 4 * 1024 * 1024
 
-/** Watches an answer go by and knows, whenever it ends, how many tokens it has used. */
+/** Observes an answer and knows, whenever it ends, how many tokens it has used. */
 export function createMeter({ inputTokens, countText }: Options) {
-  let known: Usage = noUsage
-  let isOutputSaid = false
+  let reported: Usage = noUsage
+  let isOutputReported = false
   let hasBegun = false
   let hasWritten = false
-  let said: Json | undefined
+  /** The last usage of the upstream, as it wrote it. */
+  let rawUsage: Json | undefined
   const texts: string[] = []
   let textLength = 0
   let counted: Promise<number> | undefined
 
-  function note(event: AnswerEvent) {
+  function observe(event: AnswerEvent) {
     hasBegun = true
-    if (event.type === 'started' || event.type === 'finished') noteUsage(event)
+    if (event.type === 'started' || event.type === 'finished') observeUsage(event)
     else hasWritten = true
     if (event.type === 'block_delta' && textLength < textMaxLength) {
       texts.push(event.text)
@@ -39,68 +38,60 @@ export function createMeter({ inputTokens, countText }: Options) {
     }
   }
 
-  /** Input and output are believed each for itself; what was said at the start about the output is no result. */
-  function noteUsage({ type, usage }: AnswerEvent & { type: 'started' | 'finished' }) {
+  /** Input and output are judged separately. The output that is reported at the start is not a result. */
+  function observeUsage({ type, usage }: AnswerEvent & { type: 'started' | 'finished' }) {
     const { outputTokens, reasoningTokens, ...input } = usage
-    if (isPossibleInput(input)) known = { ...known, ...input }
-    const isPossible = isCount(outputTokens) && isCount(reasoningTokens)
-    if (isPossible) known = { ...known, outputTokens, reasoningTokens }
+    if (isPossibleInput(input)) reported = { ...reported, ...input }
+    const isPossible = isTokenCount(outputTokens) && isTokenCount(reasoningTokens)
+    if (isPossible) reported = { ...reported, outputTokens, reasoningTokens }
     if (type === 'started') return
     hasWritten = true
-    isOutputSaid = isPossible && (outputTokens > 0 || textLength === 0)
+    isOutputReported = isPossible && (outputTokens > 0 || textLength === 0)
   }
 
-  /** What has been written, as well as it can be known: never a reason to fail, whatever is out of order. */
+  /** The tokens written so far. A count that fails is estimated, because it must not make the call fail. */
   const countWritten = () =>
     (counted ??= countText(texts.join('')).catch(() => Math.ceil(textLength / 3)))
 
   return {
-    /** Every piece of the answer, as it comes from the upstream. */
-    note(piece: Piece) {
-      for (const { events, source } of piece.frames) {
-        said = usageIn(source.json) ?? said
-        for (const event of events) note(event)
+    /** Called with every piece of the answer, as it comes from the upstream. */
+    observe(piece: Piece) {
+      for (const { events, reportedUsage } of piece.frames) {
+        rawUsage = reportedUsage ?? rawUsage
+        for (const event of events) observe(event)
       }
     },
-    /** Has the upstream begun to answer? From then on it may have worked for us, also without a word. */
+    /** True once the upstream has started to answer: from then on it may have cost something. */
     hasBegun: () => hasBegun,
-    /** Has the model said anything? One that only announced an answer and then failed has not. */
+    /** True once the model has written something: a bare start does not count. */
     hasWritten: () => hasWritten,
-    /** As the upstream says, member by member; what it does not say, or says unbelievably, is counted here. */
+    /** As the upstream reports it, member by member; missing or impossible members are counted here. */
     async usage(): Promise<MeteredUsage> {
       if (!hasBegun) return { ...noUsage, origin: 'local-estimate' }
-      const isInputSaid = known.inputTokens > 0
-      const isSaid = isInputSaid && isOutputSaid
+      const isInputReported = reported.inputTokens > 0
+      const isReported = isInputReported && isOutputReported
       return {
-        ...known,
-        inputTokens: isInputSaid ? known.inputTokens : inputTokens,
-        outputTokens: isOutputSaid
-          ? known.outputTokens
-          : Math.max(known.outputTokens, await countWritten()),
-        origin: isSaid ? 'upstream' : 'local-estimate',
-        ...(!isSaid && said && { said: numbersIn(said) }),
+        ...reported,
+        inputTokens: isInputReported ? reported.inputTokens : inputTokens,
+        outputTokens: isOutputReported
+          ? reported.outputTokens
+          : Math.max(reported.outputTokens, await countWritten()),
+        origin: isReported ? 'upstream' : 'local-estimate',
+        ...(!isReported && rawUsage && { said: numbersIn(rawUsage) }),
       }
     },
   }
 }
 export type Meter = ReturnType<typeof createMeter>
 
-const isCount = (count: number) => Number.isInteger(count) && count >= 0 && count <= tokensMax
-
-/** Cached tokens are part of what was read; whoever says otherwise is not believed at all. */
+/** Cached tokens are part of the input: a report with more of them is not believed at all. */
 function isPossibleInput(input: Omit<Usage, 'outputTokens' | 'reasoningTokens'>): boolean {
   const { inputTokens, cachedInputTokens, cacheWriteTokens } = input
-  const areCounts = [inputTokens, cachedInputTokens, cacheWriteTokens].every(isCount)
+  const areCounts = [inputTokens, cachedInputTokens, cacheWriteTokens].every(isTokenCount)
   return areCounts && cachedInputTokens + cacheWriteTokens <= inputTokens
 }
 
-/** Where the three formats put it. */
-function usageIn(json: Json): Json | undefined {
-  const usage = json['usage'] ?? objectOf(json['message'] ?? json['response'])['usage']
-  return typeof usage === 'object' && usage !== null ? objectOf(usage) : undefined
-}
-
-/** The numbers of a usage as they were sent, for the record. */
+/** The numbers of a usage as they were sent, for the ledger. */
 function numbersIn(usage: Json): Record<string, number | string> {
   const numbers = Object.entries(usage).flatMap(([name, value]) => {
     if (typeof value !== 'number' || !/^[\w.-]{1,60}$/.test(name)) return []

@@ -6,39 +6,50 @@ import { ApiError } from '#platform/api-error.ts'
 
 import type { Catalogue, CatalogueModel } from './upstreams/catalogue.ts'
 
-/** Which models there are: the catalogue, as both vendors' clients read it. */
+/** The whole catalogue as one page. */
+export function presentCatalogue({ models }: Catalogue) {
+  const data = models.map(toModel)
+  return {
+    object: 'list' as const,
+    data,
+    has_more: false as const,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+  }
+}
+
+/** `GET /v1/models`: the catalogue in a form that the clients of both vendors read. */
 export function serveModels(app: FastifyInstance, { catalogue }: { catalogue: () => Catalogue }) {
-  bind(app, listModels, () => {
-    const data = catalogue().models.map(present)
-    const [first] = data
-    return {
-      object: 'list' as const,
-      data,
-      has_more: false as const,
-      first_id: first?.id ?? null,
-      last_id: data.at(-1)?.id ?? null,
-    }
-  })
+  bind(app, listModels, () => presentCatalogue(catalogue()))
   bind(app, retrieveModel, ({ params }) => {
     const model = catalogue().find(params.model_id)
-    if (model) return present(model)
+    if (model) return toModel(model)
     throw new ApiError('unknown_model', 'There is no such model; GET /v1/models lists them.', {
       param: 'path.model_id',
     })
   })
 }
 
-function present(model: CatalogueModel): Model {
-  const { id, aliases, owned_by, display_name, context_tokens, max_output_tokens } = model
+function toModel(model: CatalogueModel): Model {
+  const { id, aliases, createdAt, usdPerMillion } = model
+  const { jsonSchema, ...capabilities } = model.capabilities
   return {
-    ...{ id, object: 'model', type: 'model', aliases, owned_by, display_name },
-    ...{
-      context_tokens,
-      max_output_tokens,
-      pricing: model.prices,
-      capabilities: model.capabilities,
+    id,
+    object: 'model',
+    type: 'model',
+    aliases: [...aliases],
+    owned_by: model.ownedBy,
+    display_name: model.displayName,
+    context_tokens: model.contextTokens,
+    max_output_tokens: model.maxOutputTokens,
+    pricing: {
+      input: usdPerMillion.input,
+      output: usdPerMillion.output,
+      cached_input: usdPerMillion.cachedInput,
+      cache_write: usdPerMillion.cacheWrite,
     },
-    created: Math.floor(Date.parse(model.created_at) / 1000),
-    created_at: model.created_at,
+    capabilities: { ...capabilities, json_schema: jsonSchema },
+    created: Math.floor(Date.parse(createdAt) / 1000),
+    created_at: createdAt,
   }
 }

@@ -4,61 +4,75 @@ import { createMessage } from '@gatehouse/contract/message'
 import { createResponse } from '@gatehouse/contract/response'
 import type { FastifyInstance } from 'fastify'
 
-import type { FreeTier } from '#access/free-tier.ts'
+import type { FreeTier } from '#access/free-tier/free-tier.ts'
 import { type Authentication, guard, identify } from '#access/guard.ts'
-import type { ErrorVoice } from '#http/error-dialect.ts'
-import type { LatelyRefused } from '#limits/lately-refused.ts'
+import type { CallerFormatName } from '#formats/format-name.ts'
+import { callerFormats } from '#formats/formats.ts'
+import type { ErrorDeps } from '#http/error-dialect.ts'
+import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { InForce } from '#policy-gateway/in-force.ts'
 import { pinSnapshots } from '#policy-gateway/pin-snapshot.ts'
 
 import { countAsRequest, speakInferenceErrors } from './count-attempts.ts'
-import { serveCountTokens } from './count/serve-count-tokens.ts'
 import type { Inference } from './create-inference.ts'
 import { serveModels } from './models.ts'
-import { protocols } from './protocols.ts'
+import { serveCountTokens } from './serve-count-tokens.ts'
 import { serveInference } from './serve-inference.ts'
-import type { StepTools } from './steps.ts'
-import type { ProtocolName } from './turn.ts'
+import type { StepDeps } from './steps.ts'
 
-export type InferenceRouteTools = ErrorVoice &
-  Pick<StepTools, 'limitInferenceCall'> & {
-    authentication: Authentication
-    freeTier: Pick<FreeTier, 'callerOf'>
-    policies: { inForce: Pick<InForce, 'pin'> }
-    inference: Inference
-    latelyRefused: LatelyRefused
-    now: Clock
-    metrics: Metrics
-  }
+export type InferenceRouteDeps = {
+  errors: ErrorDeps
+  now: Clock
+  metrics: Metrics
+  authentication: Authentication
+  freeTier: Pick<FreeTier, 'identifyCaller'>
+  limits: Pick<StepDeps, 'limitInferenceCall'> & { recentRefusals: RecentRefusals }
+  inForce: Pick<InForce, 'pin'>
+  inference: Inference
+}
 
-/** Which endpoint speaks which format. */
-const calls: readonly (readonly [Endpoint, ProtocolName])[] = [
+/** The endpoints that reach a model, with their formats. */
+const calls: readonly (readonly [Endpoint, CallerFormatName])[] = [
   [createMessage, 'messages'],
   [createResponse, 'responses'],
   [createChatCompletion, 'chat_completions'],
 ]
 
-/** The routes for model callers. Each that reaches a model goes through the one pipeline. */
-export function serveInferenceRoutes(app: FastifyInstance, tools: InferenceRouteTools) {
+/** The routes for callers of models. Every route that reaches a model goes through the same pipeline. */
+export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteDeps) {
+  const { authentication, freeTier, inForce, inference, now, metrics } = deps
+  const { limitInferenceCall, recentRefusals } = deps.limits
+  const { steps, catalogue, counting, readingGate } = inference
+  const errors = { ...deps.errors, limitInferenceCall }
   for (const [endpoint, name] of calls) {
+    const format = callerFormats[name]
     void app.register(async (scope) => {
-      speakInferenceErrors(scope, endpoint.dialect, tools)
-      identify(scope, tools.authentication, tools.freeTier)
-      pinSnapshots(scope, tools.policies.inForce)
-      serveInference(scope, endpoint, protocols[name], { ...tools, ...tools.inference })
+      speakInferenceErrors(scope, format.errorDialect, errors)
+      identify(scope, authentication, freeTier)
+      pinSnapshots(scope, inForce)
+      serveInference(scope, endpoint, format, {
+        steps,
+        catalogue,
+        counting,
+        readingGate,
+        recentRefusals,
+        now,
+        metrics,
+        log: deps.errors.log,
+      })
     })
   }
   void app.register(async (scope) => {
-    speakInferenceErrors(scope, 'count_tokens', tools)
-    identify(scope, tools.authentication)
-    pinSnapshots(scope, tools.policies.inForce)
-    serveCountTokens(scope, { ...tools, ...tools.inference })
+    speakInferenceErrors(scope, 'count_tokens', errors)
+    identify(scope, authentication)
+    pinSnapshots(scope, inForce)
+    serveCountTokens(scope, { limitInferenceCall, catalogue, counting })
   })
   void app.register(async (scope) => {
-    speakInferenceErrors(scope, 'openai', tools)
-    guard(scope, tools.authentication, countAsRequest(tools))
-    serveModels(scope, tools.inference)
+    speakInferenceErrors(scope, 'openai', errors)
+    guard(scope, authentication, countAsRequest({ limitInferenceCall }))
+    serveModels(scope, { catalogue })
   })
 }

@@ -1,48 +1,48 @@
 import { requirePermission } from '#access/unauthorized.ts'
-import { ApiError } from '#platform/api-error.ts'
+import type { Piece, Receipt } from '#formats/answer.ts'
 
-import type { Piece, Receipt } from './answer.ts'
-import type { Asked, Call } from './call.ts'
+import type { InferenceCall } from './inference-call.ts'
 import type { Meter } from './meter.ts'
+import { type ModelRequest, requireRequest } from './model-request.ts'
 
-/** What a call goes through. Each step belongs to a feature of its own; all of them run for every call. */
+/** The steps of a call. Each belongs to one feature, and all of them run for every call. */
 export type Steps = {
-  openMeter(call: Call): Meter
-  /** Every limit and a slot, at once; disposing it counts what was used and frees the slot. */
-  admit(call: Call, meter: Meter): Promise<AsyncDisposable>
-  /** Whatever happens from here on is told, when it is disposed of at the latest. */
-  openRecord(call: Call, meter: Meter): CallRecord
-  /** Holds what the call may cost at worst. Disposing a bill that was not settled charges what was produced. */
-  reserve(call: Call, asked: Asked, meter: Meter): Promise<Bill>
-  /** May change what is sent, and may refuse it. */
-  judgeRequest(call: Call, asked: Asked): Promise<Asked>
-  /** Shows the meter every piece before it hands it on. */
-  callModel(call: Call, asked: Asked, meter: Meter): AsyncGenerator<Piece>
-  /** Keeps back what is not yet cleared, and ends an answer that may not go on. */
-  guardAnswer(call: Call, pieces: AsyncGenerator<Piece>): AsyncGenerator<Piece>
+  openMeter(call: InferenceCall): Meter
+  /** Checks every limit and takes a slot; disposing counts the usage and frees the slot. */
+  admit(call: InferenceCall, meter: Meter): Promise<AsyncDisposable>
+  /** From here on the call is logged with its usage, at the latest when the record is disposed of. */
+  openRecord(call: InferenceCall, meter: Meter): CallRecord
+  /** Holds the highest possible cost. Disposing of a bill that was not settled charges what was produced. */
+  reserve(call: InferenceCall, request: ModelRequest, meter: Meter): Promise<Bill>
+  /** May change the request, and may refuse it. */
+  judgeRequest(call: InferenceCall, request: ModelRequest): Promise<ModelRequest>
+  /** The meter observes every piece before it is yielded. */
+  callModel(call: InferenceCall, request: ModelRequest, meter: Meter): AsyncGenerator<Piece>
+  /** Holds back pieces that are not cleared yet, and ends an answer that may not go on. */
+  guardAnswer(call: InferenceCall, pieces: AsyncGenerator<Piece>): AsyncGenerator<Piece>
 }
 
 export type CallRecord = AsyncDisposable & { finish(receipt: Receipt): Promise<void> }
 export type Bill = AsyncDisposable & {
   settle(): Promise<Receipt>
-  /** The answer has failed, and not by whoever reads it. */
+  /** Called when the answer fails on the side of the model. */
   noteFailure(error: unknown): void
 }
 
-/** Pieces of the answer, then the receipt, which the closing frame carries. */
+/** A piece of the answer, or, as the last part, the receipt for the closing frame. */
 export type AnswerPart = { piece: Piece } | { receipt: Receipt }
 
 /**
- * The life of one inference call, in order. When the caller hangs up the generator is closed: the bill settles
- * what was produced, the record is written, the slot is freed, in this order.
+ * The life of one inference call, in order. When the caller hangs up, the generator is closed: then the bill is
+ * settled for what was produced, the record is written and the slot is freed, in this order.
  */
-export async function* runInference(steps: Steps, call: Call): AsyncGenerator<AnswerPart> {
+export async function* runInference(steps: Steps, call: InferenceCall): AsyncGenerator<AnswerPart> {
   const meter = steps.openMeter(call)
   await using _slot = await steps.admit(call, meter)
   await using record = steps.openRecord(call, meter)
-  const asked = permitted(call)
-  await using bill = await steps.reserve(call, asked, meter)
-  const allowed = await steps.judgeRequest(call, asked)
+  const request = requirePermitted(call)
+  await using bill = await steps.reserve(call, request, meter)
+  const allowed = await steps.judgeRequest(call, request)
 
   const answer = steps.callModel(call, allowed, meter)
   try {
@@ -56,9 +56,8 @@ export async function* runInference(steps: Steps, call: Call): AsyncGenerator<An
   yield { receipt }
 }
 
-/** Permission and body are judged now: it was an attempt, whatever they are. */
-function permitted({ endpoint, principal, asked }: Call): Asked {
+/** Permission and body are checked only now, because every attempt counts. */
+function requirePermitted({ endpoint, principal, parsed }: InferenceCall): ModelRequest {
   requirePermission(endpoint, principal)
-  if (asked instanceof ApiError) throw asked
-  return asked
+  return requireRequest(parsed)
 }

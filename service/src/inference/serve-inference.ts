@@ -1,9 +1,11 @@
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
+import type { Answering, CallerFormat } from '#formats/format.ts'
+import { pickForwardedHeaders } from '#formats/forwarded-headers.ts'
 import { route, sendJson } from '#http/bind.ts'
 import { openEventStream } from '#http/event-stream.ts'
-import type { LatelyRefused } from '#limits/lately-refused.ts'
+import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Gate } from '#platform/gate.ts'
@@ -11,114 +13,110 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { started } from '#platform/started.ts'
 
-import type { Call } from './call.ts'
-import { forwardedHeaders } from './forwarded-headers.ts'
-import type { Answering, Protocol } from './protocol.ts'
-import { readAsked, type ReadTools } from './read-asked.ts'
+import { createHangUpSignal } from './hang-up-signal.ts'
+import type { InferenceCall } from './inference-call.ts'
+import { type ModelRequest, requireRequest } from './model-request.ts'
+import { type ReadDeps, readModelRequest } from './read-model-request.ts'
 import { type AnswerPart, runInference, type Steps } from './run-inference.ts'
-import { untilHungUp } from './until-hung-up.ts'
 import { foldAnswer, streamAnswer } from './write-answer.ts'
 
-export type InferenceTools = ReadTools & {
+export type InferenceDeps = ReadDeps & {
   steps: Steps
   now: Clock
   log: Log
   metrics: Metrics
-  latelyRefused: Pick<LatelyRefused, 'of'>
+  recentRefusals: Pick<RecentRefusals, 'of'>
   readingGate: Gate
 }
 
-/** Serves one inference endpoint. There is no other way to a model than `runInference`. */
+/** Serves one inference endpoint. No model is reached but through `runInference`. */
 export function serveInference(
   app: FastifyInstance,
   endpoint: Endpoint,
-  protocol: Protocol,
-  tools: InferenceTools,
+  format: CallerFormat,
+  deps: InferenceDeps,
 ) {
   route(
     app,
     endpoint,
     async (request, reply) => {
       const startedAtMs = performance.now()
-      using ending = untilHungUp(reply)
+      using hangUp = createHangUpSignal(reply)
       const call = await openCall(request, reply, {
         endpoint,
-        protocol,
-        tools,
-        signal: ending.signal,
+        format,
+        deps,
+        signal: hangUp.signal,
       })
-      // Waits for the first piece: until then a refusal is a plain error, whatever was asked for (G6.8).
-      const parts = await started(runInference(tools.steps, call))
+      // Waits for the first piece: until then a refusal is a plain error, also of a streamed call.
+      const parts = await started(runInference(deps.steps, call))
       const upstream = call.line.upstream ?? 'none'
-      tools.metrics.firstTokenSeconds.observe(
-        { upstream },
-        (performance.now() - startedAtMs) / 1000,
-      )
+      deps.metrics.firstTokenSeconds.observe({ upstream }, (performance.now() - startedAtMs) / 1000)
       try {
-        // Awaited here: until then the caller may hang up.
-        return await answer({ call, reply, parts, tools })
+        // Awaited here: until the answer is sent the caller may hang up.
+        return await answer({ call, reply, parts, deps })
       } finally {
-        await parts.return?.() // for an answer that nobody has begun to read
+        await parts.return?.() // for an answer that was not read to its end
       }
     },
     { readsOwnBody: true, answerMaxMs: null },
   )
 }
 
-type Opened = {
-  call: Call
+type StartedCall = {
+  call: InferenceCall
   reply: FastifyReply
   parts: AsyncIterable<AnswerPart>
-  tools: InferenceTools
+  deps: InferenceDeps
 }
 
-async function answer({ call, reply, parts, tools }: Opened) {
-  const { protocol, signal } = call
-  const answering = answeringOf(call, tools.now())
-  if (!isStreamed(call)) {
-    const body = await foldAnswer(parts, protocol, answering)
+async function answer({ call, reply, parts, deps }: StartedCall) {
+  const { format, signal } = call
+  const request = requireRequest(call.parsed)
+  const answering = toAnswering(call.requestId, request, deps.now())
+  if (!request.isStreamed) {
+    const body = await foldAnswer(parts, format, answering)
     return sendJson(reply, 200, JSON.stringify(body))
   }
-  const { streamsOpen } = tools.metrics
+  const { streamsOpen } = deps.metrics
   streamsOpen.inc()
   try {
     const stream = openEventStream(reply)
-    noteFailure(await streamAnswer(parts, stream, { protocol, answering, signal }), call, tools.log)
+    logFailure(await streamAnswer(parts, stream, { format, answering, signal }), call, deps.log)
   } finally {
     streamsOpen.dec()
   }
   return reply
 }
 
-const isStreamed = ({ asked }: Call) => 'isStreamed' in asked && asked.isStreamed
-
-/** Its status has gone out as 200 long ago: only the log can tell. */
-function noteFailure(error: ApiError | undefined, { line, requestId }: Call, log: Log) {
+/** A stream that fails was already sent with 200, so only the log shows the failure. */
+function logFailure(error: ApiError | undefined, { line, requestId }: InferenceCall, log: Log) {
   if (!error) return
   line.code = error.code
   if (error.status >= 500 && error.cause !== undefined) log.problem(error.code, error, requestId)
 }
 
-function answeringOf({ requestId, asked }: Call, createdAt: Date): Answering {
-  if (!('turn' in asked)) throw new Error('a call that was refused has no answer')
-  return { requestId, createdAt, model: asked.modelName, request: asked.request }
-}
+const toAnswering = (
+  requestId: string,
+  { modelName, body }: ModelRequest,
+  createdAt: Date,
+): Answering => ({ requestId, createdAt, model: modelName, request: body })
 
-type Opening = {
+type CallOptions = {
   endpoint: Endpoint
-  protocol: Protocol
-  tools: InferenceTools
+  format: CallerFormat
+  deps: InferenceDeps
   signal: AbortSignal
 }
 
-/** Up to here a body is read in no time; beyond, organizations take turns. */
+/** A body up to this size is read at once; larger ones of one organization wait for each other. */
 const largeBodyBytes = 64 * 1024
 
-/** Reading costs most of what a refused call costs: who is out of requests is not read. */
-function refuseUnread(request: FastifyRequest, reply: FastifyReply, tools: InferenceTools) {
-  const refused = request.principal && tools.latelyRefused.of(request.principal)
+/** Refuses a caller that was refused a moment ago, before its body is read: reading is the most expensive part. */
+function refuseUnread(request: FastifyRequest, reply: FastifyReply, deps: InferenceDeps) {
+  const refused = request.principal && deps.recentRefusals.of(request.principal)
   if (!refused) return
-  request.isCounted = true // as nothing, like every call that is refused
+  request.isCounted = true // a refused call does not count
   void reply.headers(refused.headers)
   throw refused.refusal
 }
@@ -126,20 +124,27 @@ function refuseUnread(request: FastifyRequest, reply: FastifyReply, tools: Infer
 async function openCall(
   request: FastifyRequest,
   reply: FastifyReply,
-  { endpoint, protocol, tools, signal }: Opening,
-): Promise<Call> {
+  { endpoint, format, deps, signal }: CallOptions,
+): Promise<InferenceCall> {
   const { principal, freeCaller, policies, bodyBytes, line } = request
   if (!principal || !policies) throw new Error('unguarded endpoint')
   const isLarge = (bodyBytes?.length ?? 0) > largeBodyBytes
-  if (isLarge) refuseUnread(request, reply, tools)
-  const read = () => readAsked(tools, { endpoint, protocol, bytes: bodyBytes, signal })
-  const asked = await (isLarge ? tools.readingGate(principal.organizationId, read) : read())
-  // From here on the pipeline counts it.
+  if (isLarge) refuseUnread(request, reply, deps)
+  const read = () => readModelRequest(deps, { endpoint, format, bytes: bodyBytes, signal })
+  const parsed = await (isLarge ? deps.readingGate(principal.organizationId, read) : read())
+  // From here on the pipeline counts the attempt.
   request.isCounted = true
   return {
-    ...{ requestId: request.id, endpoint, principal, freeCaller, protocol, policies },
-    ...{ asked, signal, line },
-    headers: forwardedHeaders(request),
+    requestId: request.id,
+    endpoint,
+    principal,
+    freeCaller,
+    format,
+    policies,
+    parsed,
+    signal,
+    line,
+    headers: pickForwardedHeaders(format, request.headers),
     addHeaders: (headers) => void reply.headers(headers),
   }
 }

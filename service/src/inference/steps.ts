@@ -1,15 +1,15 @@
 import type { Principal } from '#http/principal.ts'
 import type { InferenceAdmission } from '#limits/limit-inference-calls.ts'
-import { ApiError } from '#platform/api-error.ts'
 
-import { type BillTools, type FreeCall, openBill, openFreeBill } from './bill.ts'
-import type { Call } from './call.ts'
+import { type BillDeps, type FreeCall, openBill, openFreeBill } from './bill.ts'
 import type { InputCounting } from './count/input-counting.ts'
+import type { InferenceCall } from './inference-call.ts'
 import { createMeter, type Meter } from './meter.ts'
+import type { ModelRequest } from './model-request.ts'
 import type { CallRecord, Steps } from './run-inference.ts'
 import type { CallModel } from './upstreams/call-model.ts'
 
-export type StepTools = BillTools & {
+export type StepDeps = BillDeps & {
   limitInferenceCall(attempt: {
     requestId: string
     principal: Principal
@@ -19,22 +19,21 @@ export type StepTools = BillTools & {
   counting: Pick<InputCounting, 'countText' | 'learn'>
 }
 
-/** The steps of the pipeline as this process takes them. */
-export function createSteps(tools: StepTools): Steps {
-  const { limitInferenceCall, callModel, counting } = tools
+/** The steps of the pipeline, wired to the features of this process. */
+export function createSteps(deps: StepDeps): Steps {
+  const { limitInferenceCall, callModel, counting } = deps
   return {
-    openMeter({ asked }) {
-      if (asked instanceof ApiError)
-        return createMeter({ inputTokens: 0, countText: async () => 0 })
-      const { encoding } = asked.model
+    openMeter({ parsed }) {
+      if (!parsed.ok) return createMeter({ inputTokens: 0, countText: async () => 0 })
+      const { model, estimate } = parsed.request
       return createMeter({
-        inputTokens: asked.estimate.tokens,
-        countText: (text) => counting.countText(text, encoding),
+        inputTokens: estimate.tokens,
+        countText: (text) => counting.countText(text, model.encoding),
       })
     },
 
-    async admit({ requestId, principal, asked, addHeaders }, meter) {
-      const tokens = asked instanceof ApiError ? 0 : asked.estimate.tokens + asked.maxOutputTokens
+    async admit({ requestId, principal, parsed, addHeaders }, meter) {
+      const tokens = parsed.ok ? mostTokens(parsed.request) : 0
       const admission = await limitInferenceCall({ requestId, principal, tokens })
       addHeaders(admission.headers)
       const { slot, refusal } = admission
@@ -50,45 +49,58 @@ export function createSteps(tools: StepTools): Steps {
     },
 
     openRecord(call, meter) {
-      const { asked, line } = call
+      const { parsed, line } = call
       const write = async () => {
         const usage = await meter.usage()
         line.input_tokens = usage.inputTokens
         line.output_tokens = usage.outputTokens
-        if (asked instanceof ApiError) return
-        line.model = asked.model.id
-        if (usage.origin === 'upstream') counting.learn(asked.model, asked.estimate, usage)
+        if (!parsed.ok) return
+        const { model, estimate } = parsed.request
+        line.model = model.id
+        if (usage.origin === 'upstream') counting.learn(model, estimate, usage)
       }
       return recordOnce(write)
     },
 
-    reserve: (call, asked, meter) =>
-      isFree(call) ? openFreeBill(call, asked, meter, tools) : openBill(call, asked, meter, tools),
+    reserve: (call, request, meter) =>
+      isFree(call)
+        ? openFreeBill(call, request, meter, deps)
+        : openBill(call, request, meter, deps),
 
-    judgeRequest: async (_, asked) => asked,
-    callModel: (call, asked, meter) => callModel(toModelCall(call, asked, meter)),
+    judgeRequest: async (_, request) => request,
+    callModel: (call, request, meter) => callModel(toModelCall(call, request, meter)),
     guardAnswer: (_, pieces) => pieces,
   }
 }
 
-const isFree = (call: Call): call is FreeCall => call.freeCaller !== null
+const mostTokens = ({ estimate, maxOutputTokens }: ModelRequest) =>
+  estimate.tokens + maxOutputTokens
 
-/** However a call ends, it is told once. */
+const isFree = (call: InferenceCall): call is FreeCall => call.freeCaller !== null
+
+/** A call is logged once, however it ends. */
 function recordOnce(write: () => Promise<void>): CallRecord {
   let written: Promise<void> | undefined
   const once = () => (written ??= write())
   return { finish: once, [Symbol.asyncDispose]: once }
 }
 
-function toModelCall(call: Call, asked: Asking, meter: Meter) {
-  const { model, request, turn, maxOutputTokens } = asked
-  const { protocol, headers, signal, line } = call
+function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
+  const { model, body, turn, maxOutputTokens } = request
+  const { format, headers, signal, line, principal } = call
   return {
-    ...{ model, request, turn, maxOutputTokens, protocol, headers, signal },
+    // Every anonymous caller has an id of its own, but no more of a share than one organization.
+    organizationId: principal.kind === 'anonymous' ? 'anonymous' : principal.organizationId,
+    model,
+    body,
+    turn,
+    maxOutputTokens,
+    callerFormat: format.name,
+    headers,
+    signal,
     onAnswering: (upstream: string) => {
       line.upstream = upstream
     },
-    onPiece: meter.note,
+    onPiece: meter.observe,
   }
 }
-type Asking = Exclude<Call['asked'], ApiError>

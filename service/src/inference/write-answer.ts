@@ -1,48 +1,44 @@
+import type { Json, OutFrame, Writer } from '#formats/answer.ts'
+import { BrokenAnswer } from '#formats/broken-answer.ts'
+import type { UpstreamFormatName } from '#formats/format-name.ts'
+import type { Answering, CallerFormat } from '#formats/format.ts'
+import { toSse } from '#formats/sse.ts'
 import type { EventStream } from '#http/event-stream.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { ClientGone } from '#platform/client-gone.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
-import type { Json, OutFrame, Writer } from './answer.ts'
-import { BrokenAnswer } from './broken-answer.ts'
-import type { Answering, Protocol } from './protocol.ts'
 import type { AnswerPart } from './run-inference.ts'
-import { toSse } from './sse.ts'
-import type { ProtocolName } from './turn.ts'
-import { failureOf } from './upstreams/upstream-failure.ts'
+import { toFailure } from './upstreams/upstream-failure.ts'
 
 type Parts = AsyncIterable<AnswerPart>
 
-/** Writes parts of an answer in the caller's format; how depends on the format that they come in. */
-function createPartWriter(protocol: Protocol, answering: Answering) {
+/** Writes parts of an answer in the caller's format: passed on if they come in that format, else rebuilt. */
+function createPartWriter(format: CallerFormat, answering: Answering) {
   let writer: Writer | undefined
-  const writerFor = (source: ProtocolName) => {
-    const isSame = source === protocol.name
-    return (writer ??= isSame
-      ? protocol.createPassThrough(answering)
-      : protocol.createWriter(answering))
-  }
+  const writerFor = (source: UpstreamFormatName) =>
+    (writer ??=
+      source === format.name ? format.createPassThrough(answering) : format.createWriter(answering))
   return {
     write(part: AnswerPart): OutFrame[] {
-      if ('receipt' in part) return writerFor(protocol.name).close(part.receipt)
-      const { protocol: source, frames } = part.piece
-      const target = writerFor(source)
-      return frames.flatMap((frame) => target.write(frame))
+      if ('receipt' in part) return writerFor(format.name).close(part.receipt)
+      const target = writerFor(part.piece.format)
+      return part.piece.frames.flatMap((frame) => target.write(frame))
     },
-    fail: (error: ApiError) => writerFor(protocol.name).fail(error),
+    fail: (error: ApiError) => writerFor(format.name).fail(error),
   }
 }
 
-/** More than any model writes; a plain answer has to fit into memory, once as frames and once as a body. */
+/** More than any model writes. A plain answer is in memory twice: as frames and as a body. */
 const plainMaxBytes = 32 * 1024 * 1024
 
 /** A plain answer is a folded stream. */
 export async function foldAnswer(
   parts: Parts,
-  protocol: Protocol,
+  format: CallerFormat,
   answering: Answering,
 ): Promise<Json> {
-  const writer = createPartWriter(protocol, answering)
+  const writer = createPartWriter(format, answering)
   const frames: OutFrame[] = []
   let bytes = 0
   try {
@@ -53,9 +49,9 @@ export async function foldAnswer(
       }
       for (const { event, data } of writer.write(part)) frames.push({ event, data, bytes: null })
     }
-    return protocol.fold(frames)
+    return format.fold(frames)
   } catch (error) {
-    throw asFailure(error)
+    throw toUpstreamError(error)
   }
 }
 
@@ -64,48 +60,49 @@ function sizeOf(part: AnswerPart): number {
   return part.piece.frames.reduce((sum, { source }) => sum + source.bytes.length, 0)
 }
 
-/** What only shows when an answer is put together is the upstream's fault as well. */
-const asFailure = (error: unknown) =>
-  error instanceof BrokenAnswer ? failureOf(error).error : error
+/** An answer that turns out broken only when it is written is a failure of the upstream as well. */
+const toUpstreamError = (error: unknown) =>
+  error instanceof BrokenAnswer ? toFailure(error).error : error
 
 const pingEveryMs = 15_000
 
 /**
- * Writes an answer as it comes. What arrives together is written together, and nothing is read while the
- * client does not take what is there. An error in the middle is told in the caller's format.
+ * Writes an answer as it comes, and returns the error it ended with. Frames that arrive together are written
+ * together, and nothing is read while the client does not read. An error in the middle is sent in the caller's
+ * format.
  */
 export async function streamAnswer(
   parts: Parts,
   stream: EventStream,
   {
-    protocol,
+    format,
     answering,
     signal,
-  }: { protocol: Protocol; answering: Answering; signal: AbortSignal },
+  }: { format: CallerFormat; answering: Answering; signal: AbortSignal },
 ): Promise<ApiError | undefined> {
-  const writer = createPartWriter(protocol, answering)
+  const writer = createPartWriter(format, answering)
   const pinger = setInterval(() => {
-    stream.write(protocol.ping).catch(() => undefined) // whoever writes next learns that it is gone
+    stream.write(format.ping).catch(() => undefined) // the next write reports a closed connection
   }, pingEveryMs)
   try {
     for await (const part of parts) {
       pinger.refresh()
       const frames = writer.write(part)
-      if (frames.length > 0) await stream.write(joined(frames))
+      if (frames.length > 0) await stream.write(join(frames))
     }
     return undefined
   } catch (error) {
     if (signal.aborted || error instanceof ClientGone) return undefined
-    const told = toApiError(asFailure(error))
-    await stream.write(joined(writer.fail(told))).catch(() => undefined)
-    return told
+    const failure = toApiError(toUpstreamError(error))
+    await stream.write(join(writer.fail(failure))).catch(() => undefined)
+    return failure
   } finally {
     clearInterval(pinger)
     stream.end()
   }
 }
 
-function joined(frames: readonly OutFrame[]): Buffer | string {
+function join(frames: readonly OutFrame[]): Buffer | string {
   const [first, ...others] = frames.map(toSse)
   if (first === undefined) return ''
   return others.length === 0 ? first : Buffer.concat([first, ...others].map(toBytes))

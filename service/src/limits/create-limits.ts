@@ -3,88 +3,95 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { Redis } from '#platform/redis.ts'
 
-import type { Counters } from './counters.ts'
-import { createLatelyRefused } from './lately-refused.ts'
+import { keyField, projectField } from './counters/counter-names.ts'
+import type { Counters } from './counters/counters.ts'
+import { createMemoryCounters } from './counters/memory-counters.ts'
+import { createRedisCounters } from './counters/redis-counters.ts'
 import { createCallLimit, creditReadLimits } from './limit-calls.ts'
 import { createInferenceLimit } from './limit-inference-calls.ts'
 import { createLimiter } from './limiter.ts'
 import type { Limits } from './limits.ts'
-import { createMemoryCounters } from './memory-counters.ts'
-import { createRedisCounters } from './redis-counters.ts'
-import { createSharedCounters } from './shared-counters.ts'
+import { createCountersWithFallback } from './outage/counters-with-fallback.ts'
+import { createRecentRefusals } from './recent-refusals.ts'
 
 type Options = {
-  /** Without one the process counts for itself: it must be the only one. */
+  /** Without Redis the process counts in its own memory, so it must be the only one. */
   redis: Redis | undefined
   namespace: string
   now: Clock
+  steadyNow: Clock
   log: Log
   metrics: Metrics
   processes: () => number
   adminCallLimits: Limits
 }
 
-type Kind = Counters & {
+type CallCounters = Counters & {
   forget(organizationId: string, field: string): Promise<void>
   isExact(): boolean
   stop(): void
 }
 
-/** The counters of each kind of call, and the ways in that use them. */
-export function createLimits({ redis, namespace, adminCallLimits, ...tools }: Options) {
-  const countersFor = (kind: string, prefix: string): Kind => {
-    if (!redis) return alone(tools.now)
-    const shared = createRedisCounters({ redis, prefix: `${namespace}:${prefix}` })
-    return createSharedCounters({ ...tools, redis: shared, kind })
+/** The counters of each kind of call, and the limits that use them. */
+export function createLimits({ redis, namespace, adminCallLimits, ...deps }: Options) {
+  const createCounters = (kind: string, prefix: string): CallCounters => {
+    if (!redis) return createSingleProcessCounters(deps.steadyNow)
+    const redisCounters = createRedisCounters({ redis, prefix: `${namespace}:${prefix}` })
+    return createCountersWithFallback({ ...deps, now: deps.steadyNow, redis: redisCounters, kind })
   }
-  const inference = countersFor('inference', 'rl')
-  const administration = countersFor('administration', 'rla')
-  const creditReads = countersFor('credit_read', 'rlc')
-  const latelyRefused = createLatelyRefused(tools)
+  const inference = createCounters('inference', 'rl')
+  const administration = createCounters('administration', 'rla')
+  const creditReads = createCounters('credit_read', 'rlc')
   const all = [inference, administration, creditReads]
+  const recentRefusals = createRecentRefusals({ now: deps.steadyNow })
   return {
     adminCallLimits,
     inferenceCounters: inference,
     adminCounters: administration,
     areLimitsExact: () => all.every((counters) => counters.isExact()),
-    latelyRefused,
+    recentRefusals,
     limitInferenceCall: createInferenceLimit({
-      ...{ ...tools, latelyRefused, limiter: createLimiter(inference) },
+      ...deps,
+      recentRefusals,
+      limiter: createLimiter(inference),
     }),
     limitAdminCall: createCallLimit({
-      ...{ ...tools, kind: 'administration', limits: adminCallLimits },
+      ...deps,
+      kind: 'administration',
+      limits: adminCallLimits,
       limiter: createLimiter(administration),
     }),
     limitCreditRead: createCallLimit({
-      ...{ ...tools, kind: 'credit_read', limits: creditReadLimits },
+      ...deps,
+      kind: 'credit_read',
+      limits: creditReadLimits,
       limiter: createLimiter(creditReads),
     }),
-    /** Keys and projects that are gone need no counters any more. */
-    subscriber: {
-      onChange({
-        organizationId,
-        kind,
-        objectId,
-      }: {
-        organizationId: string
-        kind: string
-        objectId: string
-      }) {
-        const field = kind === 'api_key' ? `k${objectId}` : kind === 'project' ? `p${objectId}` : ''
-        if (!field) return
-        for (const counters of all) {
-          counters.forget(organizationId, field).catch(() => undefined) // it ends by itself in a day
-        }
-      },
-      onGap: () => undefined,
-    },
+    subscriber: createScopeRemoval(all),
     stop() {
       for (const counters of all) counters.stop()
     },
   }
 }
 
-function alone(now: Clock): Kind {
+type Change = { organizationId: string; kind: string; objectId: string }
+
+/** Removes the counters of deleted keys and archived projects. */
+function createScopeRemoval(all: readonly CallCounters[]) {
+  return {
+    onChange({ organizationId, kind, objectId }: Change) {
+      const toField = kind === 'api_key' ? keyField : kind === 'project' ? projectField : null
+      if (!toField) return
+      for (const counters of all) {
+        // A failure is harmless: unused counters expire after a day.
+        counters.forget(organizationId, toField(objectId)).catch(() => undefined)
+      }
+    },
+    onGap: () => undefined,
+  }
+}
+
+function createSingleProcessCounters(now: Clock): CallCounters {
   const memory = createMemoryCounters({ now })
   return { ...memory, forget: async () => undefined, isExact: () => true, stop: () => undefined }
 }

@@ -2,7 +2,7 @@ const second = 1000
 const minute = 60 * second
 const hour = 60 * minute
 
-/** `850ms`, `59s`, `1.5s`, `6m0s`, `23h12m0s`; zero is `0s` (G8.6). */
+/** `850ms`, `59s`, `1.5s`, `6m0s`, `23h12m0s`; zero is `0s`. */
 export function formatDuration(ms: number): string {
   if (ms <= 0) return '0s'
   const whole = Math.ceil(ms)

@@ -1,23 +1,23 @@
 import { formatDuration } from './duration.ts'
 import type { Limits, Verdict } from './limits.ts'
-import { closest, type Standing } from './standing.ts'
+import { findNearestLimit, type NearestLimit } from './nearest-limit.ts'
 
-/** What every answer of an inference endpoint says about limits (contract 8.4). */
+/** The limit headers of every answer of an inference endpoint. */
 export function inferenceHeaders(verdict: Verdict, limits: Limits): Record<string, string> {
-  const tokens = closest('tokens', verdict, limits)
-  const isProjects = tokens?.scope === 'project' && tokens.metric === 'tokens_per_minute'
+  const tokens = findNearestLimit('tokens', verdict, limits)
+  const isOfProject = tokens?.scope === 'project' && tokens.metric === 'tokens_per_minute'
   return {
-    ...headersOf('requests', closest('requests', verdict, limits)),
-    ...headersOf('tokens', tokens),
-    ...(isProjects && headersOf('project-tokens', tokens)),
+    ...toHeaders('requests', findNearestLimit('requests', verdict, limits)),
+    ...toHeaders('tokens', tokens),
+    ...(isOfProject && toHeaders('project-tokens', tokens)),
   }
 }
 
-function headersOf(what: string, standing: Standing | undefined): Record<string, string> {
-  if (!standing) return {}
+function toHeaders(name: string, nearest: NearestLimit | undefined): Record<string, string> {
+  if (!nearest) return {}
   return {
-    [`x-ratelimit-limit-${what}`]: String(standing.limit),
-    [`x-ratelimit-remaining-${what}`]: String(standing.remaining),
-    [`x-ratelimit-reset-${what}`]: formatDuration(standing.resetMs),
+    [`x-ratelimit-limit-${name}`]: String(nearest.limit),
+    [`x-ratelimit-remaining-${name}`]: String(nearest.remaining),
+    [`x-ratelimit-reset-${name}`]: formatDuration(nearest.resetMs),
   }
 }

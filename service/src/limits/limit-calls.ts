@@ -5,14 +5,18 @@ import { type ApiError, rateLimitExceeded } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
+import { keyScopeId } from './key-scope.ts'
 import type { Limiter } from './limiter.ts'
 import { leaseMs, type Limits, type Refusal, unlimited } from './limits.ts'
-import { keyScopeOf } from './subject.ts'
 
-type Numbers = { perCredential: number; perOrganization: number; concurrent?: number }
+type RequestLimits = { perCredential: number; perOrganization: number; concurrent?: number }
 
-/** Calls that are not inference have limits of their own, by credential and by organization. */
-export const callLimits = ({ perCredential, perOrganization, concurrent }: Numbers): Limits => ({
+/** The limits of calls that are not inference: by credential and by organization. */
+export const callLimits = ({
+  perCredential,
+  perOrganization,
+  concurrent,
+}: RequestLimits): Limits => ({
   organization: {
     ...unlimited,
     requests_per_minute: perOrganization,
@@ -22,10 +26,9 @@ export const callLimits = ({ perCredential, perOrganization, concurrent }: Numbe
   key: { ...unlimited, requests_per_minute: perCredential },
 })
 
-/** Reading the balance (contract 8.3). */
 export const creditReadLimits = callLimits({ perCredential: 60, perOrganization: 300 })
 
-type Options = {
+type Deps = {
   kind: 'administration' | 'credit_read'
   limiter: Limiter
   limits: Limits
@@ -34,21 +37,25 @@ type Options = {
 }
 
 /**
- * Counts a call, also one that will be refused for another reason; returns why it may not go on, if a
- * limit is reached. Where slots are limited, it is freed when the answer has gone, or the caller.
+ * Counts a call, even if it will be refused for another reason, and returns an error if a limit is reached.
+ * Where slots are limited, the call's slot is freed when its connection or its answer ends.
  */
-export function createCallLimit({ kind, limiter, limits, now, metrics }: Options) {
+export function createCallLimit({ kind, limiter, limits, now, metrics }: Deps) {
   const hasSlots = limits.organization.concurrent_requests !== Infinity
   return async (
     request: FastifyRequest,
     reply: FastifyReply,
     principal: Principal,
   ): Promise<ApiError | null> => {
-    const attempt = {
-      ...{ organizationId: principal.organizationId, projectId: '', keyId: keyScopeOf(principal) },
-      ...{ tokens: 0, leaseId: request.id, leaseMs: hasSlots ? leaseMs : 0 },
+    const call = {
+      organizationId: principal.organizationId,
+      projectId: '',
+      keyId: keyScopeId(principal),
+      tokens: 0,
+      leaseId: request.id,
+      leaseMs: hasSlots ? leaseMs : 0,
     }
-    const { verdict, slot } = await limiter(attempt, limits)
+    const { verdict, slot } = await limiter(call, limits)
     if (slot) reply.raw.once('close', () => void slot.settle(0))
     if (!verdict.refusal) return null
     const { scope, metric } = verdict.refusal
@@ -62,7 +69,11 @@ function toError({ scope, metric, waitMs }: Refusal, limits: Limits, now: Date):
   const isSlot = metric === 'concurrent_requests'
   return rateLimitExceeded({
     what: isSlot ? 'concurrent requests' : 'requests',
-    ...{ where, scope: where, metric: isSlot ? 'concurrent_requests' : 'requests' },
-    ...{ limit: limits[scope][metric], waitMs, now },
+    where,
+    scope: where,
+    metric: isSlot ? 'concurrent_requests' : 'requests',
+    limit: limits[scope][metric],
+    waitMs,
+    now,
   })
 }

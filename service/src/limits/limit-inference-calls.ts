@@ -3,22 +3,23 @@ import { ApiError } from '#platform/api-error.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { inferenceHeaders } from './inference-headers.ts'
-import type { LatelyRefused } from './lately-refused.ts'
+import { keyScopeId } from './key-scope.ts'
+import { windowMetrics } from './limit-metrics.ts'
 import type { Limiter, Slot } from './limiter.ts'
-import { leaseMs, type Limits, type Metric, type Refusal, scopes } from './limits.ts'
-import { keyScopeOf } from './subject.ts'
+import { leaseMs, type Limits, type Refusal, scopes } from './limits.ts'
+import type { RecentRefusals } from './recent-refusals.ts'
 import { limitsByTier, tierOf } from './tiers.ts'
 
-type Options = { limiter: Limiter; metrics: Metrics; latelyRefused: LatelyRefused }
+type Deps = { limiter: Limiter; metrics: Metrics; recentRefusals: RecentRefusals }
 
-type Call = {
+type InferenceCall = {
   requestId: string
   principal: Principal
-  /** The estimated input and the largest output it may produce; 0 for calls that use none. */
+  /** The estimated input and the largest possible output; 0 for endpoints that use no tokens. */
   tokens: number
 }
 
-/** What became of a call: its slot, or why it is refused; and what its answer says either way. */
+/** The slot of a call, or why it is refused, and the headers of its answer in both cases. */
 export type InferenceAdmission = {
   headers: Record<string, string>
   slot: Slot | null
@@ -26,37 +27,40 @@ export type InferenceAdmission = {
 }
 
 /**
- * The way in for every inference call: counted in three scopes at once before its body is acted on. The
- * caller of this settles the slot after the last byte, or when the other side hangs up.
+ * Admits every inference call, in its three scopes at once, before its body is acted on. The pipeline settles
+ * the slot after the last byte, or when the caller hangs up.
  */
-export function createInferenceLimit({ limiter, metrics, latelyRefused }: Options) {
-  return async ({ requestId, principal, tokens }: Call): Promise<InferenceAdmission> => {
+export function createInferenceLimit({ limiter, metrics, recentRefusals }: Deps) {
+  return async ({ requestId, principal, tokens }: InferenceCall): Promise<InferenceAdmission> => {
     const limits = limitsByTier[tierOf(principal)]
-    const tooLarge = neverFits(tokens, limits)
-    const attempt = {
+    const tooLarge = refuseTooLarge(tokens, limits)
+    const call = {
       organizationId: principal.organizationId,
       projectId: principal.projectId ?? '',
-      keyId: keyScopeOf(principal),
-      // What can never fit is an attempt all the same, but waiting would not help it.
+      keyId: keyScopeId(principal),
+      // A call that can never fit counts as a request, but not with tokens: no wait would help it.
       tokens: tooLarge ? 0 : tokens,
-      ...{ leaseId: requestId, leaseMs },
+      leaseId: requestId,
+      leaseMs,
     }
-    const { verdict, slot } = await limiter(attempt, limits)
+    const { verdict, slot } = await limiter(call, limits)
     const headers = inferenceHeaders(verdict, limits)
     if (!verdict.refusal) return { headers, slot, refusal: tooLarge }
     const { scope, metric, waitMs } = verdict.refusal
     metrics.limitsRefused.inc({ kind: 'inference', scope, metric })
     const refusal = toError(verdict.refusal, limits)
-    // Tokens may suffice for another call, and a slot may be free at any moment; requests are requests.
-    if (metric.startsWith('requests_')) latelyRefused.note(principal, { headers, refusal, waitMs })
+    // Only a refusal for requests holds for the next call: that may need fewer tokens, or find a free slot.
+    if (metric.startsWith('requests_')) {
+      recentRefusals.record(principal, { headers, refusal, waitMs })
+    }
     return { headers, slot: null, refusal }
   }
 }
 
-function neverFits(tokens: number, limits: Limits): ApiError | null {
+function refuseTooLarge(tokens: number, limits: Limits): ApiError | null {
+  const tokenMetrics = windowMetrics.filter(({ unit }) => unit === 'tokens')
   const smallest = Math.min(
-    ...scopes.map((scope) => limits[scope].tokens_per_minute),
-    limits.organization.tokens_per_day,
+    ...scopes.flatMap((scope) => tokenMetrics.map(({ metric }) => limits[scope][metric])),
   )
   if (tokens <= smallest) return null
   return new ApiError(
@@ -65,21 +69,13 @@ function neverFits(tokens: number, limits: Limits): ApiError | null {
   )
 }
 
-const wording: Record<Metric, string> = {
-  requests_per_minute: 'requests per minute',
-  requests_per_day: 'requests per day',
-  tokens_per_minute: 'tokens per minute',
-  tokens_per_day: 'tokens per day',
-  concurrent_requests: 'concurrent requests',
-}
-
 function toError({ scope, metric, waitMs }: Refusal, limits: Limits): ApiError {
-  const where = scope === 'key' ? 'API key' : scope
-  const limit = limits[scope][metric]
+  const metricName = metric.replaceAll('_', ' ')
+  const scopeName = scope === 'key' ? 'API key' : scope
   const waitSeconds = Math.max(1, Math.ceil(waitMs / 1000))
   return new ApiError(
     'rate_limit_exceeded',
-    `Rate limit reached for ${wording[metric]} on ${where}: limit ${limit}. Retry after ${waitSeconds}s.`,
+    `Rate limit reached for ${metricName} on ${scopeName}: limit ${limits[scope][metric]}. Retry after ${waitSeconds}s.`,
     { headers: { 'retry-after': String(waitSeconds) } },
   )
 }

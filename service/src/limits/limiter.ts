@@ -1,22 +1,22 @@
-import type { Counters } from './counters.ts'
-import type { Attempt, Limits, Verdict } from './limits.ts'
+import type { Counters } from './counters/counters.ts'
+import type { LimitedCall, Limits, Verdict } from './limits.ts'
 
-/** A call that was let in. It holds its slot until it is settled, however it ends. */
+/** The slot of an admitted call. The call holds it until it is settled, however it ends. */
 export type Slot = {
   readonly verdict: Verdict
-  /** Frees the slot and corrects what was reserved to what was used. Only the first call counts. */
+  /** Frees the slot and corrects what was reserved to what was used. Only the first call has an effect. */
   settle(usedTokens: number): Promise<void>
 }
 
 export type Admission = { verdict: Verdict; slot: Slot | null }
 
-/** Lets a call in or refuses it: the one way through for every kind of call that is limited. */
+/** Admits or refuses calls of every kind. */
 export function createLimiter(counters: Pick<Counters, 'admit' | 'settle'>) {
-  return async (attempt: Attempt, limits: Limits): Promise<Admission> => {
-    const verdict = await counters.admit(attempt, limits)
+  return async (call: LimitedCall, limits: Limits): Promise<Admission> => {
+    const verdict = await counters.admit(call, limits)
     if (verdict.refusal) return { verdict, slot: null }
-    let isSettled = attempt.leaseMs === 0
-    const { tokens: reserved, ...lease } = attempt
+    let isSettled = call.leaseMs === 0
+    const { tokens: reserved, ...lease } = call
     const settle = async (used: number) => {
       if (isSettled) return
       isSettled = true

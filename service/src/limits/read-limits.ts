@@ -3,57 +3,64 @@ import type { FastifyInstance } from 'fastify'
 
 import { bind } from '#http/bind.ts'
 
-import type { Counters } from './counters.ts'
-import { type Amounts, type Limits, type Metric, metrics } from './limits.ts'
+import type { Counters } from './counters/counters.ts'
+import { metricNames } from './limit-metrics.ts'
+import type { Amounts, Limits } from './limits.ts'
 import { limitsByTier, tierOf } from './tiers.ts'
 
-export type ReadLimitsTools = {
+type ReadLimitsDeps = {
   inferenceCounters: Pick<Counters, 'read'>
   adminCounters: Pick<Counters, 'read'>
   adminCallLimits: Limits
-  /** Whether all processes count in one place at the moment. */
+  /** Whether all calls are counted in Redis at the moment. */
   areLimitsExact: () => boolean
 }
 
-const shownMax = 100
-const nothing = Object.fromEntries(metrics.map((metric) => [metric, 0])) as Amounts
+const listedMax = 100
+const unused = Object.fromEntries(metricNames.map((metric) => [metric, 0])) as Amounts
 
-export function serveReadLimits(app: FastifyInstance, tools: ReadLimitsTools) {
+export function serveReadLimits(app: FastifyInstance, deps: ReadLimitsDeps) {
   bind(app, readLimits, async (_, { principal }) => {
     const { organizationId, plan, paidMicroUsd } = principal
     const tier = tierOf(principal)
-    const limits = limitsByTier[tier]
-    const used = await tools.inferenceCounters.read(organizationId)
-    const administration = await tools.adminCounters.read(organizationId)
-    const { organization, project, key } = limits
+    const { organization, project, key } = limitsByTier[tier]
+    const used = await deps.inferenceCounters.read(organizationId)
+    const administration = await deps.adminCounters.read(organizationId)
     return {
       object: 'organization.limits' as const,
-      ...{ tier, plan, lifetime_paid_usd: paidMicroUsd / 1_000_000 },
-      is_exact: tools.areLimitsExact(),
-      organization: present(organization, used.organization),
-      each_project: present(project, nothing),
-      each_key: present(key, nothing),
-      projects: closestFirst(project, used.projects).map(([project_id, amounts]) => ({
-        ...{ project_id, ...present(project, amounts) },
+      tier,
+      plan,
+      lifetime_paid_usd: paidMicroUsd / 1_000_000,
+      is_exact: deps.areLimitsExact(),
+      organization: toScopeLimits(organization, used.organization),
+      each_project: toScopeLimits(project, unused),
+      each_key: toScopeLimits(key, unused),
+      projects: nearestFirst(project, used.projects).map(([project_id, amounts]) => ({
+        project_id,
+        ...toScopeLimits(project, amounts),
       })),
-      keys: closestFirst(key, used.keys).map(([key_id, amounts]) => ({
-        ...{ key_id, ...present(key, amounts) },
+      keys: nearestFirst(key, used.keys).map(([key_id, amounts]) => ({
+        key_id,
+        ...toScopeLimits(key, amounts),
       })),
-      administration: present(tools.adminCallLimits.organization, administration.organization),
+      administration: toScopeLimits(deps.adminCallLimits.organization, administration.organization),
     }
   })
 }
 
-function present(limits: Amounts, used: Amounts): ScopeLimits {
-  const standing = (metric: Metric) => ({
-    limit: limits[metric] === Infinity ? null : limits[metric],
-    used: used[metric],
+function toScopeLimits(limits: Amounts, used: Amounts): ScopeLimits {
+  const members = metricNames.map((metric) => {
+    const limit = limits[metric] === Infinity ? null : limits[metric]
+    return [metric, { limit, used: used[metric] }]
   })
-  return Object.fromEntries(metrics.map((metric) => [metric, standing(metric)])) as ScopeLimits
+  return Object.fromEntries(members) as ScopeLimits
 }
 
-function closestFirst(limits: Amounts, all: ReadonlyMap<string, Amounts>) {
-  const share = (used: Amounts) =>
-    Math.max(...metrics.map((metric) => used[metric] / limits[metric]))
-  return [...all].toSorted(([, one], [, other]) => share(other) - share(one)).slice(0, shownMax)
+/** The projects or keys that are closest to one of their limits, closest first. */
+function nearestFirst(limits: Amounts, all: ReadonlyMap<string, Amounts>) {
+  const largestShare = (used: Amounts) =>
+    Math.max(...metricNames.map((metric) => used[metric] / limits[metric]))
+  return [...all]
+    .toSorted(([, left], [, right]) => largestShare(right) - largestShare(left))
+    .slice(0, listedMax)
 }

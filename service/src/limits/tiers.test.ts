@@ -25,7 +25,7 @@ test.each([
   expect(tierOf({ plan, paidMicroUsd: usd(paid) })).toBe(tier)
 })
 
-test('every number is whole, and the example of the decisions holds (G8.5)', () => {
+test('every number is whole, and the free tier has its numbers', () => {
   for (const limits of Object.values(limitsByTier)) {
     for (const amounts of Object.values(limits)) {
       for (const amount of Object.values(amounts)) {

@@ -11,23 +11,28 @@ const tierOfPlan = {
   scale: 'tier_3',
 } as const satisfies Record<Plan, Tier>
 
-/** What must have been paid in all, in USD; reaching it is enough (G8.14). */
-const paidUsd: Record<Tier, number> = {
-  ...{ free: 0, tier_1: 20, tier_2: 50, tier_3: 200, tier_4: 1000, tier_5: 5000 },
+/** The lifetime payments, in USD, that earn a tier. Thresholds are inclusive. */
+const earnedAtUsd: Record<Tier, number> = {
+  free: 0,
+  tier_1: 20,
+  tier_2: 50,
+  tier_3: 200,
+  tier_4: 1000,
+  tier_5: 5000,
 }
 
-/** The higher of the two: what the plan gives at once, and what has been earned by paying. */
+/** The higher of the tier that the plan gives and the tier that payments have earned. */
 export function tierOf({ plan, paidMicroUsd }: { plan: Plan; paidMicroUsd: number }): Tier {
-  const earned = tiers.findLast((tier) => paidMicroUsd >= paidUsd[tier] * 1_000_000) ?? 'free'
-  const given = tierOfPlan[plan]
-  return tiers.indexOf(given) > tiers.indexOf(earned) ? given : earned
+  const earned = tiers.findLast((tier) => paidMicroUsd >= earnedAtUsd[tier] * 1_000_000) ?? 'free'
+  const fromPlan = tierOfPlan[plan]
+  return tiers.indexOf(fromPlan) > tiers.indexOf(earned) ? fromPlan : earned
 }
 
 const million = 1_000_000
 const billion = 1_000_000_000
 
-/** Per key: requests per minute, tokens per minute, requests per day (contract 8.3). */
-const perKey: Record<Tier, readonly [requests: number, tokens: number, day: number]> = {
+/** Requests and tokens per minute, and requests per day. */
+const perKey: Record<Tier, readonly [requests: number, tokens: number, dailyRequests: number]> = {
   free: [60, million, 10_000],
   tier_1: [120, 2 * million, 15_000],
   tier_2: [300, 4 * million, 25_000],
@@ -36,8 +41,10 @@ const perKey: Record<Tier, readonly [requests: number, tokens: number, day: numb
   tier_5: [900, 10 * million, 100_000],
 }
 
-/** Slots of a key, a project and the organization. */
-const concurrent: Record<Tier, readonly [key: number, project: number, organization: number]> = {
+const concurrentRequests: Record<
+  Tier,
+  readonly [key: number, project: number, organization: number]
+> = {
   free: [4, 6, 8],
   tier_1: [8, 10, 12],
   tier_2: [12, 14, 16],
@@ -46,18 +53,23 @@ const concurrent: Record<Tier, readonly [key: number, project: number, organizat
   tier_5: [32, 32, 32],
 }
 
+/** Only the organization has this limit. */
 const tokensPerDay: Record<Tier, number> = {
-  ...{ free: billion, tier_1: 2 * billion, tier_2: 5 * billion },
-  ...{ tier_3: 10 * billion, tier_4: 20 * billion, tier_5: 50 * billion },
+  free: billion,
+  tier_1: 2 * billion,
+  tier_2: 5 * billion,
+  tier_3: 10 * billion,
+  tier_4: 20 * billion,
+  tier_5: 50 * billion,
 }
 
-/** Projects get one and a half times what a key gets, organizations twice. */
-function limitsOf(tier: Tier): Limits {
-  const [requests, tokens, day] = perKey[tier]
-  const [keySlots, projectSlots, organizationSlots] = concurrent[tier]
+/** Projects get 1.5 times the limits of a key, organizations twice; slots have values of their own. */
+function buildLimits(tier: Tier): Limits {
+  const [requests, tokens, dailyRequests] = perKey[tier]
+  const [keySlots, projectSlots, organizationSlots] = concurrentRequests[tier]
   const times = (factor: number, slots: number): Amounts => ({
     requests_per_minute: requests * factor,
-    requests_per_day: day * factor,
+    requests_per_day: dailyRequests * factor,
     tokens_per_minute: tokens * factor,
     tokens_per_day: Infinity,
     concurrent_requests: slots,
@@ -69,7 +81,7 @@ function limitsOf(tier: Tier): Limits {
   }
 }
 
-/** Every limit of every tier, made once. */
+/** Built once: limits are packed for Redis once per object. */
 export const limitsByTier = Object.freeze(
-  Object.fromEntries(tiers.map((tier) => [tier, Object.freeze(limitsOf(tier))])),
+  Object.fromEntries(tiers.map((tier) => [tier, Object.freeze(buildLimits(tier))])),
 ) as Readonly<Record<Tier, Limits>>

@@ -12,13 +12,13 @@ test.each(errorCodes)('%s has the status and the type of the catalogue', (code) 
 })
 
 test.each(of(409).filter((code) => code !== 'idempotency_in_progress'))(
-  '%s tells the SDKs not to retry',
+  '%s has the header that keeps the SDKs from retrying',
   (code) => {
     expect(new ApiError(code, 'No.').headers).toEqual({ 'x-should-retry': 'false' })
   },
 )
 
-test('a request that is still running may be asked for again in a second', () => {
+test('idempotency_in_progress may be retried after a second', () => {
   expect(new ApiError('idempotency_in_progress', 'No.').headers).toEqual({ 'retry-after': '1' })
 })
 
@@ -34,7 +34,7 @@ test.each(errorCodes.filter((code) => ![409, 429, 503, 529].includes(errors[code
   },
 )
 
-test('headers of the thrower win over the advice', () => {
+test('explicit headers win over the default advice', () => {
   const headers = { 'retry-after': '60', 'x-extra': 'y' }
   expect(new ApiError('rate_limit_exceeded', 'No.', { headers }).headers).toEqual(headers)
 })
@@ -63,11 +63,11 @@ test('the cause is kept for the log and is not part of the message', () => {
   const cause = new Error('secret')
   const error = dependencyUnavailable('database', cause)
   expect(error.cause).toBe(cause)
-  expect(error.message).toBe('The database cannot be reached at the moment.')
+  expect(error.message).toBe('The database cannot be reached at the moment; retry later.')
   expect(error.headers).toEqual({ 'retry-after': '2' })
 })
 
-test('what is missing or full is named', () => {
+test('the message names what is missing or full', () => {
   expect(notFound('project')).toMatchObject({ status: 404, code: 'project_not_found' })
   expect(notFound('api_key')).toMatchObject({ status: 404, code: 'api_key_not_found' })
   expect(limitReached('projects', 100)).toMatchObject({

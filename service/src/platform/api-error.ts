@@ -11,7 +11,7 @@ type Details = {
   details?: Readonly<Record<string, unknown>>
 }
 
-/** A refusal in somebody else's words, for callers who speak that dialect and know the words. */
+/** The upstream's own error body, for callers of the same dialect. */
 export type Verbatim = { dialect: Dialect; status: number; body: string }
 
 const messageMaxLength = 300
@@ -42,28 +42,34 @@ export class ApiError extends Error {
   }
 }
 
-/** The official SDKs retry any 409 unless told otherwise (G3.9); 429 and 503 say when (G7.16). */
+/** The official SDKs retry every 409 unless a header forbids it; 429 and 503 say when to retry. */
 function retryAdvice(code: ErrorCode, status: number): Record<string, string> {
   if (code === 'idempotency_in_progress') return { 'retry-after': '1' }
   if (status === 409) return { 'x-should-retry': 'false' }
-  // 529 is a 503 in most families.
+  // 529 becomes 503 in most dialects.
   return [429, 503, 529].includes(status) ? { 'retry-after': '1' } : {}
 }
 
 export const dependencyUnavailable = (what: string, cause?: unknown) =>
-  new ApiError('dependency_unavailable', `The ${what} cannot be reached at the moment.`, {
-    headers: { 'retry-after': '2' },
-    cause,
-  })
+  unavailable(`The ${what} cannot be reached at the moment; retry later.`, cause)
 
-export const notFound = (what: 'project' | 'api_key' | 'policy') =>
-  new ApiError(
-    `${what}_not_found`,
-    `Your organization has no such ${what === 'api_key' ? 'active key here' : what}.`,
-  )
+/** A 503 with a message of its own. */
+export const unavailable = (message: string, cause?: unknown) =>
+  new ApiError('dependency_unavailable', message, { headers: { 'retry-after': '2' }, cause })
+
+const notFoundMessages = {
+  project: 'Your organization has no project with this id.',
+  api_key: 'There is no active key with this id here.',
+  policy: 'Your organization has no policy with this id.',
+}
+
+export const notFound = (what: keyof typeof notFoundMessages) =>
+  new ApiError(`${what}_not_found`, notFoundMessages[what])
 
 type RateLimit = {
+  /** What was counted, such as 'requests'. */
   what: string
+  /** What it was counted by, such as 'organization'. */
   where: string
   limit: number
   waitMs: number
@@ -72,7 +78,7 @@ type RateLimit = {
   metric?: 'requests' | 'concurrent_requests'
 }
 
-/** A 429 that says what was counted, where, and when to come back (contract 8.4, G7.17). */
+/** A 429 whose message and headers say which limit was reached and when to retry. */
 export function rateLimitExceeded(refusal: RateLimit) {
   const { what, where, limit, waitMs, now, scope = 'credential', metric = 'requests' } = refusal
   const waitSeconds = Math.max(1, Math.ceil(waitMs / 1000))

@@ -4,12 +4,14 @@ import { expect, test } from 'vitest'
 
 import { createBatched, TooManyWaiting } from './batched.ts'
 
-/** Doubles numbers; each batch ends when it is told to. */
+/** Doubles numbers; each batch ends when `endBatch` is called. */
 function createDoubling(limits: { sizeMax?: number; waitingMax?: number } = {}) {
   const begun: (readonly number[])[] = []
   const ends: PromiseWithResolvers<void>[] = []
   const double = createBatched({
-    ...{ sizeMax: 100, waitingMax: 100, ...limits },
+    sizeMax: 100,
+    waitingMax: 100,
+    ...limits,
     run: async (items: readonly number[]) => {
       const end = Promise.withResolvers<void>()
       begun.push(items)
@@ -32,7 +34,7 @@ async function turns() {
   for (let turn = 0; turn < 3; turn++) await nextTurn()
 }
 
-test('what comes while a batch is under way goes into the next one, and each gets its own result', async () => {
+test('items that arrive during a batch go into the next one, and each gets its own result', async () => {
   const { begun, double, endBatch } = createDoubling()
   const first = [double(1), double(2)]
   await turns()
@@ -49,7 +51,7 @@ test('what comes while a batch is under way goes into the next one, and each get
   expect(await Promise.all(second)).toEqual([6, 8, 10])
 })
 
-test('those who come back at once are together again', async () => {
+test('items added again right after a batch share the next one', async () => {
   const { begun, double, endBatch } = createDoubling()
   const worker = async (item: number) => {
     await double(item)
@@ -73,7 +75,7 @@ test('a batch has at most its size, in the order of arrival', async () => {
   expect(begun).toEqual([[1, 2], [3, 4], [5]])
 })
 
-test('a full line refuses at once, and takes more when it has moved on', async () => {
+test('a full queue refuses at once, and accepts items again when it has space', async () => {
   const { double, endBatch } = createDoubling({ waitingMax: 2 })
   const running = double(1)
   await turns()
@@ -96,16 +98,17 @@ test('a batch that fails rejects its own items only', async () => {
   expect(await Promise.all([...failing, next])).toEqual(['broken', 'broken', 6])
 })
 
-test('results that do not fit their items are no results', async () => {
+test('a batch with the wrong number of results fails', async () => {
   const lossy = createBatched({
-    ...{ sizeMax: 10, waitingMax: 10 },
+    sizeMax: 10,
+    waitingMax: 10,
     run: (items: readonly number[]) => Promise.resolve(items.slice(1)),
   })
   const results = await Promise.allSettled([lossy(1), lossy(2)])
   expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
 })
 
-test('an item that nobody waits for any more is not begun', async () => {
+test('an item whose signal has aborted is not started', async () => {
   const { begun, double, endBatch } = createDoubling()
   const givingUp = new AbortController()
   const first = double(1, givingUp.signal)

@@ -1,16 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 type Options<Item, Result> = {
-  /** The results stand in the order of the items. */
+  /** Returns one result per item, in the same order. */
   run(items: readonly Item[]): Promise<readonly Result[]>
   sizeMax: number
   waitingMax: number
 }
 
-/** The line is full: this much work cannot be taken. */
+/** The queue is full. */
 export class TooManyWaiting extends Error {
   constructor() {
-    super('too many wait for their batch')
+    super('too many items wait for a batch')
     this.name = 'TooManyWaiting'
   }
 }
@@ -23,9 +23,9 @@ type Waiting<Item, Result> = {
 }
 
 /**
- * Makes one piece of work out of many. Whatever comes while a batch is under way waits for the next one, so
- * batches grow with the load and nobody waits for a timer. One batch is under way at a time. An item whose
- * signal has fired is not begun any more; one that is under way runs to its end.
+ * Runs items in batches, one batch at a time. Items that arrive while a batch runs wait for the next one, so
+ * batches grow with the load and no item waits for a timer. An item whose signal has aborted is not started;
+ * one that is running runs to its end.
  */
 export function createBatched<Item, Result>({ run, sizeMax, waitingMax }: Options<Item, Result>) {
   const waiting: Waiting<Item, Result>[] = []
@@ -33,7 +33,7 @@ export function createBatched<Item, Result>({ run, sizeMax, waitingMax }: Option
 
   async function runAll() {
     isRunning = true
-    // A turn of the event loop: whoever the last batch has woken joins the next one.
+    // One turn of the event loop, so that callers the last batch has resumed can join the next one.
     for (await nextTurn(); waiting.length > 0; await nextTurn()) {
       await runBatch(waiting.splice(0, sizeMax).filter(isStillWanted))
     }
@@ -44,7 +44,7 @@ export function createBatched<Item, Result>({ run, sizeMax, waitingMax }: Option
     if (batch.length === 0) return
     try {
       const results = await run(batch.map(({ item }) => item))
-      if (results.length !== batch.length) throw new Error('a batch has lost some of its results')
+      if (results.length !== batch.length) throw new Error('a batch returned too few results')
       for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result)
     } catch (error) {
       for (const { reject } of batch) reject(error)

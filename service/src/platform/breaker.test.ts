@@ -33,7 +33,7 @@ test('after the pause one probe at a time is let through, and its success closes
   expect([breaker.mayTry(), breaker.mayTry()]).toEqual([true, true])
 })
 
-test('a probe that fails begins a new pause, and so does one that never says how it went', () => {
+test('a probe that fails begins a new pause, and so does one that never reports its outcome', () => {
   const { clock, breaker } = open()
   clock.pass(1000)
   breaker.mayTry()

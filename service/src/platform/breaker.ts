@@ -2,25 +2,30 @@ import type { Clock } from './clock.ts'
 
 type Options = {
   now: Clock
-  /** How many failures in a row open it. */
+  /** How many consecutive failures open the circuit. */
   failuresMax: number
-  /** How long nothing is tried afterwards; then one call at a time. */
+  /** How long no call is made while the circuit is open; after that one call per pause. */
   pauseMs: number
+  /** A further condition for the circuit to be open. */
+  mayOpen?: () => boolean
 }
 
 /**
- * Leaves somebody alone who has failed several times in a row. After a pause one call may try again: it alone
- * decides whether the others follow. One that never says how it went leaves its place after another pause.
+ * A circuit breaker. After `failuresMax` consecutive failures it refuses calls for `pauseMs`, then allows
+ * one as a probe: if that succeeds the circuit closes. A probe that never reports its outcome does not block
+ * the next one, which is allowed after another pause.
  */
-export function createBreaker({ now, failuresMax, pauseMs }: Options) {
+export function createBreaker({ now, failuresMax, pauseMs, mayOpen = () => true }: Options) {
   let failures = 0
   let pausesUntilMs = 0
+  const isOpen = () => failures >= failuresMax && mayOpen()
+  const isPausing = () => isOpen() && now().getTime() < pausesUntilMs
   return {
+    /** Whether calls are refused at the moment. Unlike `mayTry` it does not claim the probe. */
+    isPausing,
     mayTry(): boolean {
-      if (failures < failuresMax) return true
-      const nowMs = now().getTime()
-      if (nowMs < pausesUntilMs) return false
-      pausesUntilMs = nowMs + pauseMs
+      if (isPausing()) return false
+      if (isOpen()) pausesUntilMs = now().getTime() + pauseMs
       return true
     },
     succeeded() {
@@ -32,3 +37,4 @@ export function createBreaker({ now, failuresMax, pauseMs }: Options) {
     },
   }
 }
+export type Breaker = ReturnType<typeof createBreaker>

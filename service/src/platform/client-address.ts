@@ -1,8 +1,8 @@
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 
 /**
- * What counts as one caller by address: an IPv4 address, or the /64 of an IPv6 one. Mapped IPv4
- * (`::ffff:a.b.c.d`) is unwrapped first, or all IPv4 callers would share one prefix.
+ * The part of an address that stands for one caller: a whole IPv4 address, or the /64 of an IPv6 one. Mapped
+ * IPv4 (`::ffff:a.b.c.d`) is unwrapped first, because all IPv4 callers would share one prefix otherwise.
  */
 export function addressPrefix(given: string): string {
   if (isIPv4(given)) return given

@@ -1,4 +1,4 @@
-/** Whoever asked has hung up: nobody waits for an answer any more. */
+/** The client has closed its connection, so no answer is expected any more. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone'
   constructor() {

@@ -7,7 +7,7 @@ import { createTestDatabase } from '#testing/test-database.ts'
 
 import { connectDatabase } from './database.ts'
 
-/** Passes bytes on until told to swallow those of the connections it has, without closing them. */
+/** Forwards bytes until it is switched to discard those of its open connections, without closing them. */
 async function createSwallowingProxy(databaseUrl: string) {
   const url = new URL(databaseUrl)
   const target = { host: url.hostname, port: Number(url.port || 5432) }
@@ -42,7 +42,9 @@ async function setUp(statementTimeoutMs: number) {
   const proxy = await createSwallowingProxy(database.url)
   const problems: Error[] = []
   const db = connectDatabase({
-    ...{ url: proxy.url, poolSize: 1, statementTimeoutMs },
+    url: proxy.url,
+    poolSize: 1,
+    statementTimeoutMs,
     onProblem: (error) => problems.push(error),
   })
   onTestFinished(() => db.destroy())
@@ -80,7 +82,7 @@ test('a server that became a standby loses its connections, so that the new prim
   expect(await pid()).not.toBe(first)
 })
 
-test('a forgotten transaction is ended by the server, and the process lives', async () => {
+test('an idle transaction is ended by the server, and the process survives', async () => {
   const { db, problems } = await setUp(5000)
   const work = db.transaction().execute(async (tx) => {
     await sql`set local idle_in_transaction_session_timeout = 200`.execute(tx)
@@ -92,7 +94,7 @@ test('a forgotten transaction is ended by the server, and the process lives', as
   await ping.execute(db)
 })
 
-test('waits for a lock have an end, an earlier one where that is asked for', async () => {
+test('waits for a lock have a timeout, which can be set shorter', async () => {
   const { db, direct } = await setUp(5000)
   const impatient = connectDatabase({ url: direct.url, poolSize: 1, lockTimeoutMs: 200 })
   onTestFinished(() => impatient.destroy())

@@ -1,27 +1,27 @@
 /**
- * Ends a wait that lasts too long with the error that `late` makes. The work itself goes on: it learns
- * through `signal` that nobody waits for it any more.
+ * Rejects with the error of `createError` when the work takes longer than `deadlineMs`. The work is not
+ * stopped; its `signal` aborts.
  */
 export async function within<T>(
   deadlineMs: number,
-  late: () => Error,
+  createError: () => Error,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const givingUp = new AbortController()
+  const aborting = new AbortController()
   const deadline = Promise.withResolvers<never>()
-  let isOver = false
+  let isDone = false
   const giveUp = () => {
-    if (isOver) return
-    const error = late()
-    givingUp.abort(error)
+    if (isDone) return
+    const error = createError()
+    aborting.abort(error)
     deadline.reject(error)
   }
-  // When it was we who stood still, the answer may lie here unread: what has arrived is read first.
+  // After a blocked event loop the answer may have arrived but not been read: I/O runs before setImmediate.
   const timer = setTimeout(() => setImmediate(giveUp), deadlineMs)
   try {
-    return await Promise.race([work(givingUp.signal), deadline.promise])
+    return await Promise.race([work(aborting.signal), deadline.promise])
   } finally {
-    isOver = true
+    isDone = true
     clearTimeout(timer)
   }
 }

@@ -128,7 +128,7 @@ test.each([
 })
 
 test.each(['me@ollama:80', 'ollama:99999', '::1:80', '10.0.0.0/8:80', 'a b:80', 'a:80,b:80'])(
-  'a bad entry %j is not guessed at',
+  'a malformed entry %j is refused',
   (entry) => {
     expect(() => readPrivateTarget(entry)).toThrow(/write host:port/)
   },

@@ -1,14 +1,14 @@
 import { isIP } from 'node:net'
 
-/** Where a call may go. `ports` binds everybody but the operator's own targets. */
+/** Where a call may go. */
 export type TargetRules = {
   /** The operator's `host:port` entries: only these may be http, an IP address or private. */
   privateTargets: readonly string[]
-  /** 443 alone unless said otherwise. */
+  /** The allowed ports of all other targets; only 443 by default. */
   ports?: readonly number[] | undefined
 }
 
-/** A call that the guard refused. `reason` tells a tenant why, and nothing about our network. */
+/** A call that was refused before it was made. `reason` is safe to show: it reveals nothing about our network. */
 export class EgressBlocked extends Error {
   readonly code = 'EGRESS_BLOCKED'
   readonly reason: string
@@ -23,24 +23,24 @@ export class EgressBlocked extends Error {
 const addressLimit = 2048
 const nameLimit = 253
 
-/** Special-use names (RFC 6761, 6762, 7686, 8375, 9476) and what private networks like to invent. */
-const innerDomains = new Set(
+/** Special-use names (RFC 6761, 6762, 7686, 8375, 9476) and common names of private networks. */
+const privateDomains = new Set(
   (
     'alt arpa example internal invalid local localhost onion test ' +
     'corp home intranet lan localdomain private svc'
   ).split(' '),
 )
 
-// The URL parser drops or turns these silently, so what we check would not be what was written.
-const surprising = /[\p{Cc}\s\\]/u
-const beginning = /^https?:\/\/[^/?#]/i
+// The URL parser silently drops or replaces these, so the checked URL would differ from the given text.
+const rewrittenByParser = /[\p{Cc}\s\\]/u
+const schemeAndHost = /^https?:\/\/[^/?#]/i
 const userInfo = /^https?:\/\/[^/?#]*@/i
 const dnsName = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){1,126}[a-z0-9-]{2,63}$/
 const hostAndPort = /^[^/?#@*\\\s]+:\d{1,5}$/
 
 /**
- * Reads an address and refuses whatever tenant data may not reach. The rules are about the parsed
- * URL, in which 0x7f.1, 2130706433 and ①②⑦.0.0.1 have all become 127.0.0.1.
+ * Parses an address and refuses every target that tenants may not reach. The rules apply to the parsed URL,
+ * in which 0x7f.1, 2130706433 and ①②⑦.0.0.1 have all become 127.0.0.1.
  */
 export function checkTarget(address: string, rules: TargetRules): URL {
   const url = readAddress(address)
@@ -56,22 +56,22 @@ export function checkTarget(address: string, rules: TargetRules): URL {
   return url
 }
 
-/** Framing and routing belong to the client; a caller who sets them could smuggle a second request. */
-const ownHeaders = new Set(
+/** The HTTP client sets framing and routing itself; a caller who sets them could smuggle a second request. */
+const clientHeaders = new Set(
   (
     'connection content-length expect host keep-alive proxy-authenticate proxy-authorization ' +
     'proxy-connection te trailer transfer-encoding upgrade'
   ).split(' '),
 )
 const headerName = /^[\w!#$%&'*+.^`|~-]{1,256}$/
-// Above U+00FF a character would be cut to one byte, and U+010D to a carriage return.
+// A character above U+00FF would be cut to one byte: U+010D would become a carriage return.
 const headerValue = /^[\t\u0020-\u007e\u0080-\u00ff]*$/
 
 /** Refuses headers that would change where a request goes or where it ends. */
 export function checkHeaders(headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) {
     if (!headerName.test(name)) throw new EgressBlocked('A header name is not valid.')
-    if (ownHeaders.has(name.toLowerCase())) {
+    if (clientHeaders.has(name.toLowerCase())) {
       throw new EgressBlocked(`The header ${name.toLowerCase()} may not be set.`)
     }
     if (!headerValue.test(value)) {
@@ -86,7 +86,7 @@ export function isPrivateTarget(url: URL, privateTargets: readonly string[]): bo
   return privateTargets.some((entry) => readPrivateTarget(entry) === wanted)
 }
 
-/** One entry of the operator's list in the parser's spelling; a bad one stops the process. */
+/** One entry of the operator's list in the URL parser's spelling; throws for a malformed one. */
 export function readPrivateTarget(entry: string): string {
   const url = hostAndPort.test(entry) ? URL.parse(`http://${entry}`) : null
   if (!url) throw new Error(`Bad private target "${entry}": write host:port.`)
@@ -97,10 +97,10 @@ function readAddress(address: string): URL {
   if (address.length > addressLimit) {
     throw new EgressBlocked(`The address is longer than ${addressLimit} characters.`)
   }
-  if (surprising.test(address)) {
+  if (rewrittenByParser.test(address)) {
     throw new EgressBlocked('The address holds a space, a backslash or a control character.')
   }
-  if (!beginning.test(address)) {
+  if (!schemeAndHost.test(address)) {
     throw new EgressBlocked('The address must start with https:// and a host name.')
   }
   if (userInfo.test(address)) {
@@ -116,7 +116,7 @@ function checkName(hostname: string): void {
     throw new EgressBlocked('The address must hold a host name, not an IP address.')
   }
   const top = hostname.split('.').findLast((label) => label !== '') ?? ''
-  if (innerDomains.has(top)) {
+  if (privateDomains.has(top)) {
     throw new EgressBlocked('The host name is reserved for private networks.')
   }
   if (hostname.length > nameLimit || !dnsName.test(hostname)) {

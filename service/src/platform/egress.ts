@@ -20,7 +20,7 @@ type EgressOptions = {
   /** The operator's `host:port` entries, the only way to http, an IP address or a private one. */
   privateTargets: readonly string[]
   resolve?: Resolve
-  /** How an address is judged. Only tests replace it, to let a local server stand for the internet. */
+  /** Whether an address may be called. Only tests replace it, to use a local server as a public one. */
   isPublic?: (address: string) => boolean
   /** Covers resolving, connecting and TLS. */
   connectTimeoutMs?: number
@@ -50,14 +50,14 @@ export type Egress = AsyncDisposable & {
   close(): Promise<void>
 }
 
-/** What went wrong on the way, in one sentence without addresses, header values or answers. */
+/** A call that failed. The message is one sentence without addresses, header values or answers. */
 class EgressFailed extends Error {
   override readonly name = 'EgressFailed'
 }
 
 /**
- * The only way out of the process. A listed private target is open to every caller of this client,
- * so one that serves tenant addresses must not be created with the list meant for upstreams.
+ * The HTTP client for addresses that may come from tenants. A listed private target is open to every caller
+ * of the client, so a client for tenant addresses must not be created with a list meant for upstreams.
  */
 export function createEgress(options: EgressOptions): Egress {
   const privateTargets = options.privateTargets.map(readPrivateTarget)
@@ -78,7 +78,7 @@ export function createEgress(options: EgressOptions): Egress {
       const { signal } = deadline
       try {
         signal.throwIfAborted()
-        // undici heeds the signal only once it is connected, hence the race.
+        // undici ignores the signal until it is connected, hence the race.
         return await Promise.race([rejectOnAbort(signal), send(agent, url, call, signal)])
       } catch (error) {
         throw explain(error)
@@ -102,9 +102,10 @@ async function send(
 }
 
 /**
- * A name is resolved once: all its addresses are judged and those very addresses go to the socket.
- * A literal never reaches the lookup hook, so it is refused before; and the address the socket really
- * has is judged again. Trust depends on host and port alone, so pooled connections never mix.
+ * Connects to public addresses only. A name is resolved once: all its addresses are checked, and the same
+ * addresses go to the socket. IP literals never reach the lookup hook, so they are refused before; the
+ * socket's actual remote address is checked again. Whether a target is private depends only on host and
+ * port, so pooled connections of the two kinds never mix.
  */
 function guardedConnector(options: EgressOptions, privateTargets: readonly string[]) {
   const { resolve = resolveAll, isPublic = isPublicAddress, connectTimeoutMs = 5000 } = options
@@ -115,8 +116,8 @@ function guardedConnector(options: EgressOptions, privateTargets: readonly strin
     rejectUnauthorized: true, // whatever NODE_TLS_REJECT_UNAUTHORIZED says
     secureContext: createSecureContext(ca ? { ca: [...getCACertificates(), ...ca] } : {}),
   }
-  const connectListed = buildConnector({ ...shared, lookup: judgedLookup(resolve, () => true) })
-  const connectPublic = buildConnector({ ...shared, lookup: judgedLookup(resolve, isPublic) })
+  const connectListed = buildConnector({ ...shared, lookup: checkedLookup(resolve, () => true) })
+  const connectPublic = buildConnector({ ...shared, lookup: checkedLookup(resolve, isPublic) })
 
   const connect: buildConnector.connector = (target, done) => {
     const url = new URL(`${target.protocol}//${target.host ?? target.hostname}`)
@@ -137,21 +138,21 @@ const resolveAll: Resolve = (host) => lookup(host, { all: true })
 const notPublic = () =>
   new EgressBlocked('The host name leads to an address outside the public internet.')
 
-function judgedLookup(resolve: Resolve, isAllowed: (address: string) => boolean): LookupFunction {
-  async function judge(host: string) {
+function checkedLookup(resolve: Resolve, isAllowed: (address: string) => boolean): LookupFunction {
+  async function resolveChecked(host: string) {
     const answers = await resolve(host)
-    // Copied, so that what is judged is what is used.
+    // Copied, so that the checked addresses are the ones that are used.
     const addresses = answers.map(({ address }) => ({ address, family: isIP(address) }))
     const [first] = addresses
     if (!first) throw new EgressFailed('The host name could not be resolved.')
     if (!addresses.every(({ address }) => isAllowed(address))) throw notPublic()
     return { first, addresses }
   }
-  const judgeAnd = callbackify(judge)
+  const resolveThen = callbackify(resolveChecked)
   return (host, { all }, done) =>
-    judgeAnd(host, (error, judged) => {
+    resolveThen(host, (error, resolved) => {
       if (error) return done(error, [])
-      const { first, addresses } = judged
+      const { first, addresses } = resolved
       return all ? done(null, addresses) : done(null, first.address, first.family)
     })
 }
@@ -173,8 +174,8 @@ function startDeadline(deadlineMs: number, signal: AbortSignal | undefined) {
   const controller = new AbortController()
   const abort = (message: string) => controller.abort(new EgressFailed(message))
   const cancel = () => abort('The call was cancelled.')
-  const late = () => abort(`The destination did not answer within ${deadlineMs} ms.`)
-  const timer = setTimeout(late, deadlineMs)
+  const onTimeout = () => abort(`The destination did not answer within ${deadlineMs} ms.`)
+  const timer = setTimeout(onTimeout, deadlineMs)
   signal?.addEventListener('abort', cancel, { once: true })
   if (signal?.aborted) cancel()
   return {
@@ -202,7 +203,7 @@ const sentences = new Map([
   ['UND_ERR_CONNECT_TIMEOUT', 'The destination could not be connected in time.'],
 ])
 
-/** Other people's errors carry addresses and pieces of the answer: only their code leaves. */
+/** Errors of libraries contain addresses and parts of the answer: only their code is passed on. */
 function explain(error: unknown): Error {
   if (error instanceof EgressBlocked || error instanceof EgressFailed) return error
   const { name = 'unknown', code = name } = Object(error) as { name?: string; code?: string }

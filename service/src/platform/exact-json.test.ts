@@ -8,11 +8,11 @@ test.each([
   '[9007199254740993,-9007199254740993,1]',
   '{"a":{"b":[12345678901234567890123]}}',
   '{"large":1e400}',
-])('%s comes out as it went in', (text) => {
+])('%s is written as it was read', (text) => {
   expect(JSON.stringify(parseExact(text))).toBe(text)
 })
 
-test('everything else comes out as usual, too', () => {
+test('everything else is parsed as JSON.parse does', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const text = JSON.stringify(value)

@@ -1,18 +1,18 @@
-// What TypeScript's library does not know yet of the JSON object of this Node.
+// The members of JSON that TypeScript's library does not declare yet.
 type ExactJson = {
   parse(text: string, revive: (key: string, value: unknown, context: Context) => unknown): unknown
   rawJSON(text: string): unknown
 }
-/** `source` is there for numbers, texts, booleans and null. */
+/** `source` is set for numbers, strings, booleans and null. */
 type Context = { source?: string }
 const { parse, rawJSON } = JSON as unknown as ExactJson
 
-/** Could a number in this text be one that a double cannot hold? Long digits inside texts only cost time. */
+/** Whether the text may contain a number that a double cannot hold. Digits inside strings match too, at no harm. */
 const mayHaveUnsafeNumber = /\d{16}|\d[eE][+-]?\d{3}/
 
 /**
- * Parses JSON so that stringifying gives back every number as it was written: an id of 19 digits must not
- * come out rounded. Such a number becomes an object that only JSON.stringify understands.
+ * Parses JSON so that JSON.stringify writes every number as it was: an id of 19 digits must not be rounded.
+ * Such a number becomes an object that only JSON.stringify can read.
  */
 export function parseExact(text: string): unknown {
   if (!mayHaveUnsafeNumber.test(text)) return JSON.parse(text)
@@ -25,7 +25,7 @@ export function parseExact(text: string): unknown {
 
 function isExact(value: number, source: string): boolean {
   if (!Number.isFinite(value)) return false
-  // Fractions are measurements: the nearest double is what everybody else makes of them too.
+  // Fractions may be rounded: every other JSON parser rounds them to the nearest double too.
   if (!Number.isInteger(value) || /[.eE]/.test(source)) return true
   return Number.isSafeInteger(value) || BigInt(source) === BigInt(value)
 }

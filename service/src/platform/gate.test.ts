@@ -5,7 +5,7 @@ import { createGate } from './gate.ts'
 const hold = () => Promise.withResolvers<void>()
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('each name does at most so much at once, the rest waits in line and in order', async () => {
+test('each name runs at most `atOnce` works, the rest wait in order', async () => {
   const gate = createGate({ atOnce: 2, waitingMax: 10, waitMs: 1000 })
   const holds = [hold(), hold(), hold(), hold()]
   const started: number[] = []
@@ -34,19 +34,19 @@ test('one name does not wait for another', async () => {
   await work
 })
 
-test('a line that is full refuses, and a failure makes room', async () => {
+test('a full queue refuses, and a failure frees its slot', async () => {
   const gate = createGate({ atOnce: 1, waitingMax: 1, waitMs: 1000 })
   const first = hold()
   const failing = gate('one', () => first.promise)
   const second = gate('one', () => Promise.resolve('second'))
-  await expect(gate('one', () => Promise.resolve())).rejects.toThrow('wait in line')
+  await expect(gate('one', () => Promise.resolve())).rejects.toThrow('are waiting')
   first.reject(new Error('failed'))
   await expect(failing).rejects.toThrow('failed')
   expect(await second).toBe('second')
   expect(await gate('one', () => Promise.resolve('third'))).toBe('third')
 })
 
-test('whoever waited too long is refused and never served', async () => {
+test('work that waited too long is refused and never run', async () => {
   const gate = createGate({ atOnce: 1, waitingMax: 10, waitMs: 30 })
   const busy = hold()
   const work = gate('one', () => busy.promise)
@@ -54,7 +54,7 @@ test('whoever waited too long is refused and never served', async () => {
   const late = gate('one', async () => {
     isServed = true
   })
-  await expect(late).rejects.toThrow('wait in line')
+  await expect(late).rejects.toThrow('are waiting')
   busy.resolve()
   await work
   expect(await gate('one', () => Promise.resolve('next'))).toBe('next')

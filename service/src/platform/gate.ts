@@ -1,47 +1,52 @@
 import { ApiError } from './api-error.ts'
 
-/** Runs work in the name of somebody, when it is their turn. */
+/** Runs work for a name, such as an organization id, within that name's concurrency limit. */
 export type Gate = <T>(name: string, work: () => Promise<T>) => Promise<T>
 
 type Options = { atOnce: number; waitingMax: number; waitMs: number; refusal?: string }
 
-const ofOne = 'Too many requests of this organization wait in line.'
+const defaultRefusal = 'Too many requests of this organization are waiting; retry later.'
 
 /**
- * Lets each name do `atOnce` things at a time. `waitingMax` more wait in line, for `waitMs` at most;
- * others are refused. Whoever waited too long has left the line: it will not be served later.
+ * Limits concurrency per name: `atOnce` run at a time, `waitingMax` more wait for at most `waitMs`, and
+ * further ones are refused (529). Work that has waited too long is removed from the queue, never run later.
  */
-export function createGate({ atOnce, waitingMax, waitMs, refusal = ofOne }: Options): Gate {
+export function createGate({
+  atOnce,
+  waitingMax,
+  waitMs,
+  refusal = defaultRefusal,
+}: Options): Gate {
   const overloaded = () => new ApiError('overloaded', refusal)
-  const lines = new Map<string, { running: number; waiting: (() => void)[] }>()
+  const queues = new Map<string, { running: number; waiting: (() => void)[] }>()
 
   async function enter(name: string) {
-    const line = lines.get(name) ?? { running: 0, waiting: [] }
-    lines.set(name, line)
-    if (line.running < atOnce) {
-      line.running++
+    const queue = queues.get(name) ?? { running: 0, waiting: [] }
+    queues.set(name, queue)
+    if (queue.running < atOnce) {
+      queue.running++
       return
     }
-    if (line.waiting.length >= waitingMax) throw overloaded()
+    if (queue.waiting.length >= waitingMax) throw overloaded()
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => {
-        line.waiting.splice(line.waiting.indexOf(enterNow), 1)
+        queue.waiting.splice(queue.waiting.indexOf(enterNow), 1)
         reject(overloaded())
       }, waitMs)
       const enterNow = () => {
         clearTimeout(timer)
         resolve()
       }
-      line.waiting.push(enterNow)
+      queue.waiting.push(enterNow)
     })
   }
 
   function leave(name: string) {
-    const line = lines.get(name)
-    if (!line) return
-    const next = line.waiting.shift()
-    if (next) next() // the place passes on, the count stays
-    else if (--line.running === 0) lines.delete(name)
+    const queue = queues.get(name)
+    if (!queue) return
+    const next = queue.waiting.shift()
+    if (next) next() // takes over the slot, so `running` stays the same
+    else if (--queue.running === 0) queues.delete(name)
   }
 
   return async (name, work) => {

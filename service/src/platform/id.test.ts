@@ -11,7 +11,7 @@ test.each(['org', 'proj', 'key', 'req'] as const)('%s and 24 base32 characters',
   expect(createId(kind, now)).toMatch(new RegExp(`^${kind}_[0-9a-hjkmnp-tv-z]{24}$`))
 })
 
-test('the time is readable at its front: 45 bits in 9 characters, 3 in the next', () => {
+test('an id begins with the time: 45 bits in 9 characters, 3 in the next', () => {
   const digits = '0123456789abcdefghjkmnpqrstvwxyz'
   fc.assert(
     fc.property(time, (ms) => {

@@ -5,7 +5,7 @@ export type IdKind = 'org' | 'proj' | 'key' | 'req' | 'pol' | 'polver'
 // Crockford's alphabet in lower case: its order is the order of its bytes, so ids sort by time.
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
-/** A kind and 24 base32 characters: 48 bits of milliseconds, then 72 random bits (G2.4). */
+/** A kind and 24 base32 characters: 48 bits of milliseconds, then 72 random bits. */
 export function createId(kind: IdKind, now: Date): string {
   const bytes = Buffer.alloc(15)
   bytes.writeUIntBE(now.getTime(), 0, 6)

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 
-/** The place of an item in a list ordered by time of creation, then id. */
+/** The position of an item in a list that is ordered by time of creation, then id. */
 export type Position = { id: string; created_at: Date }
 
 export type Page = { after: Position | undefined; limit: number; order: 'asc' | 'desc' }
 
-/** A list continues behind the item it ended with, whatever was added or removed meanwhile. */
+/** The condition for the rows after the cursor, independent of rows added or removed since the last page. */
 export function isAfter({ after, order }: Page) {
   if (!after) return sql<boolean>`true`
   const side = order === 'asc' ? sql`>` : sql`<`

@@ -1,6 +1,6 @@
 import { type Logger, pino } from 'pino'
 
-/** The one line per request. */
+/** The log line of a request. */
 export type RequestLine = {
   request_id: string
   client_request_id?: string
@@ -21,49 +21,62 @@ export type RequestLine = {
   output_tokens?: number
 }
 
-/** The allow list: nothing else about a request is ever logged, whatever an object may carry. */
+/** The allow list: no other member of a request is logged, whatever an object carries at run time. */
 const requestFields = [
-  ...['request_id', 'client_request_id', 'method', 'route', 'status', 'duration_ms', 'outcome'],
-  ...['code', 'credential_kind', 'credential_id', 'organization_id', 'project_id', 'replayed'],
-  ...['model', 'upstream', 'input_tokens', 'output_tokens'],
+  'request_id',
+  'client_request_id',
+  'method',
+  'route',
+  'status',
+  'duration_ms',
+  'outcome',
+  'code',
+  'credential_kind',
+  'credential_id',
+  'organization_id',
+  'project_id',
+  'replayed',
+  'model',
+  'upstream',
+  'input_tokens',
+  'output_tokens',
 ] as (keyof RequestLine)[]
 
 function allowed(line: RequestLine): Record<string, unknown> {
   const picked: Record<string, unknown> = {}
   for (const name of requestFields) if (line[name] !== undefined) picked[name] = line[name]
-  // The only field that a caller writes.
+  // The only field whose value comes from the caller.
   if (line.client_request_id) picked['client_request_id'] = withoutSecrets(line.client_request_id)
   return picked
 }
 
+/** `code` is stable and in snake_case (tools/log-codes.test.ts), so that alarms can match it. */
 export type Log = {
   request(line: RequestLine): void
-  /** Something a person should look at. `thrown` may hold anything; what leaves is cleaned. */
-  problem(what: string, thrown: unknown, requestId?: string): void
-  event(what: string, fields?: Record<string, string | number | boolean>): void
+  /** An error that an operator should look at. Secrets are removed from `thrown` before it is written. */
+  problem(code: string, thrown: unknown, requestId?: string): void
+  event(code: string, fields?: Record<string, string | number | boolean>): void
 }
 
 export type LogLevel = 'info' | 'warn' | 'error' | 'silent'
 
-export function createLog(level: LogLevel, destination?: { write(line: string): void }): Log {
+export function createLog(level: LogLevel, destination: { write(line: string): void }): Log {
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
-  // Written at once: what waits until the end is flushed there, and with nobody left to read it, for ever.
-  const standardOutput = () => pino.destination({ fd: 1, sync: true })
-  const logger: Logger = pino(options, destination ?? standardOutput())
+  const logger: Logger = pino(options, destination)
   return {
     request: (line) => logger.info({ event: 'request', ...allowed(line) }),
-    problem: (what, thrown, requestId) =>
+    problem: (code, thrown, requestId) =>
       logger.error({
         event: 'problem',
-        what,
+        what: code,
         ...(requestId && { request_id: requestId }),
         ...describe(thrown),
       }),
-    event: (what, fields) => logger.info({ event: what, ...fields }),
+    event: (code, fields) => logger.info({ event: code, ...fields }),
   }
 }
 
-/** Name, code, cleaned message and our own stack lines of an error and of what caused it. */
+/** Name, code, message and stack of an error and of its causes, without secrets. */
 function describe(thrown: unknown, depth = 0): Record<string, unknown> {
   if (!(thrown instanceof Error)) return { error: 'not an error object' }
   const { code, cause } = thrown as { code?: unknown; cause?: unknown }
@@ -76,9 +89,9 @@ function describe(thrown: unknown, depth = 0): Record<string, unknown> {
   }
 }
 
-/** The second line of defence: keys, tokens and passwords in URLs are cut out of any text. */
+/** The second line of defence behind the allow list: removes keys, tokens and passwords in URLs from any text. */
 export function withoutSecrets(text: string): string {
-  // A long text ends at white space: half a secret would not be recognised any more.
+  // A long text is cut at white space, because half a secret would not match the patterns below.
   const [start = ''] = /^[^]{0,4000}(?=\s|$)/.exec(text) ?? []
   return start
     .replaceAll(/gate_(adm|prj)_[0-9A-Za-z]{8,64}/g, 'gate_$1_[removed]')

@@ -1,12 +1,13 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-/** Every metric there is. Units stand last in the name; no organization is ever a label. */
+/** All metrics. The unit stands last in a name; organizations are never labels. */
 export function createMetrics() {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
   return {
     registry,
+    ...changeMetrics(registers),
     ...limitMetrics(registers),
     ...inferenceMetrics(registers),
     ...creditMetrics(registers),
@@ -24,15 +25,26 @@ export function createMetrics() {
     }),
     keyLookups: new Counter({
       name: 'gatehouse_credential_lookups_total',
-      help: 'How credentials were recognised.',
+      help: 'Credential lookups, by result.',
       labelNames: ['result'],
       registers,
     }),
     guessesRefused: new Counter({
       name: 'gatehouse_credential_guesses_refused_total',
-      help: 'Credentials refused unseen, because their sender guessed too often.',
+      help: 'Credentials refused without a lookup, because their sender tried too many unknown ones.',
       registers,
     }),
+    logDropped: new Counter({
+      name: 'gatehouse_log_lines_dropped_total',
+      help: 'Log lines that were dropped because standard output is not read fast enough.',
+      registers,
+    }),
+  }
+}
+
+/** Configuration changes and what they put in force. */
+function changeMetrics(registers: Registry[]) {
+  return {
     changesPolledAt: new Gauge({
       name: 'gatehouse_changes_polled_timestamp_seconds',
       help: 'When the last successful poll for configuration changes began.',
@@ -50,27 +62,28 @@ export function createMetrics() {
     }),
     policyFailures: new Gauge({
       name: 'gatehouse_policy_apply_failures',
-      help: 'Organizations whose newest policies could not be put in force here.',
+      help: 'Organizations whose newest policies could not be put in force in this process.',
       registers,
     }),
     hintsLost: new Counter({
       name: 'gatehouse_change_hints_lost_total',
-      help: 'Change hints that Redis did not take; the poll covers them.',
+      help: 'Change hints that could not be sent to Redis; the poll finds the changes anyway.',
       registers,
     }),
   }
 }
+
 function limitMetrics(registers: Registry[]) {
   return {
     limitsAreLocal: new Gauge({
       name: 'gatehouse_limits_local',
-      help: '1 while this process enforces its own share of the limits, because Redis is away.',
+      help: '1 while this process enforces its own share of the limits, because Redis is unreachable.',
       labelNames: ['kind'],
       registers,
     }),
     limitSlotsLost: new Counter({
       name: 'gatehouse_limit_slots_lost_total',
-      help: 'Slots of running calls that Redis had lost and that were taken again.',
+      help: 'Slots of running calls that Redis had lost and that were acquired again.',
       registers,
     }),
     limitsRefused: new Counter({
@@ -86,12 +99,12 @@ function creditMetrics(registers: Registry[]) {
   return {
     settlementsSpooled: new Counter({
       name: 'gatehouse_settlements_spooled_total',
-      help: 'Settlements written to disk because the database did not take them.',
+      help: 'Settlements written to disk, because they could not be written to the database.',
       registers,
     }),
     settlementsWaiting: new Gauge({
       name: 'gatehouse_settlements_waiting',
-      help: 'Files of settlements that wait for the database, and settlements not even written down.',
+      help: 'Settlement files on disk that wait for the database, plus settlements that are only in memory.',
       registers,
     }),
     settlementsWrittenOff: new Counter({
@@ -101,28 +114,28 @@ function creditMetrics(registers: Registry[]) {
     }),
     settlementsEstimated: new Counter({
       name: 'gatehouse_settlements_estimated_total',
-      help: 'Settlements by our own count, because the upstream said nothing believable.',
+      help: 'Settlements by our own token count, because the upstream reported no plausible usage.',
       registers,
     }),
     paymentEvents: new Counter({
       name: 'gatehouse_payment_events_total',
-      help: 'Events received from the payment provider, by what became of them.',
+      help: 'Events received from the payment provider, by outcome.',
       labelNames: ['outcome'],
       registers,
     }),
     holdsExpired: new Counter({
       name: 'gatehouse_credit_holds_expired_total',
-      help: 'Calls that were never settled: their process died, and nothing is charged.',
+      help: 'Holds that expired without a settlement, because their process died; nothing is charged.',
       registers,
     }),
     ledgerDifferences: new Gauge({
       name: 'gatehouse_ledger_differences',
-      help: 'Places where what is kept of credits differs from the ledger, at the last look.',
+      help: 'Balances and charges that differed from the ledger at the last check.',
       registers,
     }),
     ledgerCheckedAt: new Gauge({
       name: 'gatehouse_ledger_checked_timestamp_seconds',
-      help: 'When the whole ledger was last looked at by this process; 0 before the first time.',
+      help: 'When this process last checked the whole ledger; 0 before the first check.',
       registers,
     }),
   }
@@ -132,18 +145,18 @@ function inferenceMetrics(registers: Registry[]) {
   return {
     catalogueIsStale: new Gauge({
       name: 'gatehouse_catalogue_stale',
-      help: '1 while the model catalogue file cannot be used and the last good one is in force.',
+      help: '1 while the model catalogue file is invalid and the last valid one stays in use.',
       registers,
     }),
     upstreamAttempts: new Counter({
       name: 'gatehouse_upstream_attempts_total',
-      help: 'Calls to upstreams, retries too, by how they went.',
+      help: 'Calls to upstreams, retries included, by outcome.',
       labelNames: ['upstream', 'outcome'],
       registers,
     }),
     firstTokenSeconds: new Histogram({
       name: 'gatehouse_first_token_seconds',
-      help: 'Time from the request to the first piece of its answer.',
+      help: 'Time from the request to the first chunk of its answer.',
       labelNames: ['upstream'],
       buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,

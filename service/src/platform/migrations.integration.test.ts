@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { connectServer } from '#testing/migrated-template.ts'
 import { databaseUrl } from '#testing/servers.ts'
+import { dropDatabase } from '#testing/test-database.ts'
 
 import { connectDatabase } from './database.ts'
 import { migrate, missingMigrations } from './migrations.ts'
@@ -22,7 +23,7 @@ async function emptyDatabase() {
   const db = connect()
   onTestFinished(async () => {
     await db.destroy()
-    await sql`drop database ${sql.id(name)} with (force)`.execute(server)
+    await dropDatabase(server, name)
     await server.destroy()
   })
   return { db, connect }

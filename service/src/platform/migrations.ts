@@ -4,32 +4,31 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 
-import type { Db } from './database.ts'
+import { type Db, isLockTimeout } from './database.ts'
 
 export const migrationsFolder = new URL('../../migrations/', import.meta.url)
 
 const attemptsMax = 20
 const pauseMs = 500
 
-/** Applies what is missing, in name order, under a lock; two starts at once are safe. */
+/** Applies the missing migrations in the order of their names, under a lock: concurrent runs are safe. */
 export async function migrate(db: Db, folder: URL = migrationsFolder): Promise<string[]> {
   for (let attempt = 1; ; attempt++) {
-    const { error, results = [] } = await migratorOf(db, folder).migrateToLatest()
+    const { error, results = [] } = await createMigrator(db, folder).migrateToLatest()
     if (!error) return results.map(({ migrationName }) => migrationName)
-    // Somebody held a lock for too long, or migrates as well: nothing was applied, try again.
-    const isLocked = error instanceof Error && 'code' in error && error.code === '55P03'
-    if (!isLocked || attempt >= attemptsMax) throw error
+    // Another session held a lock for too long, or is migrating too: nothing was applied, so try again.
+    if (!isLockTimeout(error) || attempt >= attemptsMax) throw error
     await sleep(pauseMs)
   }
 }
 
-/** Has everything in the folder been applied? A process must not serve an older schema. */
+/** The names of migrations that have not been applied. A process must not serve with an older schema. */
 export async function missingMigrations(db: Db, folder: URL = migrationsFolder): Promise<string[]> {
-  const migrations = await migratorOf(db, folder).getMigrations()
+  const migrations = await createMigrator(db, folder).getMigrations()
   return migrations.filter(({ executedAt }) => !executedAt).map(({ name }) => name)
 }
 
-const migratorOf = (db: Db, folder: URL) =>
+const createMigrator = (db: Db, folder: URL) =>
   new Migrator({ db, provider: { getMigrations: () => readMigrations(folder) } })
 
 async function readMigrations(folder: URL) {

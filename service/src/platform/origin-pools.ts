@@ -5,9 +5,9 @@ import { Pool } from 'undici'
 export type OriginSettings = {
   connections: number
   connectTimeoutMs: number
-  /** Until the head of the answer. */
+  /** Until the headers of the answer. */
   firstByteTimeoutMs: number
-  /** Between two pieces of the answer. */
+  /** Between two chunks of the answer. */
   idleTimeoutMs: number
 }
 
@@ -22,28 +22,28 @@ export type OriginCall = {
 export type OriginAnswer = {
   status: number
   headers: Record<string, string | string[] | undefined>
-  /** Whoever takes it reads it to its end or destroys it. */
+  /** Must be read to its end or destroyed, or its connection stays in use. */
   body: AnswerBody
 }
 
 export type AnswerBody = Readable & {
-  /** Reads the rest and throws it away, so that the connection can be used again. */
+  /** Reads and discards the rest, so that the connection can be reused. */
   dump(options: { limit: number; signal?: AbortSignal }): Promise<void>
 }
 
-/** All connections are taken: whoever waits for one waits without a deadline, so nobody does. */
+/** All connections are in use. Calls do not queue for one, because the wait would have no deadline. */
 export class PoolFull extends Error {
   override readonly name = 'PoolFull'
 }
 
 /**
- * Connections to places that the operator's own configuration names: they may be private, and answers may
- * be endless. Everything that tenants name goes through `egress.ts` instead. No redirect is followed.
+ * Connections to origins that the operator has configured: addresses may be private, and answers may be
+ * streams of any length. Addresses from tenants go through `egress.ts` instead. Redirects are not followed.
  */
 export function createOriginPools() {
   const pools = new Map<string, Pool>()
 
-  function poolOf(origin: string, settings: OriginSettings): Pool {
+  function findOrOpenPool(origin: string, settings: OriginSettings): Pool {
     const key = JSON.stringify([origin, settings])
     const known = pools.get(key)
     if (known) return known
@@ -69,13 +69,13 @@ export function createOriginPools() {
       settings: OriginSettings,
       call: OriginCall,
     ): Promise<OriginAnswer> {
-      const pool = poolOf(origin, settings)
-      if (pool.stats.size >= settings.connections) throw new PoolFull('All connections are taken.')
+      const pool = findOrOpenPool(origin, settings)
+      if (pool.stats.size >= settings.connections) throw new PoolFull('All connections are in use.')
       const { statusCode, headers, body } = await pool.request(call)
-      body.on('error', () => undefined) // whoever reads it learns by reading; nobody may be reading now
+      body.on('error', () => undefined) // a reader gets the error anyway; without one it would end the process
       return { status: statusCode, headers, body }
     },
-    /** Closes what is not in the list any more, once its calls have ended. */
+    /** Closes the pools of all other origins, once their calls have ended. */
     keepOnly(origins: readonly { origin: string; settings: OriginSettings }[]) {
       const kept = new Set(origins.map((each) => JSON.stringify([each.origin, each.settings])))
       for (const [key, pool] of pools) {

@@ -5,12 +5,12 @@ import { within } from './deadline.ts'
 export type RedisArgument = string | Buffer
 
 export type Redis = {
-  /** One command; in a cluster `key` says where it goes. What Redis calls strings come back as bytes. */
+  /** Sends one command; in a cluster `key` selects the node. Redis strings are returned as bytes. */
   send(key: string, args: readonly RedisArgument[]): Promise<unknown>
-  /** The same command on every primary. */
+  /** Sends the same command to every primary. */
   sendToPrimaries(args: readonly RedisArgument[]): Promise<void>
   publish(channel: string, message: string): Promise<void>
-  /** Calls back for every message, also after reconnections; what was sent meanwhile is lost. */
+  /** Calls back for every message, also after reconnections; messages sent during an outage are lost. */
   subscribe(channel: string, onMessage: (message: string) => void): Promise<void>
   close(): void
 }
@@ -25,16 +25,16 @@ export type RedisOptions = {
 }
 
 const loadDeadlineMs = 1000
-/** An answer that never comes keeps its place in the line: after so many a new connection is better. */
+/** Commands without an answer block all later ones on their connection: after so many it is replaced. */
 const missesMax = 5
 
 class NoAnswer extends Error {}
 const noAnswer = () => new NoAnswer('Redis did not answer in time')
 
 /**
- * Redis may be lost at any moment, so nothing here waits for it: no offline queue, no resending, and
- * every command ends within its deadline. The client's own timeout does not cover a command already
- * sent, hence the timer. Reconnection goes on in the background for ever.
+ * A Redis client that never waits for an outage to end: no offline queue, no resending, and every command
+ * has a deadline. The deadline is implemented here, because the client's own timeout does not cover commands
+ * that have been sent. Reconnection goes on in the background for ever.
  */
 export function connectRedis(options: RedisOptions): Redis {
   const { deadlineMs = 40 } = options
@@ -73,23 +73,23 @@ export function connectRedis(options: RedisOptions): Redis {
   }
 }
 
-/** The older protocol, in which every answer to a command is a number, a text or a list. */
+/** RESP2, in which every answer is a number, a string or a list. */
 const protocol = { RESP: 2 } as const
 
 const asBytes = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
 
 const socket = {
-  connectTimeout: 1000, // nobody waits for it: until then commands fail at once
+  connectTimeout: 1000, // no command waits for it: until the connection is up commands fail at once
   reconnectStrategy: (retries: number) =>
     Math.min(50 * 2 ** Math.min(retries, 6), 1000) * (0.8 + Math.random() * 0.4),
 }
 
-/** A patient one queues what it is asked before it is connected: for subscriptions. */
+/** A patient client queues commands until it is connected: for subscriptions. */
 function openSingle({ url, onProblem, onReady }: RedisOptions, { isPatient = false } = {}) {
   const client = createClient({ ...protocol, url, disableOfflineQueue: !isPatient, socket })
   client.on('error', onProblem)
   client.on('ready', onReady)
-  // Resolves with the first connection, however late; failures are reported through 'error'.
+  // Resolves with the first connection, however late; failed attempts emit 'error'.
   client.connect().catch(onProblem)
   return {
     send: (_: string, args: readonly RedisArgument[]) => client.sendCommand([...args], asBytes),

@@ -11,7 +11,7 @@ const box = createSecretBox([first])
 const context = 'export/config/exp_1/org_1'
 const notAuthentic = /unable to authenticate data/
 
-test('what was sealed opens again, whatever it is', () => {
+test('any sealed value can be opened', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), fc.string(), (bytes, anyContext) => {
       const plaintext = Buffer.from(bytes)
@@ -63,7 +63,7 @@ test('a short authentication tag is refused before anything is compared', () => 
   expect(() => box.open(short, context)).toThrow(/tag length/i)
 })
 
-test('parts of two values do not make a third', () => {
+test('parts of two sealed values cannot be combined', () => {
   const [left, right] = ['one', 'two'].map((text) => box.seal(Buffer.from(text), context))
   const mixed = Buffer.concat([left!.subarray(0, 62), right!.subarray(62)])
   expect(() => box.open(mixed, context)).toThrow(notAuthentic)
@@ -77,7 +77,7 @@ test('after a rotation the old value opens, and a new one is written with the ne
   expect(createSecretBox([second]).open(renewed, context).toString()).toBe('new')
 })
 
-test('a value of a master key that is gone says which one is missing', () => {
+test('opening a value of a removed master key names the missing version', () => {
   const sealed = createSecretBox([second]).seal(Buffer.from('x'), context)
   expect(() => box.open(sealed, context)).toThrow('No master key with version 2 is configured.')
 })

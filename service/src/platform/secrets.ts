@@ -7,7 +7,7 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** One key per purpose: what leaks from one use says nothing about another. */
+/** Each purpose has a derived key of its own, so that a leaked one is of no use for the others. */
 export type Purpose =
   | 'key-pepper'
   | 'address-hash'
@@ -17,7 +17,7 @@ export type Purpose =
 
 export type MasterKey = { readonly version: number; readonly bytes: Buffer }
 
-/** The first master key writes; the others still read what they wrote (rotation). */
+/** The first master key encrypts and signs; the others only read what they wrote before a rotation. */
 export type Keyring = readonly [MasterKey, ...MasterKey[]]
 
 export function deriveKey(master: MasterKey, purpose: Purpose): KeyObject {
@@ -48,7 +48,7 @@ export function createSecretBox(keyring: Keyring): SecretBox {
   const wrappers = new Map(
     keyring.map((master) => [master.version, deriveKey(master, 'secret-encryption')]),
   )
-  const wrapperOf = (version: number) => {
+  const findWrapper = (version: number) => {
     const key = wrappers.get(version)
     if (!key) throw new Error(`No master key with version ${version} is configured.`)
     return key
@@ -59,11 +59,11 @@ export function createSecretBox(keyring: Keyring): SecretBox {
       const header = Buffer.alloc(2)
       header.writeUInt16BE(version)
       const dataKey = randomBytes(32)
-      const wrapped = encrypt(wrapperOf(version), dataKey, context)
+      const wrapped = encrypt(findWrapper(version), dataKey, context)
       return Buffer.concat([header, wrapped, encrypt(createSecretKey(dataKey), plaintext, context)])
     },
     open(sealed, context) {
-      const wrapper = wrapperOf(sealed.readUInt16BE(0))
+      const wrapper = findWrapper(sealed.readUInt16BE(0))
       const dataKey = decrypt(wrapper, sealed.subarray(2, 2 + wrappedKeyBytes), context)
       return decrypt(createSecretKey(dataKey), sealed.subarray(2 + wrappedKeyBytes), context)
     },

@@ -1,13 +1,13 @@
 import { parentPort } from 'node:worker_threads'
 
-/** What a thread is asked, and what it answers; `cancelled` holds 1 when nobody waits any more. */
+/** The messages between a pool and its threads; `cancelled` holds 1 once the job is not needed any more. */
 export type ThreadRequest = { job: string; input: unknown; cancelled: Int32Array }
 export type ThreadAnswer = { output: unknown } | { error: string }
 
-/** One kind of work. It should look at `isCancelled` every few milliseconds. */
+/** One kind of work. It should check `isCancelled` every few milliseconds. */
 export type ThreadJob = (input: never, isCancelled: () => boolean) => Promise<unknown>
 
-/** Makes the file that calls this the entry of a thread: it does one job at a time. */
+/** Makes the file that calls this the entry of a thread, which runs one job at a time. */
 export function serveThread(jobs: Record<string, ThreadJob>) {
   const port = parentPort
   if (!port) throw new Error('This file runs in a worker thread only.')

@@ -29,7 +29,7 @@ function start(after: string) {
   return { child, lines, exit, up }
 }
 
-const orderly = ['stopping', 'first', 'problem: stopping first', 'second', 'stopped']
+const orderly = ['stopping', 'first', 'problem: first_not_stopped', 'second', 'stopped']
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
   '%s stops everything in order and ends with 0',
@@ -52,7 +52,7 @@ test('a second signal ends the process at once', async () => {
   expect(lines).not.toContain('second')
 })
 
-test('whoever started it is gone: it stops in order', async () => {
+test('when the parent process exits, it stops in order', async () => {
   const { child, lines, exit, up } = start('')
   await up()
   child.disconnect()
@@ -63,10 +63,10 @@ test('whoever started it is gone: it stops in order', async () => {
 test.each([
   'void Promise.reject(new Error("lost"))',
   'setTimeout(() => { throw new Error("lost") })',
-])('a failure that nobody expected: %s is logged, drained and ends with 1', async (failure) => {
+])('an uncaught error: %s is logged, drained and ends with 1', async (failure) => {
   const { lines, exit } = start(failure)
   expect(await exit).toBe(1)
-  expect(lines).toEqual(['up', 'problem: a failure that nobody expected', ...orderly])
+  expect(lines).toEqual(['up', 'problem: uncaught_error', ...orderly])
 })
 
 test('the first signal after such a failure does not cut the drain short', async () => {

@@ -1,11 +1,15 @@
+import { untilWritten } from './bounded-output.ts'
 import type { Log } from './log.ts'
 
 export type Stoppable = { name: string; stop: () => Promise<void> }
 
+/** How long the reader of the log has for the last lines. */
+const lastLinesMaxMs = 1000
+
 /**
- * Runs the steps of an orderly stop once, in order: on SIGTERM or SIGINT, and when something failed that
- * nobody expected, since open requests deserve their answers even then. A second signal ends the process
- * at once. One step that fails does not keep the others from running.
+ * Runs the steps of an orderly stop once, in order: on SIGTERM or SIGINT, and after an uncaught error, since
+ * open requests should be answered even then. A second signal ends the process at once. A step that fails
+ * does not keep the others from running.
  */
 export function stopOnSignals(steps: readonly Stoppable[], log: Log) {
   let isStopping = false
@@ -16,9 +20,10 @@ export function stopOnSignals(steps: readonly Stoppable[], log: Log) {
     isStopping = true
     log.event('stopping')
     for (const { name, stop } of steps) {
-      await stop().catch((error: unknown) => log.problem(`stopping ${name}`, error))
+      await stop().catch((error: unknown) => log.problem(`${name}_not_stopped`, error))
     }
     log.event('stopped')
+    await untilWritten(process.stdout, lastLinesMaxMs)
     process.exit(exitCode)
   }
   const onSignal = () => {
@@ -30,13 +35,13 @@ export function stopOnSignals(steps: readonly Stoppable[], log: Log) {
     void stop()
   }
   const onFailure = (error: unknown) => {
-    log.problem('a failure that nobody expected', error)
+    log.problem('uncaught_error', error)
     exitCode = 1
     void stop()
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
-  // Whoever started us through a channel is gone: nobody is left to send a signal.
+  // The parent process that holds the IPC channel has exited, so no signal will come from it.
   process.on('disconnect', onSignal)
   process.on('uncaughtException', onFailure)
   process.on('unhandledRejection', onFailure)

@@ -1,8 +1,8 @@
 import { BlockList, isIP } from 'node:net'
 
 /**
- * IANA's IPv4 special-purpose registry, multicast, and the one metadata address outside of it.
- * Entries that IANA calls globally reachable (AS112, AMT) are refused too: nobody serves HTTPS there.
+ * IANA's IPv4 special-purpose registry, multicast, and the one metadata address outside of it. Entries that
+ * IANA calls globally reachable (AS112, AMT) are refused too: no HTTPS service has such an address.
  */
 const specialIpv4 = [
   '0.0.0.0/8', // this network
@@ -27,7 +27,7 @@ const specialIpv4 = [
 ]
 
 /**
- * IANA has given out global unicast addresses from this block only. What lies outside needs no list:
+ * IANA assigns global unicast addresses from this block only. What lies outside of it needs no list:
  * loopback, IPv4-compatible and mapped, NAT64, discard-only, segment routing, unique local with the
  * metadata of AWS and Google, link-local, site-local, multicast.
  */
@@ -47,7 +47,7 @@ const refusedIpv4 = subnets(specialIpv4, 'ipv4')
 const allowedIpv6 = subnets(globalIpv6, 'ipv6')
 const refusedIpv6 = subnets(specialIpv6, 'ipv6')
 
-/** Whether an address belongs to the public internet. What cannot be read as an address does not. */
+/** Whether an address belongs to the public internet; false for text that is not an address. */
 export function isPublicAddress(ip: string): boolean {
   if (ip.includes('%')) return false // a zone names one of our own interfaces
   switch (isIP(ip)) {
@@ -71,11 +71,11 @@ function subnets(entries: readonly string[], family: 'ipv4' | 'ipv6'): BlockList
 
 /** ISATAP hides an IPv4 address behind 0:5efe or 200:5efe under any prefix (RFC 5214, section 6.1). */
 function isIsatap(ip: string): boolean {
-  const [, , , , fifth, sixth] = groupsOf(ip)
+  const [, , , , fifth, sixth] = splitGroups(ip)
   return sixth === '5efe' && (fifth === '0' || fifth === '200')
 }
 
-function groupsOf(ip: string): string[] {
+function splitGroups(ip: string): string[] {
   const shortest = new URL(`http://[${ip}]`).hostname.slice(1, -1)
   const [head = [], tail = []] = shortest.split('::').map((half) => half.split(':').filter(Boolean))
   const left = 8 - head.length - tail.length

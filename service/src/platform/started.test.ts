@@ -12,20 +12,20 @@ function watched(items: readonly number[], log: string[]) {
   })()
 }
 
-test('all items come, in their order', async () => {
+test('all items are passed on in order', async () => {
   const seen: number[] = []
   for await (const item of await started(watched([1, 2, 3], []))) seen.push(item)
   expect(seen).toEqual([1, 2, 3])
 })
 
-test('whoever never begins to read can still close the source', async () => {
+test('the source can be closed before the first item is read', async () => {
   const log: string[] = []
   const items = await started(watched([1, 2], log))
   await items.return?.()
   expect(log).toEqual(['closed'])
 })
 
-test('what fails before the first item fails at once', async () => {
+test('a failure before the first item rejects at once', async () => {
   const broken = (async function* () {
     yield await Promise.reject<number>(new Error('early'))
   })()

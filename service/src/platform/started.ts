@@ -1,6 +1,6 @@
 /**
- * Waits for the first item, so that whatever fails before it can still be answered differently. Items are
- * handed on without a generator in between: every one of those costs each item several turns.
+ * Waits for the first item, so that a failure before it can still change the whole answer. It returns a plain
+ * iterator: another generator in between would cost several microtask turns per item.
  */
 export async function started<T>(items: AsyncGenerator<T>): Promise<AsyncIterableIterator<T>> {
   const first = await items.next()

@@ -35,7 +35,11 @@ const forever = new AbortController().signal
 
 function createPool(changes: Partial<Parameters<typeof createThreadPool>[0]> = {}) {
   const pool = createThreadPool({
-    ...{ entry, threadsMax: 1, waitingMax: 10, deadlineMs: 20_000, graceMs: 50 },
+    entry,
+    threadsMax: 1,
+    waitingMax: 10,
+    deadlineMs: 20_000,
+    graceMs: 50,
     ...changes,
   })
   onTestFinished(() => pool.close())
@@ -76,7 +80,7 @@ describe('a pool of threads', () => {
     expect(await waiting).toBe(2)
   })
 
-  test('a caller who leaves is answered at once, and the thread is free for the next', async () => {
+  test('an aborted job rejects at once, and its thread takes the next one', async () => {
     const pool = createPool({ graceMs: 10_000 })
     await pool.run('double', 1, forever)
     const leaving = new AbortController()
@@ -89,13 +93,13 @@ describe('a pool of threads', () => {
     expect(await pool.run('jobsDone', null, forever)).toBe(1)
   })
 
-  test('a caller who has left already starts nothing', async () => {
+  test('a job whose signal has aborted already is not started', async () => {
     const pool = createPool()
     const gone = AbortSignal.abort(new Error('Gone.'))
     await expect(pool.run('double', 1, gone)).rejects.toThrow('Gone.')
   })
 
-  test('a job past its deadline is given up, and a thread that hangs is ended', async () => {
+  test('a job past its deadline rejects, and a thread that hangs is terminated', async () => {
     const pool = createPool({ deadlineMs: 2000 })
     await pool.run('double', 1, forever)
     const hanging = pool.run('hang', null, forever)
@@ -103,7 +107,7 @@ describe('a pool of threads', () => {
     expect(await pool.run('double', 4, forever)).toBe(8)
   })
 
-  test('a closed pool refuses, and whoever waited is told', async () => {
+  test('a closed pool refuses new jobs and rejects the waiting ones', async () => {
     const pool = createPool()
     const running = pool.run('untilCancelled', null, forever)
     const waiting = pool.run('double', 1, forever)

@@ -11,7 +11,7 @@ type Options = {
   waitingMax: number
   /** How long a job may take, waiting included. */
   deadlineMs: number
-  /** How long a thread may go on with a job that nobody waits for; then it is ended. */
+  /** How long a thread may continue a job that was abandoned; then the thread is terminated. */
   graceMs?: number
   memoryMaxMb?: number
 }
@@ -25,8 +25,8 @@ type Job = { request: ThreadRequest; done: PromiseWithResolvers<unknown> }
 type Thread = { worker: Worker; job: Job | null; grace?: NodeJS.Timeout }
 
 /**
- * Runs slow computations beside the event loop. Threads start when they are first needed and stay. A
- * thread that dies fails its own job only; the next job starts another.
+ * Runs slow computations outside the event loop. Threads are started when they are first needed and stay. A
+ * thread that dies fails only its own job; the next job starts another thread.
  */
 export function createThreadPool(options: Options): ThreadPool {
   const { threadsMax, waitingMax, deadlineMs, graceMs = 1000 } = options
@@ -40,7 +40,7 @@ export function createThreadPool(options: Options): ThreadPool {
     return thread
   }
 
-  /** After an error the thread also exits: the second call finds nothing to do. */
+  /** Called twice for a thread that fails ('error', then 'exit'): the second call has no effect. */
   function lose(thread: Thread, cause: unknown) {
     threads = threads.filter((other) => other !== thread)
     endJob(thread)?.done.reject(new Error('The thread has died.', { cause }))
@@ -89,7 +89,7 @@ function startThread(
 ): Thread {
   const worker = new Worker(entry, { resourceLimits: { maxOldGenerationSizeMb: memoryMaxMb } })
   const thread: Thread = { worker, job: null }
-  // A process that has nothing else to do may end.
+  // An idle thread must not keep the process running.
   worker.unref()
   worker.on('message', (answer: ThreadAnswer) => {
     const done = endJob(thread)?.done
@@ -121,7 +121,7 @@ type Settling = {
   abandon: (job: Job, reason: unknown) => void
 }
 
-/** Waits for a job until it is done, or late, or nobody wants it. */
+/** Waits until a job is done, its deadline has passed, or its signal aborts. */
 async function settle(job: Job, { signal, deadlineMs, abandon }: Settling): Promise<unknown> {
   const onAbort = () => abandon(job, signal.reason)
   const deadline = setTimeout(() => abandon(job, tookTooLong()), deadlineMs)
@@ -134,5 +134,6 @@ async function settle(job: Job, { signal, deadlineMs, abandon }: Settling): Prom
   }
 }
 
-const overloaded = () => new ApiError('overloaded', 'Too many computations wait in line.')
-const tookTooLong = () => new ApiError('overloaded', 'The computation took too long.')
+const overloaded = () =>
+  new ApiError('overloaded', 'Too many computations are waiting; retry later.')
+const tookTooLong = () => new ApiError('overloaded', 'The computation took too long; retry later.')

@@ -40,7 +40,7 @@ test.each([
   'SELF_SIGNED_CERT_IN_CHAIN',
   'ENOTFOUND',
   'EAI_AGAIN',
-])('%s means that the store is away', (code) => {
+])('%s means that the database is away', (code) => {
   expect(isStoreAway(coded(code))).toBe(true)
 })
 
@@ -57,7 +57,7 @@ test.each([
   'ERR_INVALID_ARG_TYPE',
   'ENOENT',
   '',
-])('%j does not mean that the store is away', (code) => {
+])('%j does not mean that the database is away', (code) => {
   expect(isStoreAway(coded(code))).toBe(false)
 })
 
@@ -69,7 +69,7 @@ test.each([
   'Query read timeout',
   'Client has encountered a connection error and is not queryable',
   'Cannot use a pool after calling end on the pool',
-])('the driver says "%s": the store is away', (message) => {
+])('the message "%s" of the driver means that the database is away', (message) => {
   expect(isStoreAway(new Error(message))).toBe(true)
 })
 
@@ -116,10 +116,10 @@ test.each([
   null,
   undefined,
   7,
-])('case %#: what nobody expected becomes a 500 that says nothing', (thrown) => {
+])('case %#: an unexpected error becomes a 500 without details', (thrown) => {
   const error = toApiError(thrown)
   expect(error).toMatchObject({ status: 500, code: 'internal_error', param: null, headers: {} })
-  expect(error.message).toBe('Something went wrong on our side.')
+  expect(error.message).toBe('The gateway failed unexpectedly.')
   expect(error.cause).toBe(thrown)
 })
 
@@ -134,7 +134,7 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-test('a connection that a store resets is a 503, not a fault of the caller', async () => {
+test('a connection that the database resets is a 503, not an error of the caller', async () => {
   const port = await listen(createServer((socket) => socket.resetAndDestroy()))
   const socket = connect(port, '127.0.0.1')
   const [error] = (await once(socket, 'error').catch((thrown: unknown) => [thrown])) as [unknown]

@@ -1,13 +1,13 @@
 import { ApiError, dependencyUnavailable } from './api-error.ts'
 import { ClientGone } from './client-gone.ts'
 
-/** Anything thrown becomes an ApiError; what we did not expect becomes a 500 that says nothing. */
+/** Turns anything thrown into an ApiError; an unexpected error becomes a 500 without details. */
 export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown
   return (
     fromHttp(thrown) ??
     (isStoreAway(thrown) ? dependencyUnavailable('database', thrown) : undefined) ??
-    new ApiError('internal_error', 'Something went wrong on our side.', { cause: thrown })
+    new ApiError('internal_error', 'The gateway failed unexpectedly.', { cause: thrown })
   )
 }
 
@@ -15,32 +15,36 @@ function codeOf(thrown: unknown): string {
   return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : ''
 }
 
-/** What the HTTP layer itself throws, before or instead of a handler. */
+/** The errors that the HTTP layer itself throws, before or instead of a handler. */
 function fromHttp(cause: unknown): ApiError | undefined {
   switch (isHangUp(cause) ? 'hang-up' : codeOf(cause)) {
     case 'hang-up':
-      // Nobody reads this answer; the log line does.
+      // No client reads this answer; its code appears in the log line.
       return new ApiError('invalid_request', 'The request was cut off.', { cause })
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new ApiError('request_too_large', 'The body is larger than this endpoint accepts.', {
         cause,
       })
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new ApiError('invalid_request', 'The body is not as long as Content-Length says.', {
+      return new ApiError('invalid_request', 'The body is shorter or longer than Content-Length.', {
         cause,
       })
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new ApiError('invalid_content_type', 'The Content-Type is malformed.', { cause })
+      return new ApiError(
+        'invalid_content_type',
+        'The Content-Type is malformed; send application/json.',
+        { cause },
+      )
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return new ApiError('url_too_long', 'The URL is longer than 8 KiB.', { cause })
     case 'FST_ERR_BAD_URL':
-      return new ApiError('invalid_request', 'The path is not validly encoded.', { cause })
+      return new ApiError('invalid_request', 'The path has an invalid percent-encoding.', { cause })
     default:
       return undefined
   }
 }
 
-/** The client went away while sending. Its code alone, ECONNRESET, could be the database's as well. */
+/** Whether the client disconnected while sending. The code alone, ECONNRESET, could also be the database's. */
 function isHangUp(thrown: unknown): boolean {
   if (thrown instanceof ClientGone) return true
   const isAbort = thrown instanceof Error && thrown.message === 'aborted'
@@ -55,7 +59,7 @@ const awaySystemCode =
 const awaySentences =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool after)/
 
-/** Does this mean that PostgreSQL cannot be reached or cannot answer in time? */
+/** Whether the error means that PostgreSQL is unreachable or cannot answer in time. */
 export function isStoreAway(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false
   if (thrown instanceof AggregateError) return thrown.errors.some(isStoreAway)

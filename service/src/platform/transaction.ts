@@ -12,7 +12,7 @@ export function afterCommit(tx: Tx, task: () => void) {
 }
 
 const attemptsMax = 3
-/** PostgreSQL chose this transaction as the victim of a deadlock or a conflict; running it again is safe. */
+/** Serialization failure and deadlock: PostgreSQL has rolled the transaction back, so it can run again. */
 const repeatable = new Set(['40001', '40P01'])
 
 export async function transact<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
@@ -32,7 +32,7 @@ export async function transact<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise
   }
 }
 
-/** Runs part of a transaction so that its failure can be undone while the rest goes on. */
+/** Runs part of a transaction in a savepoint; if it fails, only that part is rolled back. */
 export async function inSavepoint<T>(
   tx: Tx,
   work: () => Promise<T>,
@@ -46,7 +46,7 @@ export async function inSavepoint<T>(
   } catch (error) {
     const result = onFailure(error)
     await sql`rollback to savepoint part`.execute(tx)
-    tasks?.splice(tasksBefore) // what was undone has no consequences
+    tasks?.splice(tasksBefore) // drops the follow-ups of what was rolled back
     return result
   }
 }

@@ -38,7 +38,9 @@ function openFolder() {
     createTrustedFiles({ directory, now: () => new Date(nowMs), keys })
   const files = withKeys(key)
   return {
-    ...{ directory, files, withKeys },
+    directory,
+    files,
+    withKeys,
     pathOf: (name: string) => join(directory, name),
     pass: (ms: number) => (nowMs += ms),
     read: async (from = files) => (await from.read('policies', day))?.text,
@@ -47,7 +49,7 @@ function openFolder() {
 
 const texts = ['', '\n', '{"a":1}\n{"b":2}\n', '\uFEFFä€😀\0\r\n', 'x'.repeat(3_000_000)]
 
-test('what was kept is read, with the time it was kept', async () => {
+test('a file is read with the time it was written', async () => {
   const { files, pass } = openFolder()
   for (const text of texts) {
     await files.keep('policies', text)
@@ -61,7 +63,7 @@ test('what was kept is read, with the time it was kept', async () => {
   })
 })
 
-test('any text is read as it was kept', async () => {
+test('any text is read as it was written', async () => {
   const { files, read } = openFolder()
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: 'binary' }), async (text) => {
@@ -72,14 +74,14 @@ test('any text is read as it was kept', async () => {
   )
 })
 
-test('nobody else may read the file or look into the folder', async () => {
+test('only the owner may read the file and the folder', async () => {
   const { files, directory, pathOf } = openFolder()
   await files.keep('policies', 'x')
   expect((await stat(directory)).mode & 0o777).toBe(0o700)
   expect((await stat(pathOf('policies'))).mode & 0o777).toBe(0o600)
 })
 
-test('what is too old, or more than five minutes from the future, is not read', async () => {
+test('a file that is too old, or more than five minutes from the future, is not read', async () => {
   const { files, read, pass } = openFolder()
   await files.keep('policies', 'x')
   pass(day - 1)
@@ -93,7 +95,7 @@ test('what is too old, or more than five minutes from the future, is not read', 
   expect(await read()).toBeUndefined()
 })
 
-test('a file with any bit flipped, cut anywhere or made longer is not believed', async () => {
+test('a file with any bit flipped, cut anywhere or made longer is rejected', async () => {
   const { files, read, pathOf } = openFolder()
   await files.keep('policies', 'two\nlines')
   const whole = await readFile(pathOf('policies'))
@@ -116,7 +118,7 @@ test('a file with any bit flipped, cut anywhere or made longer is not believed',
   expect(await readInstead(whole)).toBe('two\nlines')
 })
 
-test('a file of ours with another name, another time or the text of another is not believed', async () => {
+test('a file with the name, the time or the text of another is rejected', async () => {
   const { files, read, pathOf, pass } = openFolder()
   await files.keep('policies-2', 'x')
   await copyFile(pathOf('policies-2'), pathOf('policies'))
@@ -135,7 +137,7 @@ test('a file of ours with another name, another time or the text of another is n
   expect(await read()).toBeUndefined()
 })
 
-test('the first key proves, and every key of the ring is believed', async () => {
+test('the first key signs, and every key of the ring verifies', async () => {
   const { files, read, withKeys } = openFolder()
   await files.keep('policies', 'old')
   expect(await read(withKeys(otherKey))).toBeUndefined()
@@ -146,7 +148,7 @@ test('the first key proves, and every key of the ring is believed', async () => 
   expect(await read()).toBeUndefined()
 })
 
-test('of keeps at the same time one whole file stays, and nothing else', async () => {
+test('of concurrent writes one whole file stays, and nothing else', async () => {
   const { read, directory, withKeys } = openFolder()
   const processes = [withKeys(key), withKeys(key)]
   const candidates = Array.from({ length: 20 }, (_, index) => `${index} `.repeat(100_000))
@@ -158,7 +160,7 @@ test('of keeps at the same time one whole file stays, and nothing else', async (
   expect(await readdir(directory)).toEqual(['policies'])
 })
 
-test('what a crash left behind does not matter, and goes after an hour', async () => {
+test('temporary files of a crash do no harm, and are removed after an hour', async () => {
   const { files, read, directory, pathOf } = openFolder()
   await files.keep('policies', 'good')
   const ages = { 'policies.a.fresh': 61, 'policies.b.fresh': 59, 'others-2.a.fresh': 61 }
@@ -175,7 +177,7 @@ test('what a crash left behind does not matter, and goes after an hour', async (
   expect((await readdir(directory)).toSorted()).toEqual(left.toSorted())
 })
 
-test('what is kept can be listed by how its name begins, and removed, also twice', async () => {
+test('files can be listed by prefix and removed, also twice', async () => {
   const { files, directory } = openFolder()
   expect(await files.names('settlements-')).toEqual([])
   for (const name of ['settlements-b', 'settlements-a', 'policies']) await files.keep(name, name)
@@ -187,7 +189,7 @@ test('what is kept can be listed by how its name begins, and removed, also twice
   await expect(files.remove('../policies')).rejects.toThrow('is no name')
 })
 
-test('where its age does not matter, a text is read whatever the clocks say', async () => {
+test('with an infinite age a file is read whatever the clocks say', async () => {
   const { files, directory } = openFolder()
   await files.keep('policies', 'good')
   const earlier = createTrustedFiles({ directory, now: () => new Date(0), keys: [key] })
@@ -195,7 +197,7 @@ test('where its age does not matter, a text is read whatever the clocks say', as
   expect((await earlier.read('policies', Infinity))?.text).toBe('good')
 })
 
-test('a leftover that cannot be removed does not keep us from keeping', async () => {
+test('a temporary file that cannot be removed does not prevent writing', async () => {
   const { files, read, pathOf } = openFolder()
   await mkdir(pathOf('policies.a.fresh'), { recursive: true })
   await utimes(pathOf('policies.a.fresh'), new Date(0), new Date(0))
@@ -203,7 +205,7 @@ test('a leftover that cannot be removed does not keep us from keeping', async ()
   expect(await read()).toBe('good')
 })
 
-test('a keep that fails says so, and leaves the last good file and nothing else', async () => {
+test('a failed write throws, and leaves the last good file and nothing else', async () => {
   const { files, directory, pathOf } = openFolder()
   await mkdir(pathOf('policies'), { recursive: true })
   await expect(files.keep('policies', 'x')).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/)
@@ -211,7 +213,7 @@ test('a keep that fails says so, and leaves the last good file and nothing else'
   expect(await readdir(directory)).toEqual(['policies'])
 })
 
-test('a folder that cannot be used: keeping fails, reading finds nothing', async () => {
+test('an unusable folder: writing fails, reading finds nothing', async () => {
   const { files, directory } = openFolder()
   expect(await files.read('policies', day)).toBeUndefined()
   await writeFile(directory, 'a file stands here')
@@ -219,7 +221,7 @@ test('a folder that cannot be used: keeping fails, reading finds nothing', async
   expect(await files.read('policies', day)).toBeUndefined()
 })
 
-test('without a folder nothing is kept and nothing is read', async () => {
+test('without a folder nothing is written and nothing is read', async () => {
   const files = createTrustedFiles({ directory: undefined, now: () => new Date(), keys: [key] })
   await files.keep('policies', 'x')
   expect(await files.read('policies', day)).toBeUndefined()

@@ -5,7 +5,7 @@ import { within } from '#platform/deadline.ts'
 import { contentOf, hashContent } from './policy.ts'
 import type { RuleCheck } from './rule.ts'
 
-/** One version of one policy, ready to judge; shared by all requests and never written to. */
+/** One version of a policy, ready to be evaluated. Frozen, because all requests share it. */
 export type CompiledPolicy = Readonly<{
   policyId: string
   version: number
@@ -18,8 +18,8 @@ type Source = PolicyContent & { policyId: string; version: number; sha256: strin
 const compileMaxMs = 2000
 
 /**
- * Proves that the content is what was published and can be put in force; throws otherwise. What a rule
- * means is the policy engine's part: until then compiling checks its form only.
+ * Verifies that the content has the published hash and that its rule is accepted; throws otherwise. Until
+ * the policy engine exists, compiling checks only the form of a rule.
  */
 export async function compilePolicy(source: Source, check: RuleCheck): Promise<CompiledPolicy> {
   const { policyId, version, sha256 } = source

@@ -4,28 +4,33 @@ import type { FastifyInstance } from 'fastify'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 
-import { enterEpoch } from './epoch-store.ts'
-import { findCurrent, holdPolicy } from './find-policy.ts'
-import { freePlace, markPolicyDeleted } from './policy-store.ts'
+import type { PolicyDeps } from './deps.ts'
+import { findCurrent, lockPolicyAt } from './find-policy.ts'
+import { markPolicyDeleted, subtractFromPolicyCount } from './policy-store.ts'
 import { presentPolicy } from './present-policy.ts'
+import { enterEpoch } from './rollout/epoch-store.ts'
 import { factsOf, versionInForce } from './save-change.ts'
-import type { PolicyTools } from './tools.ts'
 
-export function serveDeletePolicy(app: FastifyInstance, tools: PolicyTools) {
-  bindMutation(app, deletePolicy, tools, {
-    async change(tx, { params, query }, call) {
-      const { organizationId } = call.principal
+export function serveDeletePolicy(app: FastifyInstance, deps: PolicyDeps) {
+  bindMutation(app, deletePolicy, deps, {
+    async change(tx, { params, query }, context) {
+      const { organizationId } = context.principal
       const wanted = { organizationId, id: params.policy_id, revision: query.revision }
-      const policy = await holdPolicy(tx, wanted, 'query.revision')
+      const policy = await lockPolicyAt(tx, wanted, 'query.revision')
       const before = presentPolicy(policy, await findCurrent(tx, organizationId, policy))
-      const at = tools.now()
+      const at = deps.now()
       const isLive = versionInForce(policy) !== null
       await markPolicyDeleted(tx, organizationId, policy, at)
-      await tools.announce(tx, {
-        ...{ organizationId, by: callerOf(call), action: 'deleted', before, after: null },
-        ...{ facts: factsOf(policy), tells: isLive ? 'policy' : 'policy_draft' },
+      await deps.announce(tx, {
+        organizationId,
+        by: callerOf(context),
+        action: 'deleted',
+        before,
+        after: null,
+        facts: factsOf(policy),
+        notifies: isLive ? 'policy' : 'policy_draft',
       })
-      await freePlace(tx, organizationId)
+      await subtractFromPolicyCount(tx, organizationId)
       if (isLive) await enterEpoch(tx, { organizationId, policyId: policy.id, version: null, at })
       return {
         id: policy.id,

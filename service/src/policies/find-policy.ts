@@ -4,19 +4,19 @@ import type { Db, Tx } from '#platform/database.ts'
 import { findPolicy, lockPolicy } from './policy-store.ts'
 import type { Policy, Version } from './policy.ts'
 import { revisionConflict } from './refusals.ts'
-import { findVersion } from './version-store.ts'
+import { findVersion } from './versions/version-store.ts'
 
 type Wanted = { organizationId: string; id: string; revision: number }
 
-/** A policy of the organization (404). */
+/** A policy of the organization, else 404. */
 export async function requirePolicy(db: Db, organizationId: string, id: string): Promise<Policy> {
   const policy = await findPolicy(db, organizationId, id)
   if (!policy) throw notFound('policy')
   return policy
 }
 
-/** A policy at the revision its editor has read: it exists (404), nobody has changed it (409). */
-export async function holdPolicy(
+/** Locks a policy that exists (else 404) and is still at the revision that its editor has read (else 409). */
+export async function lockPolicyAt(
   tx: Tx,
   { organizationId, id, revision }: Wanted,
   param: 'body.revision' | 'query.revision' = 'body.revision',
@@ -27,7 +27,7 @@ export async function holdPolicy(
   return policy
 }
 
-/** The version a policy has published, if any. */
+/** The current version of a policy; undefined before its first publication. */
 export async function findCurrent(
   db: Db | Tx,
   organizationId: string,

@@ -3,17 +3,17 @@ import type { FastifyInstance } from 'fastify'
 
 import { bindMutation } from '#http/bind-mutation.ts'
 
-import { findCurrent, holdPolicy } from './find-policy.ts'
+import type { PolicyDeps } from './deps.ts'
+import { findCurrent, lockPolicyAt } from './find-policy.ts'
 import { move } from './policy.ts'
 import { policyNotActive, policyNotPaused } from './refusals.ts'
 import { saveChange } from './save-change.ts'
-import type { PolicyTools } from './tools.ts'
 
-export const servePausePolicy = (app: FastifyInstance, tools: PolicyTools) =>
-  serveMove(app, tools, 'pause')
+export const servePausePolicy = (app: FastifyInstance, deps: PolicyDeps) =>
+  serveMove(app, deps, 'pause')
 
-export const serveResumePolicy = (app: FastifyInstance, tools: PolicyTools) =>
-  serveMove(app, tools, 'resume')
+export const serveResumePolicy = (app: FastifyInstance, deps: PolicyDeps) =>
+  serveMove(app, deps, 'resume')
 
 /** The emergency stop and its end are the same change in two directions. */
 const directions = {
@@ -21,17 +21,17 @@ const directions = {
   resume: { endpoint: resumePolicy, action: 'resumed', refusal: policyNotPaused },
 } as const
 
-function serveMove(app: FastifyInstance, tools: PolicyTools, how: keyof typeof directions) {
+function serveMove(app: FastifyInstance, deps: PolicyDeps, how: keyof typeof directions) {
   const { endpoint, action, refusal } = directions[how]
-  bindMutation(app, endpoint, tools, {
-    async change(tx, { params, body }, call) {
-      const { organizationId } = call.principal
+  bindMutation(app, endpoint, deps, {
+    async change(tx, { params, body }, context) {
+      const { organizationId } = context.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await holdPolicy(tx, wanted)
+      const policy = await lockPolicyAt(tx, wanted)
       const current = await findCurrent(tx, organizationId, policy)
-      const moved = move(policy, how, current, tools.now())
+      const moved = move(policy, how, current, deps.now())
       if (!moved) throw refusal(policy.state)
-      return saveChange(tx, tools, call, {
+      return saveChange(tx, deps, context, {
         action,
         before: { policy, current },
         after: { policy: moved, current },

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { isInForce, type Move, stateAfter } from './policy-state.ts'
 
-/** The state table of the decisions, section 3, cell by cell; `mode` is that of the version. */
+/** The table of docs/specification/policies.md#states, cell by cell; `mode` is that of the version. */
 const table: [state: PolicyState, move: Move, next: PolicyState | 'mode' | null][] = [
   ['draft', 'publish', 'mode'],
   ['draft', 'pause', null],

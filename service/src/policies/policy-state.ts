@@ -4,11 +4,11 @@ type Mode = PolicyContent['mode']
 export type Move = 'publish' | 'pause' | 'resume'
 
 /**
- * The life of a policy (decisions, section 3). It begins as a draft that concerns nobody. Publishing
- * puts a version in force, and the state is then that version's mode. Pausing is an emergency stop: it
- * takes the version out of force at once, and publishing from `paused` makes a new version but does not
- * lift it; only resuming does. Editing the draft and deleting are possible in every state. null is
- * refused with 409.
+ * The states of a policy (docs/specification/policies.md#states). It begins as a draft, which affects no
+ * request. Publishing puts a version in force, and the state becomes that version's mode. Pausing is an
+ * emergency stop: it takes the version out of force at once. Publishing from `paused` makes a new version
+ * but does not end the pause; only resuming does. Editing the draft and deleting are possible in every
+ * state. A move to null is refused with 409.
  */
 const moves = {
   draft: { publish: 'mode', pause: null, resume: null },
@@ -17,7 +17,7 @@ const moves = {
   paused: { publish: 'paused', pause: null, resume: 'mode' },
 } as const satisfies Record<PolicyState, Record<Move, 'mode' | 'paused' | null>>
 
-/** The state a move leads to, `mode` being that of the version in question; null if it is refused. */
+/** The state after a move, `mode` being the mode of the version concerned; null if the move is refused. */
 export function stateAfter(state: PolicyState, move: Move, mode: Mode): PolicyState | null {
   const next = moves[state][move]
   return next === 'mode' ? mode : next

@@ -8,7 +8,7 @@ import type { Policy } from './policy.ts'
 
 type Row = Selectable<PolicyTable>
 
-/** What a list shows of a policy; rules can be long, and no list needs them. */
+/** The columns of a list. Rules are left out: they can be long, and no list shows them. */
 const summaryColumns = [
   ...(['id', 'name', 'description', 'state', 'revision', 'current_version'] as const),
   ...(['published_sha256', 'draft_sha256', 'created_at', 'updated_at'] as const),
@@ -36,7 +36,7 @@ export async function findPolicy(
   return selectPolicy(db, organizationId, id).executeTakeFirst()
 }
 
-/** Reads a policy and holds its row until the transaction ends. */
+/** Reads a policy and locks its row until the transaction ends. */
 export async function lockPolicy(
   tx: Tx,
   organizationId: string,
@@ -53,7 +53,7 @@ const selectPolicy = (db: Db | Tx, organizationId: string, id: string) =>
     .where('id', '=', id)
     .where('deleted_at', 'is', null)
 
-/** The place in the list also of a policy that has been deleted since (G4.7). */
+/** The position in the list. A deleted policy keeps its position, so its id stays a valid cursor. */
 export async function findPolicyPosition(
   db: Db,
   organizationId: string,
@@ -84,8 +84,12 @@ export async function listPolicies(
     .execute()
 }
 
-/** Takes a place for one more policy; false when the organization has `max` of them. */
-export async function takePlace(tx: Tx, organizationId: string, max: number): Promise<boolean> {
+/** Counts one more policy; false when the organization has `max` of them. */
+export async function addToPolicyCount(
+  tx: Tx,
+  organizationId: string,
+  max: number,
+): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('organization')
     .set(({ eb }) => ({ policy_count: eb('policy_count', '+', 1) }))
@@ -95,7 +99,7 @@ export async function takePlace(tx: Tx, organizationId: string, max: number): Pr
   return numUpdatedRows === 1n
 }
 
-export async function freePlace(tx: Tx, organizationId: string) {
+export async function subtractFromPolicyCount(tx: Tx, organizationId: string) {
   await tx
     .updateTable('organization')
     .set(({ eb }) => ({ policy_count: eb('policy_count', '-', 1) }))
@@ -103,7 +107,7 @@ export async function freePlace(tx: Tx, organizationId: string) {
     .execute()
 }
 
-/** Saves what was edited at `revision`. The row is locked; the revision is named once more all the same. */
+/** Saves an edit of `revision`. The row is locked already; the revision in the WHERE is a second guard. */
 export async function savePolicy(
   tx: Tx,
   organizationId: string,

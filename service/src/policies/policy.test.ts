@@ -11,7 +11,7 @@ import {
   editPolicy,
   hashContent,
   hasUnpublishedChanges,
-  isScopeSound,
+  isScopeValid,
   move,
   type Policy,
   publish,
@@ -35,7 +35,7 @@ const anyContent: fc.Arbitrary<PolicyContent> = fc
   .tuple(fewContents, fc.string({ unit: 'binary' }), fc.uniqueArray(fc.string()))
   .map(([content, rule, project_ids]) => ({ ...content, rule, project_ids }))
 
-/** Compared as the decisions say (G2.7), without hashing. */
+/** Project ids are compared as a set, everything else for equality; without hashing. */
 const demandsTheSame = (one: PolicyContent, two: PolicyContent) =>
   one.rule === two.rule &&
   one.direction === two.direction &&
@@ -80,7 +80,7 @@ test('the order of project ids does not matter to the hash', () => {
   )
 })
 
-test('two contents have one hash exactly when they demand the same', () => {
+test('two contents have the same hash exactly when they are equal', () => {
   fc.assert(
     fc.property(fewContents, fewContents, (one, two) => {
       expect(hashContent(one).equals(hashContent(two))).toBe(demandsTheSame(one, two))
@@ -96,10 +96,22 @@ test('two contents have one hash exactly when they demand the same', () => {
 
 test('a new draft has the defaults, and null is the same as nothing', () => {
   const expected = {
-    ...{ id: 'pol_1', name: 'Name', description: '', rule: 'a', direction: 'both' },
-    ...{ mode: 'monitoring', scope: 'unattached', project_ids: [], base_version: null },
-    ...{ match_threshold_basis_points: null, state: 'draft', revision: 1, current_version: null },
-    ...{ published_sha256: null, created_at: now, updated_at: now },
+    id: 'pol_1',
+    name: 'Name',
+    description: '',
+    rule: 'a',
+    direction: 'both',
+    mode: 'monitoring',
+    scope: 'unattached',
+    project_ids: [],
+    base_version: null,
+    match_threshold_basis_points: null,
+    state: 'draft',
+    revision: 1,
+    current_version: null,
+    published_sha256: null,
+    created_at: now,
+    updated_at: now,
   }
   const nulls = { direction: null, mode: null, scope: null, project_ids: null, description: null }
   for (const wish of [{}, { ...nulls, match_threshold_basis_points: null }]) {
@@ -117,8 +129,13 @@ test('duplicate projects are removed, each keeping its first position', () => {
 
 test('an edit of nothing but nulls is the policy itself, but for the threshold it clears', () => {
   const nulls = {
-    ...{ name: null, description: null, rule: null, direction: null, mode: null },
-    ...{ scope: null, project_ids: null },
+    name: null,
+    description: null,
+    rule: null,
+    direction: null,
+    mode: null,
+    scope: null,
+    project_ids: null,
   }
   fc.assert(
     fc.property(anyContent, (content) => {
@@ -130,7 +147,10 @@ test('an edit of nothing but nulls is the policy itself, but for the threshold i
       else {
         const match_threshold_basis_points = null
         expect(cleared).toEqual({
-          ...{ ...policy, match_threshold_basis_points, revision: 2, updated_at: later },
+          ...policy,
+          match_threshold_basis_points,
+          revision: 2,
+          updated_at: later,
           draft_sha256: hashContent({ ...policy, match_threshold_basis_points }),
         })
       }
@@ -171,7 +191,11 @@ test('name and description are no part of what is published', () => {
   const { policy } = publish(draft(), 'polver_1', now)
   const renamed = edit(policy, { name: 'Other', description: '' })
   expect(renamed).toEqual({
-    ...{ ...policy, name: 'Other', description: '', revision: 3, updated_at: later },
+    ...policy,
+    name: 'Other',
+    description: '',
+    revision: 3,
+    updated_at: later,
   })
   expect(hasUnpublishedChanges(renamed)).toBe(false)
 })
@@ -193,8 +217,12 @@ test('restoring copies the content and remembers the version; what is there alre
   expect(restoreVersion(second.policy, second.version, later)).toBe(second.policy)
   const restored = restoreVersion(second.policy, first.version, later)
   expect(restored).toEqual({
-    ...{ ...second.policy, rule: 'one', draft_sha256: first.version.sha256, base_version: 1 },
-    ...{ revision: second.policy.revision + 1, updated_at: later },
+    ...second.policy,
+    rule: 'one',
+    draft_sha256: first.version.sha256,
+    base_version: 1,
+    revision: second.policy.revision + 1,
+    updated_at: later,
   })
   expect(hasUnpublishedChanges(restored)).toBe(true)
   expect(restoreVersion(restored, first.version, later)).toBe(restored)
@@ -212,8 +240,8 @@ test.each([
   ['organization', ['a'], false],
   ['unattached', [], true],
   ['unattached', ['a'], false],
-] as const)('scope %s with %j is sound: %s', (scope, project_ids, expected) => {
-  expect(isScopeSound({ ...draft(), scope, project_ids: [...project_ids] })).toBe(expected)
+] as const)('scope %s with %j is valid: %s', (scope, project_ids, expected) => {
+  expect(isScopeValid({ ...draft(), scope, project_ids: [...project_ids] })).toBe(expected)
 })
 
 type Step =
@@ -240,7 +268,7 @@ function take(policy: Policy, step: Step, versions: Version[]): Policy {
   return published.policy
 }
 
-test('whatever happens to a policy, it stays one', () => {
+test('any sequence of changes keeps the invariants of a policy', () => {
   fc.assert(
     fc.property(
       fewContents,

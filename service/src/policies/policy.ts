@@ -10,12 +10,11 @@ import type {
 import { type Move, stateAfter } from './policy-state.ts'
 
 /**
- * A policy is a draft that anybody with the right may edit, and versions that nobody can. Every change
- * carries the revision its author has read and raises it by one, so that two authors cannot overwrite
- * each other. What the draft and a version demand (rule, direction, mode, scope, projects, threshold)
- * is their content; name and description belong to the policy and take effect at once. A hash of the
- * content tells whether two of them demand the same: the draft and the version in force, or two
- * versions. Project ids are a set there, so their order does not matter.
+ * A policy is one draft, which can be edited, and its published versions, which cannot. Every change names
+ * the revision its author has read and increments it, so that two authors cannot overwrite each other.
+ * Draft and versions have content: rule, direction, mode, scope, projects and threshold. Name and
+ * description belong to the policy itself and take effect at once. Contents are compared by their hash, in
+ * which project ids are a set: their order does not matter.
  */
 export type Policy = PolicyContent & {
   readonly id: string
@@ -31,6 +30,9 @@ export type Policy = PolicyContent & {
   readonly updated_at: Date
 }
 
+/** Identifies a policy: ids are unique within their organization only. */
+export type PolicyKey = { organizationId: string; policyId: string }
+
 export type Version = PolicyContent & {
   readonly id: string
   readonly version: number
@@ -38,7 +40,7 @@ export type Version = PolicyContent & {
   readonly published_at: Date
 }
 
-/** The content alone, of whatever carries one. */
+/** Picks the members of the content. */
 export const contentOf = (from: PolicyContent): PolicyContent => ({
   rule: from.rule,
   direction: from.direction,
@@ -61,20 +63,20 @@ export function hashContent(content: PolicyContent): Buffer {
   return createHash('sha256').update(JSON.stringify(canonical)).digest()
 }
 
-export function draftPolicy(id: string, wish: PolicyCreation, now: Date): Policy {
+export function draftPolicy(id: string, creation: PolicyCreation, now: Date): Policy {
   const content: PolicyContent = {
-    rule: wish.rule,
-    direction: wish.direction ?? 'both',
-    mode: wish.mode ?? 'monitoring',
-    scope: wish.scope ?? 'unattached',
-    project_ids: [...new Set(wish.project_ids)],
-    match_threshold_basis_points: wish.match_threshold_basis_points ?? null,
+    rule: creation.rule,
+    direction: creation.direction ?? 'both',
+    mode: creation.mode ?? 'monitoring',
+    scope: creation.scope ?? 'unattached',
+    project_ids: [...new Set(creation.project_ids)],
+    match_threshold_basis_points: creation.match_threshold_basis_points ?? null,
   }
   return {
     ...content,
     id,
-    name: wish.name,
-    description: wish.description ?? '',
+    name: creation.name,
+    description: creation.description ?? '',
     state: 'draft',
     revision: 1,
     current_version: null,
@@ -86,7 +88,7 @@ export function draftPolicy(id: string, wish: PolicyCreation, now: Date): Policy
   }
 }
 
-/** The same object when nothing changes. Absent or null keeps a value, but null clears the threshold. */
+/** Returns the same object when nothing changes. Absent or null keeps a value; only the threshold is cleared by null. */
 export function editPolicy(policy: Policy, edit: PolicyEdit, now: Date): Policy {
   const threshold = edit.match_threshold_basis_points
   const content: PolicyContent = {
@@ -104,15 +106,15 @@ export function editPolicy(policy: Policy, edit: PolicyEdit, now: Date): Policy 
   const hasSameContent = sha256.equals(policy.draft_sha256)
   if (hasSameContent && name === policy.name && description === policy.description) return policy
   const draft = hasSameContent ? {} : { ...content, draft_sha256: sha256 }
-  return raised({ ...policy, ...draft, name, description }, now)
+  return nextRevision({ ...policy, ...draft, name, description }, now)
 }
 
-/** Copies a version into the draft; the same object when it is there already. */
+/** Copies a version into the draft; returns the same object when the draft equals it already. */
 export function restoreVersion(policy: Policy, version: Version, now: Date): Policy {
-  const isThere = version.sha256.equals(policy.draft_sha256)
-  if (isThere && policy.base_version === version.version) return policy
+  const isEqual = version.sha256.equals(policy.draft_sha256)
+  if (isEqual && policy.base_version === version.version) return policy
   const draft = { ...contentOf(version), draft_sha256: version.sha256 }
-  return raised({ ...policy, ...draft, base_version: version.version }, now)
+  return nextRevision({ ...policy, ...draft, base_version: version.version }, now)
 }
 
 type Hashes = Pick<Policy, 'published_sha256' | 'draft_sha256'>
@@ -120,7 +122,7 @@ type Hashes = Pick<Policy, 'published_sha256' | 'draft_sha256'>
 export const hasUnpublishedChanges = ({ published_sha256, draft_sha256 }: Hashes) =>
   !published_sha256?.equals(draft_sha256)
 
-/** The draft becomes the next version. Numbers are never used twice, so the last one is current. */
+/** Makes the draft the next version. Numbers are never reused, so the current version has the highest one. */
 export function publish(policy: Policy, versionId: string, now: Date) {
   const version: Version = {
     ...contentOf(policy),
@@ -129,7 +131,7 @@ export function publish(policy: Policy, versionId: string, now: Date) {
     sha256: policy.draft_sha256,
     published_at: now,
   }
-  const published = raised(
+  const published = nextRevision(
     {
       ...policy,
       state: stateAfter(policy.state, 'publish', policy.mode) ?? policy.state,
@@ -150,15 +152,15 @@ export function move(
   now: Date,
 ): Policy | null {
   const state = stateAfter(policy.state, how, current?.mode ?? policy.mode)
-  return state && raised({ ...policy, state }, now)
+  return state && nextRevision({ ...policy, state }, now)
 }
 
-const raised = (policy: Policy, now: Date): Policy => ({
+const nextRevision = (policy: Policy, now: Date): Policy => ({
   ...policy,
   revision: policy.revision + 1,
   updated_at: now,
 })
 
-/** `projects` names some, the other scopes name none (G2.13). */
-export const isScopeSound = ({ scope, project_ids }: PolicyContent) =>
+/** The scope `projects` needs project ids, the other scopes must have none. */
+export const isScopeValid = ({ scope, project_ids }: PolicyContent) =>
   (scope === 'projects') === project_ids.length > 0

@@ -6,56 +6,56 @@ import { ApiError } from '#platform/api-error.ts'
 import { createId } from '#platform/id.ts'
 import { isStoreAway } from '#platform/to-api-error.ts'
 
-import { findCurrent, holdPolicy } from './find-policy.ts'
+import type { PolicyDeps } from './deps.ts'
+import { findCurrent, lockPolicyAt } from './find-policy.ts'
 import { findPolicy } from './policy-store.ts'
 import { hasUnpublishedChanges, publish } from './policy.ts'
 import { noUnpublishedChanges, ruleNotPublishable } from './refusals.ts'
 import { requirePublishable } from './require-projects.ts'
+import { waitUntilApplied } from './rollout/wait-until-applied.ts'
 import { saveChange } from './save-change.ts'
-import type { PolicyTools } from './tools.ts'
-import { insertVersion, pruneVersions } from './version-store.ts'
-import { waitUntilApplied } from './wait-until-applied.ts'
+import { insertVersion, pruneVersions } from './versions/version-store.ts'
 
-export function servePublishPolicy(app: FastifyInstance, tools: PolicyTools) {
-  bindMutation(app, publishPolicy, tools, {
-    // The rule was good when it was drafted; what judges rules may have become stricter since. At this
-    // revision the draft cannot become another one before it is published.
+export function servePublishPolicy(app: FastifyInstance, deps: PolicyDeps) {
+  bindMutation(app, publishPolicy, deps, {
+    // The rule was accepted when it was drafted, but the check may have become stricter since. A draft that
+    // changes after this check has another revision, which `change` refuses.
     async prepare({ params, body }, { principal }) {
-      const policy = await findPolicy(tools.db, principal.organizationId, params.policy_id)
+      const policy = await findPolicy(deps.db, principal.organizationId, params.policy_id)
       if (policy?.revision !== body.revision) return
-      const problem = await tools.checkRule(policy.rule)
+      const problem = await deps.checkRule(policy.rule)
       if (problem) throw ruleNotPublishable(problem)
     },
-    async change(tx, { params, body }, call) {
-      const { organizationId } = call.principal
+    async change(tx, { params, body }, context) {
+      const { organizationId } = context.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await holdPolicy(tx, wanted)
+      const policy = await lockPolicyAt(tx, wanted)
       if (!hasUnpublishedChanges(policy)) throw noUnpublishedChanges(policy.current_version)
       await requirePublishable(tx, organizationId, policy.project_ids)
-      const now = tools.now()
+      const now = deps.now()
       const before = { policy, current: await findCurrent(tx, organizationId, policy) }
       const { policy: published, version } = publish(policy, createId('polver', now), now)
-      const place = { organizationId, policyId: policy.id }
-      await insertVersion(tx, place, version)
-      const answer = await saveChange(tx, tools, call, {
+      const key = { organizationId, policyId: policy.id }
+      await insertVersion(tx, key, version)
+      const answer = await saveChange(tx, deps, context, {
         action: 'published',
         before,
         after: { policy: published, current: version },
       })
-      await pruneVersions(tx, place, version.version)
+      await pruneVersions(tx, key, version.version)
       return answer
     },
     async complete(answer, { query }, { principal }, signal) {
       if (query.wait !== 'applied') return answer
-      const place = { organizationId: principal.organizationId, policyId: answer.id }
-      const rollout = await waitUntilApplied(tools.db, place, signal).catch(cannotBeCounted)
+      const key = { organizationId: principal.organizationId, policyId: answer.id }
+      const rollout = await waitUntilApplied(deps.db, key, signal).catch(ignoreUncountable)
       return { ...answer, rollout }
     },
   })
 }
 
-/** It is published, whatever becomes of the count: the policy may be deleted by now, the store away. */
-function cannotBeCounted(error: unknown): undefined {
+/** The policy is published even if the rollout cannot be read: it may be deleted, or the database away. */
+function ignoreUncountable(error: unknown): undefined {
   if (error instanceof ApiError || isStoreAway(error)) return undefined
   throw error
 }

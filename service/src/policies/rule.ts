@@ -1,15 +1,15 @@
-/** Why a rule cannot be accepted: the end of a sentence that begins with the name of the field. */
+/** Why a rule is not accepted: the end of a sentence that begins with the name of the field. */
 type RuleProblem = string
 
 /**
- * Judges the text of a rule before it is stored, and again before it is put in force. The policy engine
- * will parse, type-check and probe it; until then only its form is judged (G2.18).
+ * Checks the text of a rule before it is stored, and again before it is put in force. The policy engine
+ * will parse, type-check and probe it; until then only its form is checked.
  */
 export type RuleCheck = (rule: string) => Promise<RuleProblem | null>
 
 type Rule = { form: 'expression' | 'gated' | 'plain'; exact: string; plain: string }
 
-/** The first characters that are not blank decide the form. */
+/** The form follows from the first characters that are not blank. */
 export function readRule(text: string): Rule {
   const start = text.trimStart()
   if (start.startsWith('cel:')) return { form: 'expression', exact: start.slice(4), plain: '' }

@@ -3,27 +3,27 @@ import type { FastifyInstance } from 'fastify'
 
 import { bindMutation } from '#http/bind-mutation.ts'
 
-import { findCurrent, holdPolicy } from './find-policy.ts'
-import { editPolicy, isScopeSound } from './policy.ts'
+import type { PolicyDeps } from './deps.ts'
+import { findCurrent, lockPolicyAt } from './find-policy.ts'
+import { editPolicy, isScopeValid } from './policy.ts'
 import { presentPolicy } from './present-policy.ts'
-import { invalidScope, requireGoodRule } from './refusals.ts'
+import { invalidScope, requireValidRule } from './refusals.ts'
 import { requireProjects } from './require-projects.ts'
 import { saveChange } from './save-change.ts'
-import type { PolicyTools } from './tools.ts'
 
-export function serveUpdatePolicy(app: FastifyInstance, tools: PolicyTools) {
-  bindMutation(app, updatePolicy, tools, {
-    prepare: ({ body }) => requireGoodRule(tools.checkRule, body.rule),
-    async change(tx, { params, body }, call) {
-      const { organizationId } = call.principal
+export function serveUpdatePolicy(app: FastifyInstance, deps: PolicyDeps) {
+  bindMutation(app, updatePolicy, deps, {
+    prepare: ({ body }) => requireValidRule(deps.checkRule, body.rule),
+    async change(tx, { params, body }, context) {
+      const { organizationId } = context.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await holdPolicy(tx, wanted)
-      const edited = editPolicy(policy, body, tools.now())
-      if (!isScopeSound(edited)) throw invalidScope()
+      const policy = await lockPolicyAt(tx, wanted)
+      const edited = editPolicy(policy, body, deps.now())
+      if (!isScopeValid(edited)) throw invalidScope()
       await requireProjects(tx, organizationId, body.project_ids ?? [])
       const current = await findCurrent(tx, organizationId, policy)
-      if (edited === policy) return presentPolicy(policy, current) // the same revision (G4.12)
-      return saveChange(tx, tools, call, {
+      if (edited === policy) return presentPolicy(policy, current) // nothing changed: the same revision
+      return saveChange(tx, deps, context, {
         action: 'updated',
         before: { policy, current },
         after: { policy: edited, current },

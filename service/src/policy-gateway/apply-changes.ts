@@ -16,39 +16,40 @@ type Options = {
   metrics: Metrics
   checkRule: RuleCheck
   inForce: InForce
-  /** Everything that the poll could see is now in force here, but for the failures. */
-  onApplied: (applied: Applied) => void
+  /** Called when everything that the poll could see is in force in this process, except for failures. */
+  onApplied: (applied: AppliedPoll) => void
 }
 
-/** `hasNews`: something was put in force, or could not be. */
-export type Applied = { readonly poll: Poll; readonly hasNews: boolean }
+/** `hasChanges`: in some organization another snapshot is in force now, or could not be put in force. */
+export type AppliedPoll = { readonly poll: Poll; readonly hasChanges: boolean }
 
-/** What could not be compiled is tried again: it may only have been too slow. */
+/** How often failed organizations are tried again: compiling may only have been too slow. */
 const retryMs = 30_000
 
-/** Puts in force what the polls bring. One poll at a time; of those that come meanwhile the last one. */
+/** Puts in force what the polls report. One poll at a time; of several that arrive meanwhile, the newest. */
 export function applyChanges(options: Options): Subscriber {
   const { log, metrics, inForce, onApplied } = options
+  /** The organizations that the next application reads. */
   const changed = new Set<string>()
   let isAllChanged = false
   let isApplying = false
-  let latest: Poll | undefined
-  let triedAtMs = -Infinity
+  let nextPoll: Poll | undefined
+  let retriedAtMs = -Infinity
 
-  async function applyAll() {
+  async function applyPolls() {
     isApplying = true
-    while (latest) {
-      const poll: Poll = latest
-      latest = undefined
-      await apply(poll).catch((error: unknown) => log.problem('applying policies', error))
+    while (nextPoll) {
+      const poll: Poll = nextPoll
+      nextPoll = undefined
+      await apply(poll).catch((error: unknown) => log.problem('policies_not_applied', error))
     }
     isApplying = false
   }
 
   async function apply(poll: Poll) {
     const startedAtMs = poll.startedAt.getTime()
-    if (startedAtMs - triedAtMs > retryMs) {
-      triedAtMs = startedAtMs
+    if (startedAtMs - retriedAtMs > retryMs) {
+      retriedAtMs = startedAtMs
       for (const id of inForce.failures.keys()) changed.add(id)
     }
     const [wasAllChanged, ids] = [isAllChanged, [...changed]]
@@ -58,16 +59,16 @@ export function applyChanges(options: Options): Subscriber {
     try {
       outcome = await (wasAllChanged ? applyEverywhere(options) : applyTo(options, ids))
     } catch (error) {
-      // Nothing is lost: the next poll tries it again.
+      // The next poll tries the same organizations again.
       isAllChanged ||= wasAllChanged
       for (const id of ids) changed.add(id)
       throw error
     }
-    for (const id of outcome.again) changed.add(id)
+    for (const id of outcome.unread) changed.add(id)
     inForce.confirm(startedAtMs)
     metrics.policySnapshots.set(inForce.all().length)
     metrics.policyFailures.set(inForce.failures.size)
-    onApplied({ poll, hasNews: outcome.news > 0 })
+    onApplied({ poll, hasChanges: outcome.changes > 0 })
   }
 
   return {
@@ -78,40 +79,43 @@ export function applyChanges(options: Options): Subscriber {
       isAllChanged = true
     },
     onPoll(poll) {
-      latest = poll
-      if (!isApplying) void applyAll()
+      nextPoll = poll
+      if (!isApplying) void applyPolls()
     },
   }
 }
 
 async function applyEverywhere(options: Options): Promise<Outcome> {
-  const total: Outcome = { news: 0, again: [] }
-  const there = new Set<string>()
+  const total: Outcome = { changes: 0, unread: [] }
+  const existing = new Set<string>()
   for await (const page of readOrganizationIds(options.db)) {
-    for (const id of page) there.add(id)
-    const { news, again } = await applyTo(options, page)
-    total.news += news
-    total.again.push(...again)
+    for (const id of page) existing.add(id)
+    const { changes, unread } = await applyTo(options, page)
+    total.changes += changes
+    total.unread.push(...unread)
   }
-  options.inForce.keepOnly(there)
+  options.inForce.keepOnly(existing)
   return total
 }
 
-/** `news`: in how many organizations something else is in force now, or should be. */
-type Outcome = { news: number; again: string[] }
+/**
+ * `changes` counts the organizations whose snapshot was replaced, whose failure has ended, or that have
+ * failed. `unread` are those whose policies could not be read; the next poll tries them again.
+ */
+type Outcome = { changes: number; unread: string[] }
 
-/** Trouble with one organization is its own: the others go on, and it is tried again. */
+/** An error with one organization does not stop the others. */
 async function applyTo(options: Options, organizationIds: readonly string[]): Promise<Outcome> {
-  const outcome: Outcome = { news: 0, again: [] }
+  const outcome: Outcome = { changes: 0, unread: [] }
   if (organizationIds.length === 0) return outcome
   for (const published of await readPublished(options.db, organizationIds)) {
     try {
-      if (await applyOne(options, published)) outcome.news++
+      if (await applyOne(options, published)) outcome.changes++
     } catch (error) {
-      options.log.problem('reading the policies of an organization', error)
+      options.log.problem('organization_policies_unreadable', error)
       options.inForce.fail(published.organizationId)
-      outcome.again.push(published.organizationId)
-      outcome.news++
+      outcome.unread.push(published.organizationId)
+      outcome.changes++
     }
   }
   return outcome
@@ -119,21 +123,22 @@ async function applyTo(options: Options, organizationIds: readonly string[]): Pr
 
 const buildMaxMs = 10_000
 
-async function applyOne({ inForce, log, ...tools }: Options, published: Published) {
+/** Returns whether anything changed: the snapshot, or whether the organization counts as failed. */
+async function applyOne({ inForce, log, ...deps }: Options, published: Published) {
   const { organizationId } = published
   const known = inForce.get(organizationId)
-  if (known && isWhat(known, published)) return inForce.isPutRight(organizationId)
+  if (known && isUpToDate(known, published)) return inForce.clearFailure(organizationId)
   const tooSlow = () => new Error('compiling all policies of an organization took too long')
-  const snapshot = await within(buildMaxMs, tooSlow, () => buildSnapshot(tools, published, known))
+  const snapshot = await within(buildMaxMs, tooSlow, () => buildSnapshot(deps, published, known))
   if (snapshot instanceof Error) {
-    log.problem('policies cannot be put in force; the older ones serve on', snapshot)
+    log.problem('policies_not_compiled', snapshot)
     inForce.fail(organizationId)
   } else inForce.put(snapshot)
   return true
 }
 
-/** The same epoch is not enough: a database that was restored from a dump counts it anew. */
-function isWhat({ epoch, policies }: Snapshot, published: Published): boolean {
+/** Compares hashes too: a database that was restored from a dump can reach the same epoch again. */
+function isUpToDate({ epoch, policies }: Snapshot, published: Published): boolean {
   return (
     epoch === published.epoch &&
     policies.length === published.policies.length &&

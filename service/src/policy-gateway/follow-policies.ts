@@ -22,46 +22,47 @@ type Options = {
 }
 
 /**
- * Keeps what is in force in memory, tells the others what was applied here, and keeps a copy on disk.
- * The copy serves from the start until the database has been heard.
+ * Keeps the snapshots in force in memory, reports to the database what this process has applied, and keeps
+ * a copy on disk. A process that starts serves by the copy until its first poll has succeeded.
  */
-export function followPolicies({ files, ...tools }: Options) {
-  const { log, checkRule } = tools
-  const inForce = createInForce(tools)
-  const reports = reportApplied({ ...tools, inForce })
-  let othersBefore = 0
-  const others = () => reports.others() ?? othersBefore
+export function followPolicies({ files, ...deps }: Options) {
+  const { log, checkRule } = deps
+  const inForce = createInForce(deps)
+  const reports = reportApplied({ ...deps, inForce })
+  let othersInCopy = 0
+  const others = () => reports.others() ?? othersInCopy
   const disk = keepOnDisk({ files, log, inForce, others })
   const subscriber: Subscriber = applyChanges({
-    ...{ ...tools, inForce },
+    ...deps,
+    inForce,
     onApplied(applied) {
       reports.onApplied(applied)
       disk.onApplied(applied)
     },
   })
 
-  async function recall() {
-    const kept = await readLastKnownGood(files, checkRule)
-    if (!kept) return
-    othersBefore = kept.others
-    inForce.recall(kept)
+  async function restore() {
+    const copy = await readLastKnownGood(files, checkRule)
+    if (!copy) return
+    othersInCopy = copy.others
+    inForce.restore(copy)
   }
-  const recalled = recall().catch((error: unknown) =>
-    log.problem('reading the last known policies', error),
+  const restored = restore().catch((error: unknown) =>
+    log.problem('last_known_policies_unreadable', error),
   )
 
   return {
     inForce,
     subscriber,
-    /** How many other processes live, as far as this one knows. */
+    /** How many other processes are live, as far as this one knows. */
     others,
     /**
-     * Nobody else could serve better: alone, a process goes on with what it last knew. Others may know
-     * more, so with them it should rather get no traffic.
+     * Whether this process may serve by the policies it last knew, without the database: only when it is
+     * the only one, because another process may have applied something newer.
      */
     canServeAlone: () => Number.isFinite(inForce.confirmedAtMs()) && others() === 0,
     async stop() {
-      await recalled
+      await restored
       await disk.stop()
       await reports.stop()
     },

@@ -9,11 +9,18 @@ import { makeSnapshot } from './snapshot.ts'
 const day = 24 * 60 * 60 * 1000
 
 const content: PolicyContent = {
-  ...{ rule: 'Be kind.', direction: 'both', mode: 'enforcing', scope: 'organization' },
-  ...{ project_ids: [], match_threshold_basis_points: null },
+  rule: 'Be kind.',
+  direction: 'both',
+  mode: 'enforcing',
+  scope: 'organization',
+  project_ids: [],
+  match_threshold_basis_points: null,
 }
 const policy = (mode: PolicyContent['mode']) => ({
-  ...{ policyId: 'pol_1', version: 1, sha256: '00', content: { ...content, mode } },
+  policyId: 'pol_1',
+  version: 1,
+  sha256: '00',
+  content: { ...content, mode },
 })
 const snapshot = (epoch: number, mode: PolicyContent['mode'] = 'enforcing') =>
   makeSnapshot('org_1', epoch, [policy(mode)])
@@ -23,12 +30,12 @@ function setUp() {
   return { clock, inForce: createInForce(clock) }
 }
 
-test('nothing is let through before anything is known', () => {
+test('requests are refused before any snapshot is known', () => {
   const { inForce } = setUp()
-  expect(() => inForce.pin('org_1')).toThrow('not known here')
+  expect(() => inForce.pin('org_1')).toThrow('cannot be loaded')
 })
 
-test('an organization without policies is judged by none, once that is confirmed', () => {
+test('an organization without policies has an empty snapshot, once a poll has confirmed it', () => {
   const { inForce, clock } = setUp()
   inForce.confirm(clock.now().getTime())
   expect(inForce.pin('org_1')).toEqual({
@@ -37,7 +44,7 @@ test('an organization without policies is judged by none, once that is confirmed
   })
 })
 
-test('who pinned a snapshot keeps it when another takes its place', () => {
+test('a pinned snapshot stays the same when another replaces it', () => {
   const { inForce, clock } = setUp()
   inForce.confirm(clock.now().getTime())
   inForce.put(snapshot(1))
@@ -62,36 +69,40 @@ test('it is fresh for 3 seconds after the poll, then stale', () => {
   expect(inForce.pin('org_1').isStale).toBe(true)
 })
 
-test('unconfirmed for a day: enforcing policies are refused, monitoring ones serve on', () => {
+test('unconfirmed for a day: requests under enforcing policies are refused, under monitoring ones not', () => {
   for (const mode of ['enforcing', 'monitoring'] as const) {
     const { inForce, clock } = setUp()
-    inForce.recall({ snapshots: [snapshot(1, mode)], failing: [], keptAtMs: clock.now().getTime() })
+    inForce.restore({
+      snapshots: [snapshot(1, mode)],
+      failing: [],
+      keptAtMs: clock.now().getTime(),
+    })
     clock.pass(day)
     expect(inForce.pin('org_1').snapshot.epoch).toBe(1)
     clock.pass(1)
-    if (mode === 'enforcing') expect(() => inForce.pin('org_1')).toThrow('not known here')
+    if (mode === 'enforcing') expect(() => inForce.pin('org_1')).toThrow('cannot be loaded')
     else expect(inForce.pin('org_1').isStale).toBe(true)
   }
 })
 
-test('what was kept on disk never replaces what the database said', () => {
+test('the copy on disk never replaces what the database returned', () => {
   const { inForce, clock } = setUp()
   inForce.put(snapshot(5))
-  inForce.recall({ snapshots: [snapshot(4)], failing: [], keptAtMs: clock.now().getTime() })
+  inForce.restore({ snapshots: [snapshot(4)], failing: [], keptAtMs: clock.now().getTime() })
   expect(inForce.pin('org_1').snapshot.epoch).toBe(5)
   inForce.confirm(clock.now().getTime())
-  inForce.recall({ snapshots: [makeSnapshot('org_2', 1, [])], failing: [], keptAtMs: 0 })
+  inForce.restore({ snapshots: [makeSnapshot('org_2', 1, [])], failing: [], keptAtMs: 0 })
   expect(inForce.get('org_2')).toBeUndefined()
 })
 
-test('a failure leaves the older snapshot in force; without one nothing is let through', () => {
+test('a failure leaves the older snapshot in force; without one requests are refused', () => {
   const { inForce, clock } = setUp()
   inForce.confirm(clock.now().getTime())
   inForce.put(snapshot(3))
   inForce.fail('org_1')
   inForce.fail('org_2')
   expect(inForce.pin('org_1')).toMatchObject({ snapshot: { epoch: 3 }, isStale: true })
-  expect(() => inForce.pin('org_2')).toThrow('not known here')
+  expect(() => inForce.pin('org_2')).toThrow('cannot be loaded')
   expect([...inForce.failures]).toEqual([
     ['org_1', 3],
     ['org_2', 0],
@@ -100,11 +111,11 @@ test('a failure leaves the older snapshot in force; without one nothing is let t
   expect([...inForce.failures.keys()]).toEqual(['org_2'])
 })
 
-test('who was failing before a restart is failing after it; who is not known is refused after a day', () => {
+test('an organization that was failing before a restart is failing after it; an unknown one is refused after a day', () => {
   const { inForce, clock } = setUp()
-  inForce.recall({ snapshots: [], failing: ['org_1'], keptAtMs: clock.now().getTime() })
-  expect(() => inForce.pin('org_1')).toThrow('not known here')
+  inForce.restore({ snapshots: [], failing: ['org_1'], keptAtMs: clock.now().getTime() })
+  expect(() => inForce.pin('org_1')).toThrow('cannot be loaded')
   expect(inForce.pin('org_2').snapshot.epoch).toBe(0)
   clock.pass(day + 1)
-  expect(() => inForce.pin('org_2')).toThrow('not known here')
+  expect(() => inForce.pin('org_2')).toThrow('cannot be loaded')
 })

@@ -3,26 +3,26 @@ import type { Clock } from '#platform/clock.ts'
 
 import { hasEnforcing, makeSnapshot, type Snapshot } from './snapshot.ts'
 
-/** What a request is judged by, and whether something newer may exist that did not arrive. */
+/** The snapshot a request is evaluated by; `isStale` when something newer may exist that has not arrived. */
 export type Pinned = { readonly snapshot: Snapshot; readonly isStale: boolean }
 
-/** Of somebody who belongs to no organization: there is nothing to know, so nothing can be stale. */
-export const nobodysPolicies: Pinned = Object.freeze({
+/** Anonymous callers belong to no organization, so no policies apply to them. */
+export const anonymousPolicies: Pinned = Object.freeze({
   snapshot: makeSnapshot('anonymous', 0, []),
   isStale: false,
 })
 
-type Recalled = { snapshots: readonly Snapshot[]; failing: readonly string[]; keptAtMs: number }
+type Copy = { snapshots: readonly Snapshot[]; failing: readonly string[]; keptAtMs: number }
 
-/** A process that applied what a poll of the last 3 seconds saw is fresh. */
+/** Snapshots are fresh when a poll of the last 3 seconds has confirmed them. */
 const freshMs = 3000
-/** What has not been confirmed for a day may not stand in for an enforcing policy any more. */
+/** An enforcing policy that no poll has confirmed for a day is not relied on any more. */
 const trustedMs = 24 * 60 * 60 * 1000
 
 /**
- * What is in force in every organization, compiled and in memory. A change is applied by putting a new
- * snapshot in the place of the old one; a request that pinned the old one keeps it. Policies that cannot
- * be put in force leave the older snapshot in place, and the organization is noted as failing.
+ * The snapshots in force in every organization, compiled and in memory. A change replaces a snapshot; a
+ * request that pinned the old one keeps it. Policies that cannot be compiled leave the older snapshot in
+ * place, and the organization is marked as failing.
  */
 export function createInForce({ now }: { now: Clock }) {
   const snapshots = new Map<string, Snapshot>()
@@ -30,7 +30,7 @@ export function createInForce({ now }: { now: Clock }) {
   let confirmedAtMs = -Infinity
 
   return {
-    /** Organizations whose newest policies could not be put in force, and the epoch that serves on. */
+    /** Organizations whose newest policies could not be put in force, with the epoch that stays in force. */
     failures: failures as ReadonlyMap<string, number>,
     get: (organizationId: string) => snapshots.get(organizationId),
     all: () => [...snapshots.values()],
@@ -41,52 +41,52 @@ export function createInForce({ now }: { now: Clock }) {
     fail(organizationId: string) {
       failures.set(organizationId, snapshots.get(organizationId)?.epoch ?? 0)
     },
-    /** What is in force turns out to be right: true if it was thought to fail. */
-    isPutRight: (organizationId: string) => failures.delete(organizationId),
-    /** Of other organizations the database knows nothing (any more). */
+    /** The snapshot in force is the right one; returns whether the organization was marked as failing. */
+    clearFailure: (organizationId: string) => failures.delete(organizationId),
+    /** Drops every other organization: the database does not have it any more. */
     keepOnly(organizationIds: ReadonlySet<string>) {
       for (const map of [snapshots, failures]) {
         for (const id of map.keys()) if (!organizationIds.has(id)) map.delete(id)
       }
     },
-    /** All of it was what the database had at this time. */
+    /** Everything here is what the database had at this time. */
     confirm(atMs: number) {
       confirmedAtMs = atMs
     },
-    /** When that was last known to be so; -Infinity: nothing is known at all. */
+    /** The time of the last `confirm` or of the restored copy; -Infinity before either. */
     confirmedAtMs: () => confirmedAtMs,
-    /** Starts from what was last known to be good, unless the database was quicker. */
-    recall({ snapshots: kept, failing, keptAtMs }: Recalled) {
+    /** Starts from the copy on disk, unless a poll has succeeded before. */
+    restore({ snapshots: copied, failing, keptAtMs }: Copy) {
       if (Number.isFinite(confirmedAtMs)) return
-      for (const each of kept.filter(({ organizationId }) => !snapshots.has(organizationId))) {
+      for (const each of copied.filter(({ organizationId }) => !snapshots.has(organizationId))) {
         snapshots.set(each.organizationId, each)
       }
       for (const id of failing) failures.set(id, snapshots.get(id)?.epoch ?? 0)
       confirmedAtMs = keptAtMs
     },
-    /** What a request of this organization is judged by. Refused (503) where that cannot be known. */
+    /** The snapshot for a request of this organization; throws a 503 when it is unknown or too old. */
     pin(organizationId: string): Pinned {
       const known = snapshots.get(organizationId)
       const ageMs = now().getTime() - confirmedAtMs
       const isFailing = failures.has(organizationId)
       const isOld = ageMs > trustedMs
-      // Of an organization that is not known, nobody can say that it has no enforcing policy.
-      if (ageMs === Infinity || (!known && (isFailing || isOld))) throw notKnown()
+      // An organization without a snapshot may have an enforcing policy, unless a recent poll found none.
+      if (ageMs === Infinity || (!known && (isFailing || isOld))) throw policiesUnknown()
       const snapshot = known ?? makeSnapshot(organizationId, 0, [])
-      if (isOld && hasEnforcing(snapshot)) throw notKnown()
+      if (isOld && hasEnforcing(snapshot)) throw policiesUnknown()
       return { snapshot, isStale: isFailing || ageMs > freshMs }
     },
   }
 }
 export type InForce = ReturnType<typeof createInForce>
 
-const notKnown = () =>
+const policiesUnknown = () =>
   new ApiError(
     'policy_evaluation_unavailable',
-    "The organization's policies are not known here at the moment, so nothing is let through.",
+    "The organization's policies cannot be loaded at the moment, so its requests are refused; retry later.",
   )
 
-/** What this process would judge a request by, for an operator. */
+/** A snapshot as the operations port shows it. */
 export const describePinned = ({ snapshot, isStale }: Pinned) => ({
   epoch: snapshot.epoch,
   is_stale: isStale,

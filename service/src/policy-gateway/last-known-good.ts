@@ -6,19 +6,19 @@ import type { RuleCheck } from '#policies/rule.ts'
 
 import { makeSnapshot, type Snapshot } from './snapshot.ts'
 
-/** What a process needs to start while the database is away. */
+/** What a process needs to start while the database is unreachable. */
 export type LastKnownGood = {
   snapshots: readonly Snapshot[]
   /** Organizations whose newest policies could not be put in force. */
   failing: readonly string[]
-  /** How many other processes lived when it was written. */
+  /** How many other processes were live when it was written. */
   others: number
   keptAtMs: number
 }
 
 const fileName = 'policies'
 
-const Kept = z.object({
+const PolicyFile = z.object({
   schema: z.literal(1),
   others: z.int(),
   failing: z.array(z.string()),
@@ -47,7 +47,7 @@ export async function keepLastKnownGood(
   files: TrustedFiles,
   { snapshots, failing, others }: Omit<LastKnownGood, 'keptAtMs'>,
 ) {
-  const kept: z.infer<typeof Kept> = {
+  const content: z.infer<typeof PolicyFile> = {
     schema: 1,
     others,
     failing: [...failing],
@@ -57,26 +57,26 @@ export async function keepLastKnownGood(
       policies: policies.map(({ content, ...policy }) => ({ ...policy, ...content })),
     })),
   }
-  await files.keep(fileName, JSON.stringify(kept))
+  await files.keep(fileName, JSON.stringify(content))
 }
 
-/** undefined: there is none, or it is not one that we have written. However old: that is judged later. */
+/** The copy on disk, however old; undefined when there is none, or none that we have written. */
 export async function readLastKnownGood(
   files: TrustedFiles,
   checkRule: RuleCheck,
 ): Promise<LastKnownGood | undefined> {
   const file = await files.read(fileName, Infinity)
   if (!file) return undefined
-  const kept = Kept.parse(JSON.parse(file.text))
+  const content = PolicyFile.parse(JSON.parse(file.text))
   const snapshots: Snapshot[] = []
-  const failing = [...kept.failing]
-  for (const { organizationId, epoch, policies } of kept.organizations) {
+  const failing = [...content.failing]
+  for (const { organizationId, epoch, policies } of content.organizations) {
     try {
       const compiled = await Promise.all(policies.map((each) => compilePolicy(each, checkRule)))
       snapshots.push(makeSnapshot(organizationId, epoch, compiled))
     } catch {
-      failing.push(organizationId) // one organization's trouble is its own
+      failing.push(organizationId) // the other organizations are restored all the same
     }
   }
-  return { snapshots, failing, others: kept.others, keptAtMs: file.keptAtMs }
+  return { snapshots, failing, others: content.others, keptAtMs: file.keptAtMs }
 }

@@ -7,8 +7,13 @@ import { createInForce } from './in-force.ts'
 import { pinSnapshots } from './pin-snapshot.ts'
 
 const caller = (kind: Principal['kind'], organizationId: string): Principal => ({
-  ...{ kind, organizationId, projectId: null, credentialId: 'someone', permissions: new Set() },
-  ...{ plan: 'free', paidMicroUsd: 0 },
+  kind,
+  organizationId,
+  projectId: null,
+  credentialId: 'someone',
+  permissions: new Set(),
+  plan: 'free',
+  paidMicroUsd: 0,
 })
 
 /** What a request of this caller is judged by while nothing is known of any organization. */
@@ -26,7 +31,7 @@ async function pinnedFor(principal: Principal) {
   return { ...response, status: response.statusCode, known: inForce.all() }
 }
 
-test('somebody anonymous is judged by no policies, and nothing is kept about them', async () => {
+test('no policies apply to an anonymous caller', async () => {
   const pinned = await pinnedFor(caller('anonymous', 'anonymous_1'))
   expect(pinned.status).toBe(200)
   expect(pinned.headers['x-policy-epoch']).toBe('0')
@@ -37,8 +42,8 @@ test('somebody anonymous is judged by no policies, and nothing is kept about the
   expect(pinned.known).toEqual([])
 })
 
-test('somebody of an organization waits until its policies are known', async () => {
+test('a caller of an organization is refused until its policies are known', async () => {
   const pinned = await pinnedFor(caller('project_key', 'org_1'))
   expect(pinned.status).toBe(503)
-  expect(pinned.payload).toContain('not known here')
+  expect(pinned.payload).toContain('cannot be loaded')
 })

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 
-import { type InForce, nobodysPolicies, type Pinned } from './in-force.ts'
+import { anonymousPolicies, type InForce, type Pinned } from './in-force.ts'
 
 /**
- * Gives every request of a guarded scope the policies it is judged by, for its whole life and for both
- * directions; the answer names their epoch, also when it is an error (G6.6). Comes after the guard.
+ * Pins the snapshot that a request is evaluated by, from its start to its end and for both directions.
+ * Every answer, also an error, names its epoch in `x-policy-epoch`. Must be registered after the guard.
  */
 export function pinSnapshots(app: FastifyInstance, { pin }: Pick<InForce, 'pin'>) {
   app.decorateRequest('policies', null)
@@ -12,7 +12,7 @@ export function pinSnapshots(app: FastifyInstance, { pin }: Pick<InForce, 'pin'>
     const { principal } = request
     if (!principal) throw new Error('policies are pinned for callers that are known')
     request.policies =
-      principal.kind === 'anonymous' ? nobodysPolicies : pin(principal.organizationId)
+      principal.kind === 'anonymous' ? anonymousPolicies : pin(principal.organizationId)
     void reply.header('x-policy-epoch', String(request.policies.snapshot.epoch))
   })
 }

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
 
-/** Which versions are in force in an organization, without their content. */
+/** The versions in force in an organization, without their content. */
 export type Published = { organizationId: string; epoch: number; policies: PolicyRef[] }
 export type PolicyRef = { policyId: string; version: number; sha256: string }
 
@@ -11,7 +11,7 @@ export type VersionContent = PolicyContent & PolicyRef
 
 const organizationsPerPage = 100
 
-/** What is in force in the given organizations, each as it was at one moment. */
+/** What is in force in the given organizations, read in one statement and therefore consistent. */
 export async function readPublished(
   db: Db,
   organizationIds: readonly string[],
@@ -33,7 +33,7 @@ export async function readPublished(
   return rows
 }
 
-/** Every organization in which something was ever in force, page by page. */
+/** Every organization that has ever published a policy, in pages. */
 export async function* readOrganizationIds(db: Db): AsyncGenerator<string[]> {
   for (let after = ''; ;) {
     const rows = await db
@@ -51,7 +51,7 @@ export async function* readOrganizationIds(db: Db): AsyncGenerator<string[]> {
   }
 }
 
-/** The content of versions; they never change, so it does not matter when they are read. */
+/** The content of versions. Versions are immutable, so it does not matter when they are read. */
 export async function readContents(
   db: Db,
   organizationId: string,

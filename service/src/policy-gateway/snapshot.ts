@@ -1,8 +1,8 @@
 import type { CompiledPolicy } from '#policies/compile.ts'
 
 /**
- * What is in force in one organization. Frozen: a request takes the snapshot it finds when it starts and
- * keeps it to its end, whatever is published meanwhile; a change makes a new snapshot.
+ * The policies in force in one organization. Frozen: a request keeps the snapshot it was pinned to,
+ * whatever is published meanwhile, and a change makes a new snapshot.
  */
 export type Snapshot = Readonly<{
   organizationId: string

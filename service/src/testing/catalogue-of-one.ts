@@ -4,16 +4,19 @@ import { join } from 'node:path'
 
 import { onTestFinished } from 'vitest'
 
-/** A catalogue with one model, `m`, that speaks Chat Completions; its folder goes when the test ends. */
+/** A catalogue with one model, `m`, that speaks Chat Completions; it is removed when the test ends. */
 export async function writeCatalogueOfOne(base_url: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-catalogue-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'models.json')
   const model = {
-    ...{ id: 'm', context_tokens: 1000, max_output_tokens: 100 },
-    ...{ prices: { input: '1', output: '1' }, upstreams: [{ upstream: 'only' }] },
+    id: 'm',
+    context_tokens: 1000,
+    max_output_tokens: 100,
+    prices: { input: '1', output: '1' },
+    upstreams: [{ upstream: 'only' }],
   }
-  const only = { kind: 'openai', base_url, protocols: ['chat_completions'] }
+  const only = { kind: 'openai', base_url, formats: ['chat_completions'] }
   await writeFile(file, JSON.stringify({ upstreams: { only }, models: [model] }))
   return file
 }

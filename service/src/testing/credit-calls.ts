@@ -1,44 +1,51 @@
 import { sql } from 'kysely'
 
-import { callEvent } from '#audit/event.ts'
-import type { Hold, Settlement } from '#credits/credit-store.ts'
-import { findEntry, insertEntry, lockAccount, setPosted } from '#credits/post-store.ts'
-import { holdMetaOf, usageMetaOf } from '#credits/usage-meta.ts'
+import { buildCallEvent } from '#audit/event.ts'
+import { lockAccount, setPosted } from '#credits/holds/account-store.ts'
+import { findEntry, insertEntry } from '#credits/ledger-store.ts'
+import type { Hold, Settlement } from '#credits/settlement.ts'
+import { buildHoldMeta, buildUsageMeta } from '#credits/usage-meta.ts'
 import type { DB } from '#platform/database-types.ts'
 import type { Db } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 
 import type { Day, Entry } from './credit-model.ts'
 
-// Calls and organizations as the credit store meets them, and what it has made of them.
+// Calls and organizations for tests of the hold queue, and queries of what it has stored.
 
 const price = { input: 1_000_000n, output: 1_000_000n, cachedInput: 0n, cacheWrite: 0n }
 const counts = { cachedInputTokens: 0, cacheWriteTokens: 0, origin: 'upstream' as const }
 
+/** The project, key and model that a call's usage is counted under. */
 export type Subject = { projectId: string | null; keyId: string; model: string }
 const someSubject: Subject = { projectId: 'proj_1', keyId: 'key_1', model: 'model-1' }
 
 export type SomeCall = { organizationId: string; id: string; amount: bigint; subject?: Subject }
 type Tokens = { inputTokens: number; outputTokens: number }
 
-export function holdOf({ subject = someSubject, ...place }: SomeCall): Hold {
-  return { ...place, expiresInMs: 60_000, meta: holdMetaOf({ ...subject, price }) }
+export function holdOf({ subject = someSubject, ...call }: SomeCall): Hold {
+  return { ...call, expiresInMs: 60_000, meta: buildHoldMeta({ ...subject, price }) }
 }
 
 export function settlementOf(
-  { subject = someSubject, ...place }: SomeCall,
+  { subject = someSubject, ...call }: SomeCall,
   tokens: Tokens = { inputTokens: 10, outputTokens: 5 },
 ): Settlement {
-  const meta = usageMetaOf(holdMetaOf({ ...subject, price }), { ...counts, ...tokens })
+  const meta = buildUsageMeta(buildHoldMeta({ ...subject, price }), { ...counts, ...tokens })
   const report = {
-    ...{ organizationId: place.organizationId, requestId: place.id },
-    ...{ projectId: subject.projectId, actor: subject.keyId, model: subject.model },
-    ...{ target: 'messages', outcome: 'completed' as const, usage: meta },
+    organizationId: call.organizationId,
+    requestId: call.id,
+    projectId: subject.projectId,
+    actor: subject.keyId,
+    model: subject.model,
+    target: 'messages',
+    outcome: 'completed' as const,
+    usage: meta,
   }
-  return { ...place, meta, event: callEvent(report, new Date()) }
+  return { ...call, meta, event: buildCallEvent(report, new Date()) }
 }
 
-/** An organization, with its account. */
+/** Inserts an organization with its account, and grants it credits. */
 export async function openOrganization(db: Db, id: string, posted = 0n) {
   await sql`insert into organization (id, name, created_at) values (${id}, 'Some', now())`.execute(
     db,
@@ -46,47 +53,49 @@ export async function openOrganization(db: Db, id: string, posted = 0n) {
   if (posted > 0n) await postOnce(db, id, { id: 'first', kind: 'grant', amount: posted })
 }
 
-/** Adds a grant, or takes back as much as is there. */
+/** Grants credits, or refunds as many as are available. An id that is in the ledger changes nothing. */
 export const postOnce = (db: Db, organizationId: string, entry: Entry & { id: string }) =>
   transact(db, async (tx) => {
     const { posted, held } = await lockAccount(tx, organizationId)
     if (await findEntry(tx, organizationId, entry.id)) return
-    const isComing = entry.kind === 'grant'
-    const there = posted - held
-    const amount = isComing || entry.amount < there ? entry.amount : there
-    const sides = isComing
+    const isGrant = entry.kind === 'grant'
+    const available = posted - held
+    const amount = isGrant || entry.amount < available ? entry.amount : available
+    const sides = isGrant
       ? ({ debit: 'promo', credit: 'wallet', kind: 'grant' } as const)
       : ({ debit: 'wallet', credit: 'refund', kind: 'refund' } as const)
     await insertEntry(tx, organizationId, { ...sides, id: entry.id, amount, meta: {} })
-    await setPosted(tx, organizationId, isComing ? posted + amount : posted - amount)
+    await setPosted(tx, organizationId, isGrant ? posted + amount : posted - amount)
   })
 
-/** As if the call's process had been gone for long. */
+/** Expires the hold of a call, as if the call's process had died long ago. */
 export async function letExpire(db: Db, organizationId: string, id: string) {
   await sql`
     update credit_hold set expires_at = now() - interval '1 hour'
     where organization_id = ${organizationId} and id = ${id}`.execute(db)
 }
 
-/** Everything that is known of an organization's credits. */
+/** Everything that the database holds about an organization's credits. */
 export async function readCredits(db: Db, organizationId: string) {
   const of = (table: keyof DB) =>
     sql<Record<string, string>>`
       select * from ${sql.table(table)} where organization_id = ${organizationId}`.execute(db)
   const [account, holds, entries, days, events] = await Promise.all([
     ...([of('credit_account'), of('credit_hold'), of('ledger_entry')] as const),
-    // In all: a test that runs at midnight has two days.
+    // Summed over all days, because a test that runs at midnight has two.
     sql<Record<string, string>>`
       select project_id, key_id, model, sum(requests) as requests, sum(input_tokens) as input_tokens,
         sum(output_tokens) as output_tokens, sum(credits) as credits
       from usage_day where organization_id = ${organizationId} group by 1, 2, 3`.execute(db),
-    sql<{ told: string }>`
-      select concat_ws(' ', header->>'request_id', header->>'outcome') as told from event
+    sql<{ text: string }>`
+      select concat_ws(' ', header->>'request_id', header->>'outcome') as text from event
       where organization_id = ${organizationId}`.execute(db),
   ])
   const [{ posted, used, held }] = account.rows as [Record<string, string>]
   return {
-    ...{ posted: BigInt(posted!), used: BigInt(used!), held: BigInt(held!) },
+    posted: BigInt(posted!),
+    used: BigInt(used!),
+    held: BigInt(held!),
     holds: new Map(holds.rows.map((row) => [row['id']!, BigInt(row['amount']!)])),
     entries: new Map<string, Entry>(
       entries.rows.map((row) => [
@@ -95,7 +104,7 @@ export async function readCredits(db: Db, organizationId: string) {
       ]),
     ),
     days: new Map<string, Day>(days.rows.map((row) => [subjectText(row), dayOf(row)])),
-    told: events.rows.map(({ told }) => told),
+    events: events.rows.map(({ text }) => text),
   }
 }
 
@@ -109,7 +118,7 @@ const dayOf = (row: Record<string, string>): Day => ({
   credits: BigInt(row['credits']!),
 })
 
-/** Organizations where two accounts of the same money differ; there must be none. */
+/** Organizations whose account, holds or day sums differ from their ledger; there must be none. */
 export async function findImbalances(db: Db): Promise<string[]> {
   const { rows } = await sql<{ organization_id: string }>`
     with summed as (

@@ -1,10 +1,10 @@
-// What credits are meant to do, without a database: one organization, one step after the other.
+// A model of the hold queue without a database: one organization, and no concurrency.
 
 export type Entry = { kind: string; amount: bigint }
 export type Day = { requests: number; inputTokens: number; outputTokens: number; credits: bigint }
-export type Call = {
+export type ModelCall = {
   id: string
-  /** Whom its usage is counted for. */
+  /** The project, key and model that its usage is counted under. */
   subject: string
   inputTokens: number
   outputTokens: number
@@ -14,12 +14,14 @@ export type CreditModel = ReturnType<typeof createCreditModel>
 
 export function createCreditModel() {
   return {
-    ...{ posted: 0n, used: 0n, held: 0n },
+    posted: 0n,
+    used: 0n,
+    held: 0n,
     holds: new Map<string, bigint>(),
     entries: new Map<string, Entry>(),
     days: new Map<string, Day>(),
-    /** Calls that were told, each with how it ended. */
-    told: [] as string[],
+    /** Audit events of calls, each with its outcome. */
+    events: [] as string[],
   }
 }
 
@@ -28,10 +30,10 @@ const availableOf = ({ posted, held }: CreditModel) => posted - held
 
 export function post(model: CreditModel, id: string, entry: Entry) {
   if (model.entries.has(id)) return
-  const isComing = entry.kind === 'grant'
-  const amount = isComing ? entry.amount : lesser(entry.amount, availableOf(model))
+  const isGrant = entry.kind === 'grant'
+  const amount = isGrant ? entry.amount : lesser(entry.amount, availableOf(model))
   model.entries.set(id, { kind: entry.kind, amount })
-  model.posted += isComing ? amount : -amount
+  model.posted += isGrant ? amount : -amount
 }
 
 export function reserve(model: CreditModel, id: string, amount: bigint) {
@@ -42,34 +44,41 @@ export function reserve(model: CreditModel, id: string, amount: bigint) {
   return { isHeld: true }
 }
 
-function release(model: CreditModel, id: string): boolean {
+function release(model: CreditModel, id: string): bigint | undefined {
   const amount = model.holds.get(id)
-  if (amount === undefined) return false
+  if (amount === undefined) return undefined
   model.holds.delete(id)
   model.held -= amount
-  return true
+  return amount
 }
 
-/** What a call costs comes from its hold first, so that the rest of the balance is asked for the rest only. */
-export function settle(model: CreditModel, call: Call, amount: bigint) {
+/** A call is charged at most its hold; without a hold, at most the balance. */
+export function settle(model: CreditModel, call: ModelCall, amount: bigint) {
   const { id } = call
-  const isInTime = release(model, id) && !model.entries.has(id) && !model.entries.has(`${id}:late`)
+  const hold = release(model, id)
+  const isInTime = hold !== undefined && !model.entries.has(id) && !model.entries.has(`${id}:late`)
   const isUsage = model.entries.get(id)?.kind === 'usage'
   const before = isUsage ? model.entries.get(id) : model.entries.get(`${id}:late`)
-  const charged = before?.amount ?? lesser(amount, availableOf(model))
-  if (!before) charge(model, call, { isInTime, charged, lost: amount - charged })
+  const charged = before?.amount ?? lesser(amount, isInTime ? hold : availableOf(model))
+  if (!before) charge(model, call, { isInTime, charged, writtenOff: amount - charged })
   return { charged, available: availableOf(model) }
 }
 
-type Charge = { isInTime: boolean; charged: bigint; lost: bigint }
+type ModelCharge = { isInTime: boolean; charged: bigint; writtenOff: bigint }
 
-function charge(model: CreditModel, call: Call, { isInTime, charged, lost }: Charge) {
+function charge(
+  model: CreditModel,
+  call: ModelCall,
+  { isInTime, charged, writtenOff }: ModelCharge,
+) {
   const id = isInTime ? call.id : `${call.id}:late`
   model.posted -= charged
   model.used += charged
   model.entries.set(id, { kind: isInTime ? 'usage' : 'late_usage', amount: charged })
-  if (lost > 0n) model.entries.set(`${id}:writeoff`, { kind: 'writeoff', amount: lost })
-  model.told.push(`${call.id} completed`)
+  if (writtenOff > 0n) {
+    model.entries.set(`${id}:writeoff`, { kind: 'writeoff', amount: writtenOff })
+  }
+  model.events.push(`${call.id} completed`)
   const day = model.days.get(call.subject)
   model.days.set(call.subject, {
     requests: (day?.requests ?? 0) + 1,
@@ -80,7 +89,7 @@ function charge(model: CreditModel, call: Call, { isInTime, charged, lost }: Cha
 }
 
 export function expire(model: CreditModel, id: string) {
-  if (!release(model, id) || model.entries.has(id)) return
+  if (release(model, id) === undefined || model.entries.has(id)) return
   model.entries.set(id, { kind: 'void_unknown', amount: 0n })
-  model.told.push(`${id} unknown`)
+  model.events.push(`${id} unknown`)
 }

@@ -2,20 +2,20 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** How likely each is, for one piece of what the server answers. */
+/** The probability of each fault, per chunk of the server's answers. */
 export type Faults = {
-  /** It comes late, and so does all that follows. */
+  /** The chunk is delayed, and so is everything after it. */
   delay: number
   delayMs: readonly [least: number, most: number]
-  /** It never comes, nor does anything after it: the connection looks alive and is silent. */
+  /** The chunk and everything after it is lost: the connection stays open and silent. */
   drop: number
-  /** The connection ends instead of it. */
+  /** The connection is reset instead. */
   reset: number
 }
 
 const none: Faults = { delay: 0, delayMs: [0, 0], drop: 0, reset: 0 }
 
-/** The same numbers for the same seed (mulberry32). */
+/** A seeded random number generator (mulberry32). */
 export function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -27,8 +27,8 @@ export function createRandom(seed: number): () => number {
 }
 
 /**
- * Stands between a client and a server and spoils answers: the server has done the work, the client does
- * not hear of it. A stream stays a stream: nothing overtakes, and after a lost piece nothing arrives.
+ * A TCP proxy that delays, loses or cuts off answers: the server has done the work, but the client does not
+ * get the answer. Chunks are never reordered, and nothing arrives after a lost one.
  */
 export async function startFaultProxy({ port, seed }: { port: number; seed: number }) {
   const random = createRandom(seed)
@@ -37,22 +37,22 @@ export async function startFaultProxy({ port, seed }: { port: number; seed: numb
   const silent = new Set<Socket>()
   const met = { connections: 0, delayed: 0, dropped: 0, reset: 0 }
 
-  function spoil(answer: Socket, client: Socket) {
+  function forwardAnswers(server: Socket, client: Socket) {
     let sent = Promise.resolve()
-    answer.on('data', (piece: Buffer) => {
+    server.on('data', (chunk: Buffer) => {
       if (silent.has(client)) return
-      const dice = random()
-      if (dice < faults.reset) {
+      const drawn = random()
+      if (drawn < faults.reset) {
         met.reset++
         client.resetAndDestroy()
         return
       }
-      if (dice < faults.reset + faults.drop) {
+      if (drawn < faults.reset + faults.drop) {
         met.dropped++
         silent.add(client)
         return
       }
-      const isLate = dice < faults.reset + faults.drop + faults.delay
+      const isLate = drawn < faults.reset + faults.drop + faults.delay
       if (isLate) met.delayed++
       const [least, most] = faults.delayMs
       const lateMs = isLate ? least + random() * (most - least) : 0
@@ -60,40 +60,41 @@ export async function startFaultProxy({ port, seed }: { port: number; seed: numb
       sent = sent.then(async () => {
         const waitMs = dueAtMs - performance.now()
         if (waitMs > 0) await sleep(waitMs)
-        if (client.writable) client.write(piece)
+        if (client.writable) client.write(chunk)
       })
     })
   }
 
-  // Without a delay of its own: small pieces that wait for each other's acknowledgement lose 40 ms each.
-  const server = createServer({ noDelay: true }, (client) => {
+  // Without noDelay, small chunks that wait for acknowledgements would be delayed by 40 ms each.
+  const proxy = createServer({ noDelay: true }, (client) => {
     met.connections++
-    const answer = connect({ port, host: '127.0.0.1', noDelay: true })
+    const server = connect({ port, host: '127.0.0.1', noDelay: true })
     open.add(client)
     const end = () => {
       open.delete(client)
       silent.delete(client)
       client.destroy()
-      answer.destroy()
+      server.destroy()
     }
-    for (const socket of [client, answer]) socket.on('error', end).on('close', end)
-    client.on('data', (piece: Buffer) => answer.write(piece))
-    spoil(answer, client)
+    for (const socket of [client, server]) socket.on('error', end).on('close', end)
+    client.on('data', (chunk: Buffer) => server.write(chunk))
+    forwardAnswers(server, client)
   }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  await once(proxy, 'listening')
   return {
-    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `redis://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    /** How often each fault has happened. */
     met,
-    /** From now on; what is not given does not happen. A connection that is silent stays so. */
+    /** Replaces the faults from now on; those left out are switched off. A silent connection stays silent. */
     set: (next: Partial<Faults> = {}) => void (faults = { ...none, ...next }),
-    /** Ends the connections that have gone silent, as a network does in the end. */
+    /** Resets the connections that have become silent, as a network does in the end. */
     endSilent() {
       for (const client of silent) client.resetAndDestroy()
     },
     [Symbol.asyncDispose]: async () => {
       for (const client of open) client.destroy()
-      server.close()
-      await once(server, 'close')
+      proxy.close()
+      await once(proxy, 'close')
     },
   }
 }

@@ -1,7 +1,7 @@
--- 100,000 policies of the oldest organization, or of one made for them, and 500 of a neighbour. One in
--- ten is published, in one to three versions, and every fifth of those is paused. Ten policies each share
+-- 100,000 policies of the oldest organization, which is created if there is none, and 500 of another one. One in
+-- ten is published, in one to three versions, and every fifth of those is paused. Groups of ten policies share
 -- their time of creation.
--- Foreign keys are not checked row by row while loading: the rows fit by construction.
+-- Foreign keys are not checked row by row while loading: the rows are consistent by construction.
 set session_replication_role = replica;
 
 insert into organization (id, name, created_at)

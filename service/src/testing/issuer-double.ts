@@ -8,11 +8,11 @@ import { type Clock, toSeconds } from '#platform/clock.ts'
 export const algorithms = ['EdDSA', 'ES256', 'RS256', 'PS256'] as const
 type Algorithm = (typeof algorithms)[number]
 
-/** What the address of the key list does when it is asked. */
-type Mood = 'answers' | 'fails' | 'hangs up' | 'hangs' | 'talks nonsense'
+/** How the server of the key list behaves. */
+type Behaviour = 'answers' | 'fails' | 'hangs up' | 'hangs' | 'talks nonsense'
 
-/** How a token differs from a right one. A claim or header member that is undefined is left out. */
-type Bent = {
+/** How a token differs from a valid one. A claim or header member that is undefined is left out. */
+type Defects = {
   alg?: Algorithm | 'HS256' | 'none'
   header?: Record<string, unknown>
   /** Replaces claims after signing, so that the signature no longer fits. */
@@ -23,12 +23,12 @@ type Bent = {
 
 type SigningKey = { kid: string; privateKey: CryptoKey; publicKey: CryptoKey; jwk: JWK }
 
-/** An issuer of tokens that serves its public keys over a socket, and does as it is told. */
+/** A token issuer that serves its public keys over a socket; `become` changes its behaviour. */
 export async function createIssuerDouble(now: Clock) {
   const keys = new Map<Algorithm, SigningKey>()
   let kidsMade = 0
-  let mood: Mood = 'answers'
-  let asked = 0
+  let behaviour: Behaviour = 'answers'
+  let requests = 0
 
   async function makeKey(alg: Algorithm) {
     const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
@@ -39,8 +39,8 @@ export async function createIssuerDouble(now: Clock) {
   await Promise.all(algorithms.map(makeKey))
 
   const server = createServer((_, response) => {
-    asked++
-    answerIn(mood, response, [...keys.values()])
+    requests++
+    answer(behaviour, response, [...keys.values()])
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -48,7 +48,7 @@ export async function createIssuerDouble(now: Clock) {
 
   async function signer(alg: Algorithm | 'HS256') {
     const { kid, privateKey, publicKey } = keys.get(alg === 'HS256' ? 'RS256' : alg)!
-    // The oldest trick: what everybody may know, used as if it were a shared secret.
+    // Algorithm confusion: the public key used as if it were a shared secret.
     const secret = alg === 'HS256' && Buffer.from(await exportSPKI(publicKey))
     return { kid, key: secret || privateKey }
   }
@@ -58,29 +58,29 @@ export async function createIssuerDouble(now: Clock) {
     issuer,
     audience: 'gatehouse',
     jwksUrl: `${issuer}keys.json`,
-    /** How often the key list was asked for. */
-    asked: () => asked,
-    become(next: Mood) {
-      mood = next
+    /** How often the key list was requested. */
+    requests: () => requests,
+    become(next: Behaviour) {
+      behaviour = next
     },
-    /** Replaces a key: the next tokens carry a key id that nobody has seen. */
+    /** Replaces a key: the next tokens carry a key id that the service has not seen. */
     rotate: () => makeKey('EdDSA'),
-    /** The subject `user-1` for five minutes, right in every way unless it is bent. */
-    async sign(claims: Record<string, unknown>, bent: Bent = {}): Promise<string> {
-      const { alg = 'EdDSA' } = bent
+    /** A token for the subject `user-1`, valid for five minutes unless it has defects. */
+    async sign(claims: Record<string, unknown>, defects: Defects = {}): Promise<string> {
+      const { alg = 'EdDSA' } = defects
       const iat = toSeconds(now())
-      const right = { iss: issuer, aud: 'gatehouse', sub: 'user-1', iat, exp: iat + 300 }
-      const all = { ...right, ...claims }
-      if (alg === 'none') return `${encode({ alg, typ: 'JWT', ...bent.header })}.${encode(all)}.`
+      const valid = { iss: issuer, aud: 'gatehouse', sub: 'user-1', iat, exp: iat + 300 }
+      const all = { ...valid, ...claims }
+      if (alg === 'none') return `${encode({ alg, typ: 'JWT', ...defects.header })}.${encode(all)}.`
       const { kid, key } = await signer(alg)
       const token = await new CompactSign(Buffer.from(JSON.stringify(all)))
-        .setProtectedHeader(withoutAbsent({ alg, kid, typ: 'JWT', ...bent.header }))
+        .setProtectedHeader(withoutAbsent({ alg, kid, typ: 'JWT', ...defects.header }))
         .sign(key, { crit: { rule: true } })
       const [header, payload, signature = ''] = token.split('.')
       return [
         header,
-        bent.tampered ? encode({ ...all, ...bent.tampered }) : payload,
-        signature.slice(0, signature.length - (bent.cut ?? 0)),
+        defects.tampered ? encode({ ...all, ...defects.tampered }) : payload,
+        signature.slice(0, signature.length - (defects.cut ?? 0)),
       ].join('.')
     },
     async [Symbol.asyncDispose]() {
@@ -98,8 +98,8 @@ function withoutAbsent({ alg, ...members }: { alg: string } & Record<string, unk
   return { alg, ...Object.fromEntries(present) }
 }
 
-function answerIn(mood: Mood, response: ServerResponse, keys: readonly SigningKey[]) {
-  switch (mood) {
+function answer(behaviour: Behaviour, response: ServerResponse, keys: readonly SigningKey[]) {
+  switch (behaviour) {
     case 'hangs':
       return
     case 'hangs up':

@@ -1,6 +1,11 @@
 import { sql } from 'kysely'
 
-import { creditsByMeta, holdMetaOf, type UsageMeta, usageMetaOf } from '#credits/usage-meta.ts'
+import {
+  creditsFromMeta,
+  buildHoldMeta,
+  type UsageMeta,
+  buildUsageMeta,
+} from '#credits/usage-meta.ts'
 import type { Db } from '#platform/database.ts'
 import { createId } from '#platform/id.ts'
 
@@ -20,27 +25,27 @@ type Call = {
   outputTokens?: number
   at?: Date
   kind?: 'usage' | 'late_usage'
-  /** Of what it cost, as much as this is written off. */
+  /** The part of its cost that is written off. */
   writtenOff?: bigint
 }
 
-export function metaOfCall(call: Call = {}): UsageMeta {
+export function buildMeta(call: Call = {}): UsageMeta {
   const { projectId = 'proj_1', keyId = 'key_1', model = 'model-1' } = call
   const { inputTokens = 1000, outputTokens = 100 } = call
   const used = { inputTokens, outputTokens, cachedInputTokens: 100, cacheWriteTokens: 10 }
-  return usageMetaOf(holdMetaOf({ projectId, keyId, model, price }), {
+  return buildUsageMeta(buildHoldMeta({ projectId, keyId, model, price }), {
     ...used,
     origin: 'upstream',
   })
 }
 
-/** Charges for a call that has already ended, in one statement and under the account's lock. */
+/** Charges for a call that has ended, in one transaction. */
 export async function chargeCall(db: Db, organizationId: string, call: Call = {}) {
   const { kind = 'usage', writtenOff = 0n, at = new Date() } = call
   const request = call.id ?? createId('req', at)
   const id = kind === 'usage' ? request : `${request}:late`
-  const meta = metaOfCall(call)
-  const amount = creditsByMeta(meta) - writtenOff
+  const meta = buildMeta(call)
+  const amount = creditsFromMeta(meta) - writtenOff
   const entries = [
     { id, debit: 'wallet', amount, kind },
     { id: `${id}:writeoff`, debit: 'writeoff', amount: writtenOff, kind: 'writeoff' },
@@ -56,14 +61,14 @@ export async function chargeCall(db: Db, organizationId: string, call: Call = {}
         tx,
       )
     }
-    await sql`insert into usage_day as so_far
+    await sql`insert into usage_day as sums
       values (${organizationId}, (${call.at ?? sql`clock_timestamp()`}::timestamptz at time zone 'UTC')::date,
         ${meta.project_id ?? ''}, ${meta.key_id}, ${meta.model}, 1, ${meta.input_tokens},
         ${meta.output_tokens}, ${amount})
       on conflict (organization_id, day, project_id, key_id, model) do update set
-        requests = so_far.requests + 1, input_tokens = so_far.input_tokens + excluded.input_tokens,
-        output_tokens = so_far.output_tokens + excluded.output_tokens,
-        credits = so_far.credits + excluded.credits`.execute(tx)
+        requests = sums.requests + 1, input_tokens = sums.input_tokens + excluded.input_tokens,
+        output_tokens = sums.output_tokens + excluded.output_tokens,
+        credits = sums.credits + excluded.credits`.execute(tx)
   })
   return { id, amount, meta }
 }

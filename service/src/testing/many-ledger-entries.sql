@@ -1,4 +1,4 @@
--- 250,000 calls: of 1,001 organizations one has 150,000, a hundred have 1,000 each. All have paid first.
+-- 250,000 calls: of 1,001 organizations, one has 150,000 and a hundred have 1,000 each. Each has made a payment first.
 insert into organization (id, name, created_at)
   select 'org_' || lpad(n::text, 24, '0'), 'Organization ' || n, '2026-01-01'
   from generate_series(0, 1000) n;

@@ -1,25 +1,25 @@
 import { defaultProjectKeyPermissions } from '@gatehouse/contract/permission'
 
 import { makeKey } from '#access/keys/make-key.ts'
-import { createOrganization } from '#access/organizations/organizations.ts'
+import { createOrganization } from '#access/manage-organizations.ts'
 import { assemble } from '#assemble.ts'
 import { operator } from '#audit/event.ts'
 import { loadConfig } from '#config.ts'
-import { payIn } from '#credits/payments.ts'
+import { recordPayment } from '#credits/payments/payments.ts'
 import { transact } from '#platform/transaction.ts'
 
-// Makes as many organizations as its argument says, each of the highest tier and with one project key,
-// and prints them as JSON. Load tests ask for more than one organization may.
+// Creates as many organizations as its argument says, each of the highest tier and with one project key, and
+// prints them as JSON. Load tests send more than the limits of one organization allow.
 
 const house = assemble(loadConfig({ ...process.env, LOG_LEVEL: 'silent', MODELS_FILE: '' }))
 const tenants: { organization_id: string; project_key: string }[] = []
-const wish = { name: 'Load', permissions: defaultProjectKeyPermissions }
+const keyRequest = { name: 'Load', permissions: defaultProjectKeyPermissions }
 for (let made = 0; made < Number(process.argv[2]); made++) {
   const { organizationId, projectId } = await createOrganization(`Tenant ${made}`, house)
-  const payment = { id: 'all at once', amount: 5_000_000_000n }
-  await payIn(organizationId, payment, { ...house, by: operator })
+  const payment = { id: 'load-test', amount: 5_000_000_000n }
+  await recordPayment(organizationId, payment, { ...house, by: operator })
   const { value } = await transact(house.db, (tx) =>
-    makeKey(tx, { organizationId, projectId }, wish, { ...house, now: house.now() }),
+    makeKey(tx, { organizationId, projectId }, keyRequest, { ...house, now: house.now() }),
   )
   tenants.push({ organization_id: organizationId, project_key: value })
 }

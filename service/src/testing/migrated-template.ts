@@ -12,7 +12,7 @@ import { databaseUrl, serverUrl } from './servers.ts'
 export const connectServer = () =>
   connectDatabase({ url: serverUrl, poolSize: 2, statementTimeoutMs: 0 })
 
-/** The template is named after the migrations, so that a changed migration makes a new one. */
+/** The template is named after the migrations, so that a changed migration creates a new one. */
 export async function templateName(): Promise<string> {
   const names = (await readdir(migrationsFolder)).filter((name) => name.endsWith('.sql')).toSorted()
   const hash = createHash('sha256')
@@ -21,12 +21,12 @@ export async function templateName(): Promise<string> {
   return `gatehouse_template_${hash.digest('hex').slice(0, 16)}`
 }
 
-/** Makes a migrated database that tests copy, unless it is there; returns its name. */
+/** Creates the migrated database that tests copy, unless it exists; returns its name. */
 async function createTemplate(): Promise<string> {
   const name = await templateName()
   const server = connectServer()
   try {
-    // Two test runs side by side: one makes the template, the other waits for it.
+    // Of two test runs at the same time, one creates the template and the other waits for it.
     await server.connection().execute(async (connection) => {
       await sql`select pg_advisory_lock(hashtext('gatehouse_template'))`.execute(connection)
       if (!(await exists(connection, name))) await make(connection, name)
@@ -43,7 +43,7 @@ async function exists(server: Db, name: string): Promise<boolean> {
   return rows.length > 0
 }
 
-/** Under another name until it is complete: a half-made template must never be copied. */
+/** Uses another name until the template is complete, so that an incomplete one is never copied. */
 async function make(server: Db, name: string) {
   const unfinished = sql.id(`${name}_unfinished`)
   await sql`drop database if exists ${unfinished}`.execute(server)
@@ -58,7 +58,7 @@ async function make(server: Db, name: string) {
   await sql`alter database ${unfinished} rename to ${sql.id(name)}`.execute(server)
 }
 
-/** Called by vitest once before the integration ring. */
+/** Called by vitest once before the integration tests. */
 export async function setup() {
   await createTemplate()
 }

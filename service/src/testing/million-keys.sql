@@ -1,5 +1,5 @@
 -- 1,000 organizations with one project and 1,000 keys each, half of them administrator keys.
--- Foreign keys are not checked row by row while loading: the rows fit by construction.
+-- Foreign keys are not checked row by row while loading: the rows are consistent by construction.
 set session_replication_role = replica;
 
 insert into organization (id, name, created_at)

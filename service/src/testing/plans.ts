@@ -1,7 +1,11 @@
+import { readFile } from 'node:fs/promises'
+
 import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely'
-import type pg from 'pg'
+import pg from 'pg'
 
 import type { DB } from '#platform/database-types.ts'
+
+import { createTestDatabase } from './test-database.ts'
 
 type Plan = {
   'Node Type': string
@@ -11,13 +15,33 @@ type Plan = {
   Plans?: Plan[]
 }
 
-/** A database that remembers what it was asked, so that its plans can be looked at. */
-export function observeQueries(pool: pg.Pool) {
+/** A test database with the rows of a SQL file of this folder. It records its statements. */
+export async function openSeeded(file: string) {
+  const database = await createTestDatabase()
+  const pool = new pg.Pool({ connectionString: database.url, max: 2 })
+  await pool.query(await readFile(new URL(file, import.meta.url), 'utf8'))
+  const { db, plansOf } = observeQueries(pool)
+  return {
+    db,
+    /** The same database, whose statements are not recorded. */
+    plainDb: database.db,
+    plansOf,
+    async [Symbol.asyncDispose]() {
+      await db.destroy()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A database that records its statements, so that their plans can be examined. */
+function observeQueries(pool: pg.Pool) {
+  // Without this listener, an idle connection that the server closes would end the process.
+  pool.on('error', () => undefined)
   const executed: CompiledQuery[] = []
   const dialect = new PostgresDialect({ pool })
   const db = new Kysely<DB>({ dialect, log: ({ query }) => void executed.push(query) })
 
-  /** How PostgreSQL runs what `run` asks: every node of the plan of every statement that reads. */
+  /** Every plan node of every read statement that `run` executes. */
   async function plansOf(run: () => Promise<unknown>): Promise<Plan[]> {
     executed.length = 0
     await run()
@@ -28,12 +52,12 @@ export function observeQueries(pool: pg.Pool) {
         `explain (format json) ${sql}`,
         [...parameters],
       )
-      plans.push(...flat(rows[0]?.['QUERY PLAN'][0].Plan))
+      plans.push(...flatten(rows[0]?.['QUERY PLAN'][0].Plan))
     }
     return plans
   }
   return { db, plansOf }
 }
 
-const flat = (plan: Plan | undefined): Plan[] =>
-  plan ? [plan, ...(plan.Plans ?? []).flatMap(flat)] : []
+const flatten = (plan: Plan | undefined): Plan[] =>
+  plan ? [plan, ...(plan.Plans ?? []).flatMap(flatten)] : []

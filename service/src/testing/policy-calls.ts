@@ -12,15 +12,15 @@ import {
 
 import { createTestApi } from './test-api.ts'
 
-type Held = { id: string; revision: number }
+type PolicyAt = { id: string; revision: number }
 type Sent = Parameters<Awaited<ReturnType<typeof createTestApi>>['send']>[1]
 
-/** The whole API, with short ways to a policy in the state a test begins with. */
+/** The whole API, with shortcuts that create policies in a given state. */
 export async function createPolicyApi(options: Parameters<typeof createTestApi>[0] = {}) {
   const api = await createTestApi(options)
 
-  /** Sends to a policy at the revision it was last seen. */
-  const send = (endpoint: Endpoint, { id, revision }: Held, sent: Sent = {}) =>
+  /** Calls an endpoint of a policy with the revision that was last read. */
+  const send = (endpoint: Endpoint, { id, revision }: PolicyAt, sent: Sent = {}) =>
     api.send(endpoint, {
       ...sent,
       params: { policy_id: id, ...sent.params },
@@ -28,26 +28,28 @@ export async function createPolicyApi(options: Parameters<typeof createTestApi>[
       ...(endpoint.method === 'DELETE' && { query: { revision: String(revision), ...sent.query } }),
     })
 
-  /** As `send`, where only success is of interest. */
-  const change = async (endpoint: Endpoint, policy: Held, body: object = {}) =>
+  /** Like `send`, but throws unless the call succeeds. */
+  const change = async (endpoint: Endpoint, policy: PolicyAt, body: object = {}) =>
     policyIn(await send(endpoint, policy, { body }))
 
-  const create = async (wish: Partial<PolicyCreation> = {}) =>
-    policyIn(await api.send(createPolicy, { body: { name: 'Weapons', rule: 'None.', ...wish } }))
+  const create = async (creation: Partial<PolicyCreation> = {}) =>
+    policyIn(
+      await api.send(createPolicy, { body: { name: 'Weapons', rule: 'None.', ...creation } }),
+    )
 
   const read = async ({ id }: { id: string }) =>
     policyIn(await api.send(retrievePolicy, { params: { policy_id: id } }))
 
-  async function createIn(state: PolicyState, wish: Partial<PolicyCreation> = {}) {
+  async function createIn(state: PolicyState, creation: Partial<PolicyCreation> = {}) {
     const mode = state === 'enforcing' ? ('enforcing' as const) : ('monitoring' as const)
-    const draft = await create({ mode, ...wish })
+    const draft = await create({ mode, ...creation })
     if (state === 'draft') return draft
     const published = await change(publishPolicy, draft)
     return state === 'paused' ? change(pausePolicy, published) : published
   }
 
   /** Edits the rule, so that there is something to publish, and publishes it. */
-  const publishNext = async (policy: Held, rule: string) =>
+  const publishNext = async (policy: PolicyAt, rule: string) =>
     change(publishPolicy, await change(updatePolicy, policy, { rule }))
 
   return { api, send, change, create, createIn, read, publishNext }

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { connectRedis, type Redis } from '#platform/redis.ts'
 
-// Redis servers of a test's own: for what would disturb others, and for a cluster.
+// Redis servers of a single test, for tests that would disturb others and for tests of a cluster.
 
 const slots = 16_384
 const nodesOfCluster = 3
@@ -22,23 +22,27 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** For tests: patient, and silent about what is on purpose. */
+/** A connection with a long deadline, which ignores the errors that tests cause on purpose. */
 export const connectPatiently = (url: string, isCluster = false): Redis =>
   connectRedis({
-    ...{ url, isCluster, deadlineMs: 5000 },
-    ...{ onProblem: () => undefined, onReady: () => undefined },
+    url,
+    isCluster,
+    deadlineMs: 5000,
+    onProblem: () => undefined,
+    onReady: () => undefined,
   })
 
-/** Asks until the answer is the one wanted; the first connection takes its time. */
-export async function until(isSo: () => Promise<boolean>, timeoutMs = 15_000) {
+/** Polls until the condition holds; the first connection takes some time. */
+export async function until(holds: () => Promise<boolean>, timeoutMs = 15_000) {
   const endMs = Date.now() + timeoutMs
-  while (!(await isSo().catch(() => false))) {
-    if (Date.now() > endMs) throw new Error(`not so after ${timeoutMs} ms: ${isSo.toString()}`)
+  while (!(await holds().catch(() => false))) {
+    if (Date.now() > endMs)
+      throw new Error(`still false after ${timeoutMs} ms: ${holds.toString()}`)
     await sleep(20)
   }
 }
 
-/** A redis-server with nothing in it, in a directory that is removed afterwards. */
+/** Starts an empty redis-server in a directory that is removed afterwards. */
 export async function startRedis(args: readonly string[] = []) {
   const directory = await mkdtemp(join(tmpdir(), 'gatehouse-redis-'))
   const port = await freePort()
@@ -48,23 +52,23 @@ export async function startRedis(args: readonly string[] = []) {
   process.once('exit', kill)
 
   async function start() {
-    const place = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory]
-    child = spawn('redis-server', [...place, '--save', '', ...args], { stdio: 'ignore' })
+    const listen = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory]
+    child = spawn('redis-server', [...listen, '--save', '', ...args], { stdio: 'ignore' })
     const redis = connectPatiently(url)
     await until(async () => Boolean(await redis.send('', ['PING'])))
     redis.close()
   }
   async function stop() {
-    const gone = child && once(child, 'exit')
+    const exited = child && once(child, 'exit')
     kill()
-    await gone
+    await exited
   }
 
   await start()
   return {
     url,
     port,
-    /** Comes back with nothing of what it had. */
+    /** Restarts the server without its data. */
     restart: async () => {
       await stop()
       await start()

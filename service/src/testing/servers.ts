@@ -1,4 +1,4 @@
-/** Where the tests find real servers; the defaults are those of a plain local installation. */
+/** The servers that tests use; the defaults are those of a plain local installation. */
 export const serverUrl =
   process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/postgres'
 

@@ -15,17 +15,32 @@ export const stripeEnvironment = {
   STRIPE_PLANS: 'price_developer=developer,prod_growth=growth,price_scale=scale',
 }
 
-export type StripeEvent = { id: string; type: string; created: number; data: { object: object } }
+export type StripeEvent = {
+  id: string
+  object: 'event'
+  api_version: string
+  livemode: boolean
+  pending_webhooks: number
+  type: string
+  created: number
+  data: { object: object }
+}
 
 let made = 0
-/** An event as Stripe writes it, with an id of its own. */
+/** An event in the form of Stripe, with an id of its own. */
 export const stripeEvent = (
   type: string,
   object: object,
   { created = 1_780_315_200, id = `evt_${++made}` } = {},
 ): StripeEvent => ({
-  ...{ id, object: 'event', api_version: '2025-03-31.basil', livemode: true, pending_webhooks: 1 },
-  ...{ type, created, data: { object } },
+  id,
+  object: 'event',
+  api_version: '2025-03-31.basil',
+  livemode: true,
+  pending_webhooks: 1,
+  type,
+  created,
+  data: { object },
 })
 
 type Answered = {
@@ -34,7 +49,7 @@ type Answered = {
 }
 type Sending = { at?: Date; secret?: string; header?: string | null }
 
-/** Signs as Stripe does, and sends. */
+/** Signs an event as Stripe does, and sends it to the webhook. */
 export async function sendToWebhook(
   app: FastifyInstance,
   event: object | string,
@@ -45,7 +60,9 @@ export async function sendToWebhook(
   const signature = createHmac('sha256', secret).update(`${seconds}.${payload}`).digest('hex')
   const given = header === undefined ? `t=${seconds},v1=${signature},v0=${'0'.repeat(64)}` : header
   const response = await app.inject({
-    ...{ method: 'POST', url: receiveStripeEvent.path, payload },
+    method: 'POST',
+    url: receiveStripeEvent.path,
+    payload,
     headers: {
       'content-type': 'application/json; charset=utf-8',
       ...(given !== null && { 'stripe-signature': given }),
@@ -55,11 +72,11 @@ export async function sendToWebhook(
   return { status: response.statusCode, ...body, requestId: response.headers['x-request-id'] }
 }
 
-/** Another process on the same database. */
+/** Starts another API on the same database, as a second process would. */
 export async function addProcess({ config }: House) {
   const house = assemble(config)
   const app = createServer({ ...house, trustedProxies: [], connectionsMax: 100 })
-  serveRoutes(app, { ...house, readiness: () => [] })
+  serveRoutes(app, house, () => [])
   await app.ready()
   onTestFinished(async () => {
     await app.close()

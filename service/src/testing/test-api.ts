@@ -1,8 +1,8 @@
-import { addressOf } from '@gatehouse/contract/client'
+import { buildUrl } from '@gatehouse/contract/client'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { onTestFinished } from 'vitest'
 
-import { createOrganization } from '#access/organizations/organizations.ts'
+import { createOrganization } from '#access/manage-organizations.ts'
 import { assemble, type House } from '#assemble.ts'
 import { loadConfig } from '#config.ts'
 import { createServer } from '#http/server.ts'
@@ -10,7 +10,7 @@ import { type Clock, systemClock } from '#platform/clock.ts'
 import { serveRoutes } from '#routes.ts'
 
 import { createTestDatabase } from './test-database.ts'
-import { generous, masterKey } from './test-gateway.ts'
+import { generousLimits, masterKey } from './test-gateway.ts'
 
 type Sent = {
   credential?: string
@@ -20,7 +20,7 @@ type Sent = {
   headers?: Record<string, string>
 }
 
-/** The whole API on a private database, with one organization; everything goes when the test ends. */
+/** The whole API on a private database, with one organization; removed when the test ends. */
 export async function createTestApi({
   now = systemClock,
   environment = {},
@@ -28,7 +28,7 @@ export async function createTestApi({
 }: {
   now?: Clock
   environment?: Record<string, string>
-  /** What a test wants to watch or replace before routes are served. */
+  /** Replaces parts of the house before the routes are registered. */
   change?: (house: House) => House
 } = {}) {
   const database = await createTestDatabase()
@@ -36,7 +36,7 @@ export async function createTestApi({
     DATABASE_URL: database.url,
     MASTER_KEYS: masterKey(1),
     LOG_LEVEL: 'silent',
-    ...generous,
+    ...generousLimits,
     ...environment,
   })
   const house = change(assemble(config, { now, environment }))
@@ -50,7 +50,7 @@ export async function createTestApi({
     for (const each of [method].flat())
       routes.push({ method: each, url, endpoint: config?.endpoint })
   })
-  serveRoutes(app, { ...house, readiness: () => [] })
+  serveRoutes(app, house, () => [])
   await app.ready()
   onTestFinished(async () => {
     await app.close()
@@ -62,7 +62,7 @@ export async function createTestApi({
     const { credential = organization.adminKey, params, query, body, headers } = sent
     const response = await app.inject({
       method: endpoint.method,
-      url: addressOf('', endpoint.path, params, query),
+      url: buildUrl('', endpoint.path, params, query),
       headers: { authorization: `Bearer ${credential}`, ...headers },
       ...(body && { payload: body }),
     })
@@ -71,7 +71,7 @@ export async function createTestApi({
   return { app, house, db: database.db, organization, routes, send }
 }
 
-/** Loose on purpose: tests say what they expect of it. */
+/** Loose on purpose: each test asserts the members it expects. */
 type Body = {
   id: string
   value: string

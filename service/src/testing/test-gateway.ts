@@ -5,25 +5,26 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { CredentialKind, Endpoint } from '@gatehouse/contract/endpoint'
 import type { Dialect } from '@gatehouse/contract/error-body'
 import { defaultProjectKeyPermissions, type Permission } from '@gatehouse/contract/permission'
+import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import type { FastifyInstance } from 'fastify'
 import { vi } from 'vitest'
 import { z } from 'zod'
 
 import { guard } from '#access/guard.ts'
-import { type KeyWish, makeKey } from '#access/keys/make-key.ts'
-import { createOrganization } from '#access/organizations/organizations.ts'
+import { type KeyCreation, makeKey } from '#access/keys/make-key.ts'
+import { createOrganization } from '#access/manage-organizations.ts'
 import { insertProject } from '#access/projects/project-store.ts'
 import { assemble, type House } from '#assemble.ts'
 import { loadConfig } from '#config.ts'
 import { bind } from '#http/bind.ts'
-import { speakErrors } from '#http/error-dialect.ts'
+import { setErrorDialect } from '#http/error-dialect.ts'
 import { createServer as createHttpServer } from '#http/server.ts'
 import type { Clock } from '#platform/clock.ts'
 import { createId } from '#platform/id.ts'
 import { createLog } from '#platform/log.ts'
 import { transact } from '#platform/transaction.ts'
 
-/** A clock that stands still until it is told to move. */
+/** A clock that moves only when `pass` is called. */
 export function createTestClock() {
   let nowMs = Date.parse('2026-06-01T12:00:00Z')
   return {
@@ -34,8 +35,8 @@ export function createTestClock() {
   }
 }
 
-/** Limits that no test meets unless it wants to. */
-export const generous = {
+/** Limits that no test reaches by accident. */
+export const generousLimits = {
   ADMIN_REQUESTS_PER_MINUTE: '1000000',
   ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: '1000000',
   ADMIN_CONCURRENT_REQUESTS: '256',
@@ -51,38 +52,51 @@ const Caller = z.object({
   permissions: z.array(z.string()),
 })
 
-type Place = { dialect: Dialect; credentials: readonly CredentialKind[]; permission: Permission }
+type TestEndpoint = {
+  dialect: Dialect
+  credentials: readonly CredentialKind[]
+  permission: Permission
+}
 
 const invoke = { credentials: ['project_key', 'jwt'], permission: 'model.invoke' } as const
 
-/** One per family of errors, realm and kind of credential. */
-const places = {
+/** One per error dialect, realm and kind of credential. */
+const testEndpoints = {
   '/v1/models': { ...invoke, dialect: 'openai' },
   '/v1/messages': { ...invoke, dialect: 'messages' },
   '/v1/messages/count_tokens': { ...invoke, dialect: 'count_tokens' },
   '/v1/responses': { ...invoke, dialect: 'responses' },
   '/api/policy-gateway/config': {
-    ...{ ...invoke, dialect: 'admin' },
+    ...invoke,
+    dialect: 'admin',
     permission: 'policy_gateway.read',
   },
   '/v1/organization/policies': {
-    ...{ credentials: ['admin_key'], dialect: 'admin' },
+    credentials: ['admin_key'],
+    dialect: 'admin',
     permission: 'policies.read',
   },
-} as const satisfies Record<string, Place>
-export type TestPath = keyof typeof places
+} as const satisfies Record<string, TestEndpoint>
+export type TestPath = keyof typeof testEndpoints
 
-/** Puts an endpoint that says who is calling behind the real guard. */
+/** Serves an endpoint that answers with its caller, behind the real guard. */
 function serveCaller(app: FastifyInstance, house: House, path: TestPath) {
-  const place: Place = places[path]
+  const testEndpoint: TestEndpoint = testEndpoints[path]
   const endpoint = {
-    ...place,
-    ...{ id: path, summary: 'Says who is calling.', method: 'GET', path, response: Caller },
-    ...{ bodyLimitBytes: 1024, successStatus: 200, errors: [], isIdempotent: false },
+    ...testEndpoint,
+    id: path,
+    summary: 'Describes the caller.',
+    method: 'GET',
+    path,
+    response: Caller,
+    bodyLimitBytes: 1024,
+    successStatus: 200,
+    errors: [],
+    isIdempotent: false,
   } as const satisfies Endpoint
   void app.register(async (scope) => {
-    speakErrors(scope, endpoint.dialect, house)
-    guard(scope, house.authentication)
+    setErrorDialect(scope, endpoint.dialect, house)
+    guard(scope, house.access.authentication)
     bind(scope, endpoint, (_, { principal }) => ({
       kind: principal.kind,
       organization_id: principal.organizationId,
@@ -93,11 +107,17 @@ function serveCaller(app: FastifyInstance, house: House, path: TestPath) {
   })
 }
 
-type Options = { databaseUrl: string; now: Clock; environment?: Record<string, string> }
-type Call = { headers?: Record<string, string>; from?: string }
+type Options = {
+  databaseUrl: string
+  now: Clock
+  steadyNow?: Clock
+  environment?: Record<string, string>
+}
+type CallOptions = { headers?: Record<string, string>; from?: string }
 
-/** A whole house behind a server whose only endpoints say who is calling. */
-export async function createTestGateway({ databaseUrl, now, environment }: Options) {
+/** A complete house behind a server whose only endpoints answer with their caller. */
+export async function createTestGateway(options: Options) {
+  const { databaseUrl, environment, ...clocks } = options
   const lines: string[] = []
   const config = loadConfig({
     DATABASE_URL: databaseUrl,
@@ -105,15 +125,15 @@ export async function createTestGateway({ databaseUrl, now, environment }: Optio
     ...environment,
   })
   const log = createLog('info', { write: (line) => lines.push(line) })
-  const house = assemble(config, { now, log })
+  const house = assemble(config, { ...clocks, log })
   const app = createHttpServer({ ...house, trustedProxies: [], connectionsMax: 100 })
-  for (const path of Object.keys(places)) serveCaller(app, house, path as TestPath)
-  // The first poll makes everything remembered void; tests begin after it.
+  for (const path of Object.keys(testEndpoints)) serveCaller(app, house, path as TestPath)
+  // The first poll clears the caches; tests begin after it.
   await vi.waitUntil(house.follower.lastPollAt, { timeout: 5000, interval: 5 })
   return {
     house,
     lines,
-    call: (path: TestPath, { headers = {}, from = '192.0.2.1' }: Call = {}) =>
+    call: (path: TestPath, { headers = {}, from = '192.0.2.1' }: CallOptions = {}) =>
       app.inject({ method: 'GET', url: path, headers, remoteAddress: from }),
     async [Symbol.asyncDispose]() {
       await app.close()
@@ -128,11 +148,11 @@ export const createTenant = async (house: House) => createOrganization('Tenant',
 export async function createProjectKey(
   house: House,
   { organizationId, projectId }: { organizationId: string; projectId: string },
-  wish: Partial<KeyWish> = {},
+  creation: Partial<KeyCreation> = {},
 ) {
-  const whole = { name: 'Key', permissions: defaultProjectKeyPermissions, ...wish }
+  const complete = { name: 'Key', permissions: defaultProjectKeyPermissions, ...creation }
   const { row, value } = await transact(house.db, (tx) =>
-    makeKey(tx, { organizationId, projectId }, whole, { ...house, now: house.now() }),
+    makeKey(tx, { organizationId, projectId }, complete, { ...house, now: house.now() }),
   )
   return { id: row.id, value, headers: { authorization: `Bearer ${value}` } }
 }
@@ -144,8 +164,8 @@ export async function createProject(house: House, organizationId: string): Promi
   return id
 }
 
-/** Stands between a house and PostgreSQL, so that the house can lose it and find it again. */
-export async function createDatabaseDoor(databaseUrl: string) {
+/** A TCP proxy in front of PostgreSQL that tests can shut and reopen to simulate an outage. */
+export async function createDatabaseProxy(databaseUrl: string) {
   const url = new URL(databaseUrl)
   const target = { host: url.hostname, port: Number(url.port || 5432) }
   const sockets = new Set<Socket>()
@@ -172,8 +192,8 @@ export async function createDatabaseDoor(databaseUrl: string) {
   url.host = `127.0.0.1:${port}`
 
   async function shut() {
-    // Between two queries: what becomes of one under way is another question.
-    await vi.waitUntil(() => performance.now() - lastByteAtMs > 50, { interval: 5 })
+    // Waits for a pause between two queries; other tests cover interrupted queries.
+    await waitUntil(() => performance.now() - lastByteAtMs > 50)
     const closed = new Promise((resolve) => server.close(resolve))
     for (const socket of sockets) socket.destroy()
     await closed

@@ -1,11 +1,11 @@
 /**
- * The classes of characters that the split patterns of the encodings speak of. Every character has
- * exactly one. White space is Unicode's, as in the published implementations: with U+0085, without U+FEFF.
+ * The character classes that the split patterns of the encodings use. Every character has exactly one. White space is
+ * as in Unicode and in the published implementations: U+0085 is white space, U+FEFF is not.
  */
 export const characterClass = {
   upper: 1,
   lower: 2,
-  /** Letters without case: they may stand where upper or lower case is asked for. */
+  /** Letters without case; they match as upper and as lower case. */
   caseless: 3,
   mark: 4,
   number: 5,
@@ -24,25 +24,25 @@ const patterns = [
   [characterClass.space, /^\p{White_Space}/u],
 ] as const
 
-/** By code point, filled as characters are met; 0 is not yet known. */
-const known = new Uint8Array(0x11_0000)
+/** The class of each code point, computed on first use; 0 means not yet computed. */
+const classes = new Uint8Array(0x11_0000)
 
-/** 0 at the end of the text. */
+/** The class of the character at a position; 0 at the end of the text. */
 export function classAt(text: string, position: number): number {
   const codePoint = text.codePointAt(position)
   if (codePoint === undefined) return 0
-  return known[codePoint] || learn(codePoint)
+  return classes[codePoint] || classify(codePoint)
 }
 
-function learn(codePoint: number): number {
+function classify(codePoint: number): number {
   const character = String.fromCodePoint(codePoint)
   const match = patterns.find(([, pattern]) => pattern.test(character))
   const found = match ? match[0] : characterClass.other
-  known[codePoint] = found
+  classes[codePoint] = found
   return found
 }
 
-/** Where the next character begins: a pair of surrogates is one character. */
+/** The position after a character; a surrogate pair is one character. */
 export function after(text: string, position: number): number {
   return (text.codePointAt(position) ?? 0) > 0xffff ? position + 2 : position + 1
 }

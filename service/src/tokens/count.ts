@@ -4,7 +4,7 @@ import { createTextCounter, type TextCounter } from './text-counter.ts'
 
 const counters = new Map<Encoding, Promise<TextCounter>>()
 
-/** The counter of an encoding: made once in each thread, at its first use. */
+/** Returns the counter of an encoding, which is created once per thread, on first use. */
 export function loadCounter(encoding: Encoding): Promise<TextCounter> {
   const known = counters.get(encoding)
   if (known) return known
@@ -17,10 +17,10 @@ async function createCounter(encoding: Encoding): Promise<TextCounter> {
   return createTextCounter({ ranks: await loadRanks(encoding), pieceEnd: pieceEnds[encoding] })
 }
 
-/** Asked after every step; it may wait, and what it throws ends the count. */
+/** Called after every step. It may return a promise to wait for; an error it throws ends the count. */
 export type AfterStep = () => Promise<void> | undefined
 
-/** The tokens of each text, in the same order. */
+/** Counts the tokens of each text, in the same order. */
 export async function countTexts(
   encoding: Encoding,
   texts: readonly string[],
@@ -33,7 +33,7 @@ export async function countTexts(
     for (;;) {
       const step = steps.next()
       const wait = afterStep()
-      // Without a reason to wait there is none to give up one's turn.
+      // Awaiting undefined would cost a microtask at every step.
       if (wait) await wait
       if (!step.done) continue
       counts.push(step.value)

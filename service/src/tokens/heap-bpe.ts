@@ -1,16 +1,16 @@
 import { createMinHeap } from './min-heap.ts'
 
-/** Tokens by their bytes, as a latin-1 string; the rank says which of two merges comes first. */
+/** The rank of each token, keyed by its bytes as a latin-1 string. Merges of lower rank come first. */
 export type Ranks = ReadonlyMap<string, number>
 
-/** Below this many bytes the plain loop is the faster one. */
+/** Below this many bytes the plain loop is faster. */
 const shortMaxBytes = 64
 const positions = 2 ** 32
 const none = -1
 
 /**
- * Counts into how many tokens the bytes of one piece are merged: again and again the neighbours of the
- * lowest rank, the leftmost first. Candidates wait in a heap, so a piece of n bytes costs n log n.
+ * Counts the tokens of one piece by byte pair encoding: repeatedly merges the neighbours of lowest rank, the leftmost
+ * first. Candidate merges are in a heap, so a piece of n bytes takes O(n log n).
  */
 export function createMerger(ranks: Ranks): (bytes: string) => number {
   let longest = 0
@@ -22,7 +22,7 @@ export function createMerger(ranks: Ranks): (bytes: string) => number {
   }
 }
 
-/** Quadratic, on a few bytes. */
+/** Quadratic, and used for short pieces only. */
 function countShort(ranks: Ranks, bytes: string): number {
   const cuts = Array.from({ length: bytes.length + 1 }, (_, index) => index)
   for (;;) {
@@ -41,9 +41,9 @@ function countShort(ranks: Ranks, bytes: string): number {
 }
 
 /**
- * Parts are named by the position of their first byte and form a linked list. A heap entry is
- * rank x 2^32 + position, exact in a double since ranks stay below 2^20. It is out of date when the part
- * there would by now merge with another rank.
+ * Parts are identified by the position of their first byte and form a linked list. A heap entry is
+ * rank x 2^32 + position, which is exact in a double because ranks are below 2^20. An entry is stale when the candidate
+ * rank at its position has changed.
  */
 function createLongMerger(ranks: Ranks, longest: number) {
   const heap = createMinHeap()
@@ -63,7 +63,7 @@ function createLongMerger(ranks: Ranks, longest: number) {
     heap.push(rank * positions + part)
   }
 
-  /** The part and its right neighbour become one. */
+  /** Merges a part with its right neighbour. */
   function merge(bytes: string, part: number) {
     const { next, previous, candidate } = list
     const right = next[part] ?? none
@@ -97,6 +97,6 @@ function createLongMerger(ranks: Ranks, longest: number) {
 const createList = (length: number) => ({
   next: new Int32Array(length + 1),
   previous: new Int32Array(length + 1),
-  /** The rank of the part merged with its right neighbour; -1 when that is no token. */
+  /** The rank of the part merged with its right neighbour; -1 if that is not a token. */
   candidate: new Int32Array(length + 1),
 })

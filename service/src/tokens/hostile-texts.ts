@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 
-/** Texts that have brought counters to their knees, about as many bytes long as asked. */
+/** Texts that are slow to count or have crashed tokenizers, each of about the given number of bytes. */
 export const hostileTexts: Record<string, (bytes: number) => string> = {
   'one letter': (bytes) => 'a'.repeat(bytes),
   spaces: (bytes) => ' '.repeat(bytes),
@@ -21,11 +21,19 @@ export const hostileTexts: Record<string, (bytes: number) => string> = {
   'lone surrogates': (bytes) => '\ud800'.repeat(bytes / 3),
   NUL: (bytes) => '\0'.repeat(bytes),
   'special tokens': (bytes) => '<|endoftext|><|fim_prefix|><|endofprompt|>'.repeat(bytes / 42),
-  'one shared letter, then capitals': (bytes) => `漢${'A'.repeat(bytes)}`,
+  'a caseless letter, then capitals': (bytes) => `漢${'A'.repeat(bytes)}`,
   'JSON escapes': (bytes) => '\\u0000\\n\\"'.repeat(bytes / 10),
 }
 
-/** The same bytes every time. */
+/** Distinct short words: a counter cannot cache them, but each is quick to merge. */
+export function unknownWords(bytes: number): string {
+  const words = Array.from({ length: Math.ceil(bytes / 5) }, (_, index) =>
+    ((index * 2_654_435_761) % 2 ** 32).toString(36),
+  )
+  return words.join(' ').slice(0, bytes)
+}
+
+/** Pseudorandom bytes, the same on every call. */
 function noise(length: number): Buffer {
   const chunks = Array.from({ length: Math.ceil(length / 64) }, (_, index) =>
     createHash('sha512').update(String(index)).digest(),

@@ -1,4 +1,4 @@
-/** A heap of numbers, smallest first. It keeps its memory between uses. */
+/** A heap of numbers, smallest first. It reuses its memory. */
 export function createMinHeap() {
   let items = new Float64Array(1024)
   let size = 0
@@ -36,7 +36,7 @@ export function createMinHeap() {
       }
       items[index] = item
     },
-    /** Undefined when it is empty. */
+    /** Undefined when the heap is empty. */
     pop(): number | undefined {
       if (size === 0) return undefined
       const top = at(0)

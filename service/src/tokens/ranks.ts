@@ -3,7 +3,7 @@ import type { Ranks } from './heap-bpe.ts'
 export const encodings = ['o200k', 'cl100k'] as const
 export type Encoding = (typeof encodings)[number]
 
-/** The published ranks: some megabytes, read when an encoding is first used. */
+/** The published ranks: several megabytes, loaded when an encoding is first used. */
 const published = {
   o200k: () => import('js-tiktoken/ranks/o200k_base'),
   cl100k: () => import('js-tiktoken/ranks/cl100k_base'),
@@ -16,7 +16,7 @@ export async function loadRanks(encoding: Encoding): Promise<Ranks> {
   return ranks
 }
 
-/** `! <first rank> <token> <token>…`: tokens in base64, each one rank above the one before. */
+/** `! <first rank> <token> <token>…`: tokens in base64, with consecutive ranks. */
 function readLine(line: string, ranks: Map<string, number>) {
   const [, firstRank, ...tokens] = line.split(' ')
   const first = Number(firstRank)

@@ -1,9 +1,9 @@
 import { after, characterClass, classAt } from './character-class.ts'
 
 /**
- * Where the piece that begins at a position ends. This is what the published patterns of the encodings
- * match, written as a scanner: a regular expression needs a stack as long as the longest piece, and runs
- * out of it on a few megabytes. Each character is looked at a bounded number of times.
+ * Returns the end of the piece that starts at a position. The pieces are the matches of the published patterns of the
+ * encodings. A scanner finds them, because the stack that a regular expression needs grows with the length of a piece
+ * and overflows at a few megabytes. Each character is visited a bounded number of times.
  */
 export type PieceEnd = (text: string, start: number) => number
 
@@ -15,7 +15,7 @@ const lowerLike = setOf(lower, caseless, mark)
 const letters = setOf(upper, lower, caseless)
 const spaces = setOf(space, newline)
 const marksAndOthers = setOf(mark, other)
-/** What may stand in front of a word, once. */
+/** The characters of which one may precede a word. */
 const edges = setOf(mark, space, other)
 
 const isIn = (set: number, text: string, position: number) =>
@@ -27,7 +27,10 @@ function endOfRun(set: number, text: string, start: number): number {
   return end
 }
 
-/** Upper case, then at least one lower case letter; upper case gives back what the lower case needs. */
+/**
+ * Upper case, then at least one lower case letter. Where no lower case follows, the last character that can be either
+ * counts as lower case, as in a regular expression that backtracks.
+ */
 function endOfCapitalized(text: string, start: number): number | undefined {
   let lastShared: number | undefined
   let end = start
@@ -51,7 +54,7 @@ function endOfLetters(text: string, start: number): number | undefined {
 
 const contraction = /'(?:[stmd]|re|ve|ll)/iy
 
-/** The end of 's, 'll and their like; `start` when there is none. */
+/** The end of a contraction such as 's or 'll; `start` if there is none. */
 function endOfContraction(text: string, start: number): number {
   if (text[start] !== "'") return start
   contraction.lastIndex = start
@@ -72,7 +75,7 @@ function endOfPunctuation(text: string, start: number, tail: string): number | u
   return end
 }
 
-/** Up to the last line end; else all of it, but for one that belongs to the word behind. */
+/** Ends after the last newline; without one, before the last space if text follows, which belongs to the next piece. */
 function endOfSpace(text: string, start: number): number {
   let lastLineEnd: number | undefined
   let end = start

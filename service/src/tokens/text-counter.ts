@@ -3,7 +3,7 @@ import type { PieceEnd } from './split.ts'
 
 type Options = { ranks: Ranks; pieceEnd: PieceEnd; sliceCharacters?: number }
 
-/** Counts a text in steps of a few milliseconds at most: whoever takes them can do other work between. */
+/** Counts a text in steps of at most a few milliseconds, so that the caller can do other work between them. */
 export type TextCounter = (text: string) => Generator<void, number>
 
 const cachedPieceCharacters = 24
@@ -11,21 +11,21 @@ const cachedPiecesMax = 50_000
 const stepCharacters = 4096
 
 /**
- * Counts the tokens of texts. Special tokens have no meaning here: their text is plain text. Pieces
- * longer than a slice are cut, so that memory stays flat; the count moves by less than a thousandth.
+ * Counts the tokens of texts. Special tokens are counted as plain text. Pieces longer than a slice are cut to bound
+ * the memory, which changes a count by less than a thousandth.
  */
 export function createTextCounter(options: Options): TextCounter {
   const { ranks, pieceEnd, sliceCharacters = 4096 } = options
   const countBytes = createMerger(ranks)
-  const known = new Map<string, number>()
+  const cache = new Map<string, number>()
 
   function countPiece(piece: string): number {
-    const cached = known.get(piece)
+    const cached = cache.get(piece)
     if (cached !== undefined) return cached
     const tokens = countBytes(Buffer.from(piece, 'utf8').toString('latin1'))
     if (piece.length <= cachedPieceCharacters) {
-      if (known.size >= cachedPiecesMax) known.clear()
-      known.set(piece, tokens)
+      if (cache.size >= cachedPiecesMax) cache.clear()
+      cache.set(piece, tokens)
     }
     return tokens
   }
@@ -48,7 +48,7 @@ export function createTextCounter(options: Options): TextCounter {
   }
 }
 
-/** Never between the two halves of a character. */
+/** The end of a slice, moved so that it does not cut a surrogate pair. */
 function sliceEnd(text: string, start: number, end: number): number {
   const isSplit = end < text.length && (text.codePointAt(end - 1) ?? 0) > 0xffff
   return isSplit && end - 1 > start ? end - 1 : end

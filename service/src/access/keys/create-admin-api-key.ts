@@ -1,8 +1,8 @@
 import { createAdminApiKey } from '@gatehouse/contract/api-key'
 import type { FastifyInstance } from 'fastify'
 
+import type { AccessDeps } from '#access/deps.ts'
 import { lockOrganization } from '#access/organizations/organization-store.ts'
-import type { AccessTools } from '#access/tools.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { limitReached } from '#platform/api-error.ts'
@@ -11,27 +11,27 @@ import { countKeys } from './key-store.ts'
 import { makeKey, refuseWiderGrant } from './make-key.ts'
 import { presentAdminKey } from './present-key.ts'
 
-const adminKeysMax = 50 // G8.18
+const adminKeysMax = 50 // per organization
 
-export function serveCreateAdminApiKey(app: FastifyInstance, tools: AccessTools) {
-  bindMutation(app, createAdminApiKey, tools, {
+export function serveCreateAdminApiKey(app: FastifyInstance, deps: AccessDeps) {
+  bindMutation(app, createAdminApiKey, deps, {
     prepare: ({ body }, { principal }) => refuseWiderGrant(principal, body.permissions),
-    async change(tx, { body }, call) {
-      const { organizationId } = call.principal
-      const place = { organizationId, projectId: null }
-      // Two creators at once would both see one free place.
+    async change(tx, { body }, context) {
+      const { organizationId } = context.principal
+      const scope = { organizationId, projectId: null }
+      // Without the lock two concurrent requests could both pass the count.
       await lockOrganization(tx, organizationId)
-      if ((await countKeys(tx, place)) >= adminKeysMax) {
+      if ((await countKeys(tx, scope)) >= adminKeysMax) {
         throw limitReached('administrator keys', adminKeysMax)
       }
-      const { row, value } = await makeKey(tx, place, body, {
-        hashKey: tools.hashKey,
-        now: tools.now(),
+      const { row, value } = await makeKey(tx, scope, body, {
+        hashKey: deps.hashKey,
+        now: deps.now(),
       })
       const after = presentAdminKey(row)
-      await tools.announce(tx, {
+      await deps.announce(tx, {
         organizationId,
-        by: callerOf(call),
+        by: callerOf(context),
         action: 'created',
         before: null,
         after,

@@ -1,8 +1,8 @@
 import { deleteProjectApiKey } from '@gatehouse/contract/api-key'
 import type { FastifyInstance } from 'fastify'
 
+import type { AccessDeps } from '#access/deps.ts'
 import { findProject } from '#access/projects/project-store.ts'
-import type { AccessTools } from '#access/tools.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { notFound } from '#platform/api-error.ts'
@@ -10,23 +10,23 @@ import { notFound } from '#platform/api-error.ts'
 import { revokeKey } from './key-store.ts'
 import { presentProjectKey } from './present-key.ts'
 
-export function serveDeleteProjectApiKey(app: FastifyInstance, tools: AccessTools) {
-  bindMutation(app, deleteProjectApiKey, tools, {
-    async change(tx, { params }, call) {
-      const { organizationId } = call.principal
+export function serveDeleteProjectApiKey(app: FastifyInstance, deps: AccessDeps) {
+  bindMutation(app, deleteProjectApiKey, deps, {
+    async change(tx, { params }, context) {
+      const { organizationId } = context.principal
       const project = await findProject(tx, organizationId, params.project_id)
       if (!project) throw notFound('project')
-      const place = { organizationId, projectId: project.id }
-      const revoked = await revokeKey(tx, place, params.key_id, tools.now())
+      const scope = { organizationId, projectId: project.id }
+      const revoked = await revokeKey(tx, scope, params.key_id, deps.now())
       if (!revoked) throw notFound('api_key')
       const before = presentProjectKey(revoked)
-      await tools.announce(tx, {
+      await deps.announce(tx, {
         organizationId,
-        by: callerOf(call),
+        by: callerOf(context),
         action: 'deleted',
         before,
         after: null,
-        tells: 'api_key',
+        notifies: 'api_key',
       })
       return {
         id: revoked.id,

@@ -7,8 +7,8 @@ import { isAfter, type Page, type Position } from '#platform/keyset.ts'
 
 export type KeyRow = Selectable<ApiKey>
 
-/** Where keys live: administrator keys in the organization, the others in one project. */
-export type KeyPlace = { organizationId: string; projectId: string | null }
+/** Administrator keys belong to the organization (`projectId` null), the others to one project. */
+export type KeyScope = { organizationId: string; projectId: string | null }
 
 export type NewKey = {
   id: string
@@ -22,13 +22,13 @@ export type NewKey = {
   expiresAt: Date | null
 }
 
-export async function insertKey(tx: Tx, place: KeyPlace, key: NewKey): Promise<KeyRow> {
+export async function insertKey(tx: Tx, scope: KeyScope, key: NewKey): Promise<KeyRow> {
   return tx
     .insertInto('api_key')
     .values({
-      organization_id: place.organizationId,
-      project_id: place.projectId,
-      kind: place.projectId === null ? 'admin' : 'project',
+      organization_id: scope.organizationId,
+      project_id: scope.projectId,
+      kind: scope.projectId === null ? 'admin' : 'project',
       id: key.id,
       name: key.name,
       permissions: [...key.permissions],
@@ -43,19 +43,19 @@ export async function insertKey(tx: Tx, place: KeyPlace, key: NewKey): Promise<K
     .executeTakeFirstOrThrow()
 }
 
-/** Narrows a query to the keys of one place, in the words of the index that serves it. */
-function at(place: KeyPlace) {
-  return place.projectId === null
+/** Narrows a query to the keys of one scope. Written exactly as the partial indexes are. */
+function isInScope(scope: KeyScope) {
+  return scope.projectId === null
     ? sql<boolean>`kind = 'admin'`
-    : sql<boolean>`kind = 'project' and project_id = ${place.projectId}`
+    : sql<boolean>`kind = 'project' and project_id = ${scope.projectId}`
 }
 
-export async function listKeys(db: Db, place: KeyPlace, page: Page): Promise<KeyRow[]> {
+export async function listKeys(db: Db, scope: KeyScope, page: Page): Promise<KeyRow[]> {
   return db
     .selectFrom('api_key')
     .selectAll()
-    .where('organization_id', '=', place.organizationId)
-    .where(at(place))
+    .where('organization_id', '=', scope.organizationId)
+    .where(isInScope(scope))
     .where('revoked_at', 'is', null)
     .where(isAfter(page))
     .orderBy('created_at', page.order)
@@ -64,46 +64,46 @@ export async function listKeys(db: Db, place: KeyPlace, page: Page): Promise<Key
     .execute()
 }
 
-/** Where a key stands in its list; a revoked key keeps its place. */
+/** The position of a key in its list. A revoked key keeps its position, so its id stays a valid cursor. */
 export async function findKeyPosition(
   db: Db,
-  place: KeyPlace,
+  scope: KeyScope,
   id: string,
 ): Promise<Position | undefined> {
   return db
     .selectFrom('api_key')
     .select(['id', 'created_at'])
-    .where('organization_id', '=', place.organizationId)
-    .where(at(place))
+    .where('organization_id', '=', scope.organizationId)
+    .where(isInScope(scope))
     .where('id', '=', id)
     .executeTakeFirst()
 }
 
-export async function countKeys(tx: Tx, place: KeyPlace): Promise<number> {
+export async function countKeys(tx: Tx, scope: KeyScope): Promise<number> {
   const { count } = await tx
     .selectFrom('api_key')
     .select(({ fn }) => fn.countAll<string>().as('count'))
-    .where('organization_id', '=', place.organizationId)
-    .where(at(place))
+    .where('organization_id', '=', scope.organizationId)
+    .where(isInScope(scope))
     .where('revoked_at', 'is', null)
     .executeTakeFirstOrThrow()
   return Number(count)
 }
 
-/** Marks an active key as revoked; undefined when there is none with this id at this place. */
-export async function revokeKey(tx: Tx, place: KeyPlace, id: string, now: Date) {
+/** Revokes an active key; undefined when the scope has no active key with this id. */
+export async function revokeKey(tx: Tx, scope: KeyScope, id: string, now: Date) {
   return tx
     .updateTable('api_key')
     .set({ revoked_at: now })
-    .where('organization_id', '=', place.organizationId)
-    .where(at(place))
+    .where('organization_id', '=', scope.organizationId)
+    .where(isInScope(scope))
     .where('id', '=', id)
     .where('revoked_at', 'is', null)
     .returningAll()
     .executeTakeFirst()
 }
 
-/** Does the organization still have a working key that can make and revoke administrator keys? */
+/** Whether the organization has a valid key that can create and revoke administrator keys. */
 export async function hasKeyManager(tx: Tx, organizationId: string, now: Date): Promise<boolean> {
   const manager: Permission = 'admin_api_keys.write'
   const row = await tx

@@ -11,9 +11,9 @@ import { presentAdminKey } from './present-key.ts'
 
 export function serveListAdminApiKeys(app: FastifyInstance, { db }: { db: Db }) {
   bind(app, listAdminApiKeys, async ({ query }, { principal }) => {
-    const place = { organizationId: principal.organizationId, projectId: null }
-    const page = await readPage(query, (id) => findKeyPosition(db, place, id))
-    const rows = await listKeys(db, place, page)
+    const scope = { organizationId: principal.organizationId, projectId: null }
+    const page = await readPage(query, (id) => findKeyPosition(db, scope, id))
+    const rows = await listKeys(db, scope, page)
     return pageOf(rows.map(presentAdminKey), query.limit)
   })
 }

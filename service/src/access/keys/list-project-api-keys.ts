@@ -15,9 +15,9 @@ export function serveListProjectApiKeys(app: FastifyInstance, { db }: { db: Db }
   bind(app, listProjectApiKeys, async ({ params, query }, { principal }) => {
     const project = await findProject(db, principal.organizationId, params.project_id)
     if (!project) throw notFound('project')
-    const place = { organizationId: principal.organizationId, projectId: project.id }
-    const page = await readPage(query, (id) => findKeyPosition(db, place, id))
-    const rows = await listKeys(db, place, page)
+    const scope = { organizationId: principal.organizationId, projectId: project.id }
+    const page = await readPage(query, (id) => findKeyPosition(db, scope, id))
+    const rows = await listKeys(db, scope, page)
     return pageOf(rows.map(presentProjectKey), query.limit)
   })
 }

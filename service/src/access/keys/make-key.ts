@@ -8,28 +8,28 @@ import type { Principal } from '#http/principal.ts'
 import type { Tx } from '#platform/database.ts'
 import { createId } from '#platform/id.ts'
 
-import { insertKey, type KeyPlace, type KeyRow } from './key-store.ts'
+import { insertKey, type KeyScope, type KeyRow } from './key-store.ts'
 
-export type KeyWish = {
+export type KeyCreation = {
   name: string
   permissions: readonly Permission[]
   expires_in_seconds?: number | null | undefined
 }
 
-/** Makes a key and keeps its hash; `value` is the only copy of the secret there will ever be. */
+/** Creates a key and stores its hash. `value` is the secret: it is stored nowhere. */
 export async function makeKey(
   tx: Tx,
-  place: KeyPlace,
-  wish: KeyWish,
+  scope: KeyScope,
+  creation: KeyCreation,
   { hashKey, now }: { hashKey: HashKey; now: Date },
 ): Promise<{ row: KeyRow; value: string }> {
-  const value = formatKey(place.projectId === null ? 'gate_adm_' : 'gate_prj_', randomBytes(32))
+  const value = formatKey(scope.projectId === null ? 'gate_adm_' : 'gate_prj_', randomBytes(32))
   const [{ hash, version }] = hashKey(value)
-  const lifetimeSeconds = wish.expires_in_seconds
-  const row = await insertKey(tx, place, {
+  const lifetimeSeconds = creation.expires_in_seconds
+  const row = await insertKey(tx, scope, {
     id: createId('key', now),
-    name: wish.name,
-    permissions: [...new Set(wish.permissions)],
+    name: creation.name,
+    permissions: [...new Set(creation.permissions)],
     hash,
     hashVersion: version,
     ...partsToKeep(value),
@@ -39,14 +39,17 @@ export async function makeKey(
   return { row, value }
 }
 
-/** A key never grants more than its creator has; `always` is what the creator's role includes. */
+/** Refuses permissions that the creator lacks; those in `always` may be granted without having them. */
 export function refuseWiderGrant(
   { permissions }: Principal,
   granted: readonly Permission[],
   always: readonly Permission[] = [],
 ) {
-  const beyond = granted.find((each) => !permissions.has(each) && !always.includes(each))
-  if (beyond) {
-    throw permissionDenied(beyond, `You cannot grant ${beyond}, because your own key lacks it.`)
+  const lacking = granted.find((each) => !permissions.has(each) && !always.includes(each))
+  if (lacking) {
+    throw permissionDenied(
+      lacking,
+      `You cannot grant the permission ${lacking}, because your own key lacks it.`,
+    )
   }
 }

@@ -6,8 +6,8 @@ import { toSeconds } from '#platform/clock.ts'
 
 import type { KeyRow } from './key-store.ts'
 
-/** The members all keys share; times that are unset are absent (G2.26). */
-function membersOf(row: KeyRow) {
+/** The members that all keys share; times that are not set are absent, not null. */
+function presentMembers(row: KeyRow) {
   return {
     id: row.id,
     name: row.name,
@@ -22,10 +22,10 @@ function membersOf(row: KeyRow) {
 
 export const presentAdminKey = (row: KeyRow): AdminApiKey => ({
   object: 'organization.admin_api_key',
-  ...membersOf(row),
+  ...presentMembers(row),
 })
 
 export const presentProjectKey = (row: KeyRow): ProjectApiKey => ({
   object: 'organization.project.api_key',
-  ...membersOf(row),
+  ...presentMembers(row),
 })

@@ -17,7 +17,7 @@ export async function insertOrganization(
     .executeTakeFirstOrThrow()
 }
 
-/** Holds the organization's row until the transaction ends: counts taken meanwhile stay true. */
+/** Locks the organization's row until the transaction ends, so that counts taken after it stay true. */
 export async function lockOrganization(tx: Tx, id: string): Promise<OrganizationRow | undefined> {
   return (
     tx
@@ -75,7 +75,7 @@ export async function setOrganizationPlans(
     .executeTakeFirstOrThrow()
 }
 
-/** What the organization has paid in all, refunds taken off. */
+/** Sets what the organization has paid in total, minus refunds. */
 export async function setOrganizationPaid(
   tx: Tx,
   id: string,

@@ -11,28 +11,28 @@ import {
   setOrganizationPlans,
 } from './organization-store.ts'
 
-/** What the operator gives; undefined when there is no such organization. Repeating changes nothing. */
+/** Sets the operator's plan; undefined when there is no such organization. Repeating changes nothing. */
 export async function setPlan(
   organizationId: string,
   plan: Plan,
   { db, announce }: { db: Db; announce: Announce },
 ): Promise<OrganizationRow | undefined> {
-  const tools = { announce, by: operator }
-  return transact(db, (tx) => changePlan(tx, organizationId, { operator_plan: plan }, tools))
+  const deps = { announce, by: operator }
+  return transact(db, (tx) => changePlan(tx, organizationId, { operator_plan: plan }, deps))
 }
 
-type Given = Partial<Pick<OrganizationRow, 'operator_plan' | 'subscribed_plan'>>
+type PlanChange = Partial<Pick<OrganizationRow, 'operator_plan' | 'subscribed_plan'>>
 
-/** The higher of what the operator and what subscriptions give is in force; only that is told. */
+/** Of the operator's plan and the subscribed one the higher is in force; a change is announced only when that changes. */
 export async function changePlan(
   tx: Tx,
   organizationId: string,
-  given: Given,
+  change: PlanChange,
   { announce, by }: { announce: Announce; by: Actor },
 ): Promise<OrganizationRow | undefined> {
   const before = await lockOrganization(tx, organizationId)
   if (!before) return undefined
-  const { operator_plan, subscribed_plan } = { ...before, ...given }
+  const { operator_plan, subscribed_plan } = { ...before, ...change }
   const isSame =
     operator_plan === before.operator_plan && subscribed_plan === before.subscribed_plan
   if (isSame) return before
@@ -43,16 +43,23 @@ export async function changePlan(
   return after
 }
 
-/** The plans of the contract stand in this order: free, developer, growth, scale. */
+/** Relies on the order of the contract's plans: free, developer, growth, scale. */
 export const highestPlan = (plans: readonly Plan[]): Plan =>
   Plan.options.findLast((plan) => plans.includes(plan)) ?? 'free'
 
-/** Every process learns of it: the tier travels with what they remember of the organization. */
+/** The announcement of a new tier, to every process: cached credentials carry their organization's tier. */
 export const tierChange = (before: OrganizationRow, after: OrganizationRow, by: Actor) => ({
-  ...{ organizationId: after.id, by, action: 'updated' as const },
-  ...{ before: present(before), after: present(after), tells: 'organization' as const },
+  organizationId: after.id,
+  by,
+  action: 'updated' as const,
+  before: present(before),
+  after: present(after),
+  notifies: 'organization' as const,
 })
 
 const present = ({ id, plan, paid_micro_usd }: OrganizationRow) => ({
-  ...{ id, object: 'organization', plan, paid_micro_usd: Number(paid_micro_usd) },
+  id,
+  object: 'organization',
+  plan,
+  paid_micro_usd: Number(paid_micro_usd),
 })

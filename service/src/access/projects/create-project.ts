@@ -1,8 +1,8 @@
 import { createProject } from '@gatehouse/contract/project'
 import type { FastifyInstance } from 'fastify'
 
+import type { AccessDeps } from '#access/deps.ts'
 import { lockOrganization } from '#access/organizations/organization-store.ts'
-import type { AccessTools } from '#access/tools.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { limitReached } from '#platform/api-error.ts'
@@ -13,15 +13,15 @@ import { countProjects, insertProject } from './project-store.ts'
 
 const projectsMax = 10_000
 
-export function serveCreateProject(app: FastifyInstance, tools: AccessTools) {
-  bindMutation(app, createProject, tools, {
-    async change(tx, { body }, call) {
-      const { organizationId } = call.principal
+export function serveCreateProject(app: FastifyInstance, deps: AccessDeps) {
+  bindMutation(app, createProject, deps, {
+    async change(tx, { body }, context) {
+      const { organizationId } = context.principal
       await lockOrganization(tx, organizationId)
       if ((await countProjects(tx, organizationId)) >= projectsMax) {
         throw limitReached('projects', projectsMax)
       }
-      const now = tools.now()
+      const now = deps.now()
       const project = await insertProject(tx, organizationId, {
         id: createId('proj', now),
         name: body.name,
@@ -29,9 +29,9 @@ export function serveCreateProject(app: FastifyInstance, tools: AccessTools) {
         createdAt: now,
       })
       const after = presentProject(project)
-      await tools.announce(tx, {
+      await deps.announce(tx, {
         organizationId,
-        by: callerOf(call),
+        by: callerOf(context),
         action: 'created',
         before: null,
         after,

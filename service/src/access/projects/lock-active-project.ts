@@ -3,7 +3,7 @@ import type { Tx } from '#platform/database.ts'
 
 import { lockProject, type ProjectRow } from './project-store.ts'
 
-/** A project that can be changed: it exists in the organization (404) and is not archived (409). */
+/** Locks a project that may be changed: it exists in the organization (else 404) and is not archived (409). */
 export async function lockActiveProject(
   tx: Tx,
   organizationId: string,
@@ -12,7 +12,10 @@ export async function lockActiveProject(
   const project = await lockProject(tx, organizationId, id)
   if (!project) throw notFound('project')
   if (project.status === 'archived') {
-    throw new ApiError('project_archived', 'The project is archived and cannot be changed.')
+    throw new ApiError(
+      'project_archived',
+      'The project is archived and cannot be changed; use another project.',
+    )
   }
   return project
 }

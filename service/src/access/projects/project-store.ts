@@ -39,7 +39,7 @@ export async function findProject(
     .executeTakeFirst()
 }
 
-/** Reads a project and holds its row until the transaction ends. */
+/** Reads a project and locks its row until the transaction ends. */
 export async function lockProject(
   tx: Tx,
   organizationId: string,
@@ -70,8 +70,8 @@ export async function listProjects(
     .execute()
 }
 
-/** Those of the given ids that are active projects of the organization; they stay so until the end. */
-export async function holdActiveProjects(
+/** Those of the ids that are active projects of the organization, locked until the transaction ends. */
+export async function lockActiveProjects(
   tx: Tx,
   organizationId: string,
   ids: readonly string[],

@@ -1,7 +1,7 @@
 import { updateProject } from '@gatehouse/contract/project'
 import type { FastifyInstance } from 'fastify'
 
-import type { AccessTools } from '#access/tools.ts'
+import type { AccessDeps } from '#access/deps.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 
@@ -9,18 +9,18 @@ import { lockActiveProject } from './lock-active-project.ts'
 import { presentProject } from './present-project.ts'
 import { saveProject } from './project-store.ts'
 
-export function serveUpdateProject(app: FastifyInstance, tools: AccessTools) {
-  bindMutation(app, updateProject, tools, {
-    async change(tx, { params, body }, call) {
-      const { organizationId } = call.principal
+export function serveUpdateProject(app: FastifyInstance, deps: AccessDeps) {
+  bindMutation(app, updateProject, deps, {
+    async change(tx, { params, body }, context) {
+      const { organizationId } = context.principal
       const project = await lockActiveProject(tx, organizationId, params.project_id)
       const edited = { ...project, name: body.name ?? project.name }
       const [before, after] = [presentProject(project), presentProject(edited)]
       if (edited.name === project.name) return before
       await saveProject(tx, organizationId, edited)
-      await tools.announce(tx, {
+      await deps.announce(tx, {
         organizationId,
-        by: callerOf(call),
+        by: callerOf(context),
         action: 'updated',
         before,
         after,

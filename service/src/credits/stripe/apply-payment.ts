@@ -1,113 +1,117 @@
 import { lockOrganization } from '#access/organizations/organization-store.ts'
-import { PostingRefused, postPayment, postRefund } from '#credits/payments.ts'
-import { findPayment } from '#credits/post-store.ts'
+import { findAliases, insertLink } from '#credits/payments/payment-link-store.ts'
+import { findPayment } from '#credits/payments/payment-store.ts'
+import { PaymentRejected, recordPaymentIn, refundPaymentIn } from '#credits/payments/payments.ts'
 import type { Tx } from '#platform/database.ts'
 
-import { type Applied, type ApplyTools, done } from './applied.ts'
+import { applied, type ApplyDeps, type ApplyResult } from './event-outcome.ts'
 import { setRefundEventsApplied } from './event-store.ts'
 import type { Effect } from './read-event.ts'
 import {
-  findAliases,
   findPendingRefunds,
-  findRecorded,
+  findRecordedPayments,
   findReference,
-  insertLink,
   insertReference,
   raiseRefund,
+  setRefundInvoice,
   setRefundPosted,
 } from './report-store.ts'
 
-// Payments and their refunds, by whatever names the provider has for them, in whatever order they are told.
+// Payments and their refunds, under any of the ids that Stripe has for them, reported in any order.
 
 export async function applyPayment(
   tx: Tx,
   { reference, microUsd }: Extract<Effect, { kind: 'payment' }>,
   organizationId: string,
-  tools: ApplyTools,
-): Promise<Applied> {
-  const names = [reference, ...(await findAliases(tx, reference))]
-  const known = await findPaymentOf(tx, names)
-  if (known) await postPendingRefunds(tx, names, tools)
+  deps: ApplyDeps,
+): Promise<ApplyResult> {
+  const ids = [reference, ...(await findAliases(tx, reference))]
+  const known = await findKnownPayment(tx, ids)
+  if (known) await postPendingRefunds(tx, ids, deps)
   if (known && known.organizationId !== organizationId) {
-    const problem = `it was counted for the organization '${known.organizationId}' before`
+    const problem = `it is already counted for the organization '${known.organizationId}'`
     return { outcome: 'ignored', problem }
   }
-  if (known && known.reference !== reference) return done // it counts by its other name
+  if (known && known.reference !== reference) return applied // it is counted under its other id
   try {
-    await postPayment(tx, organizationId, { id: reference, amount: BigInt(microUsd) }, tools)
+    await recordPaymentIn(tx, organizationId, { id: reference, amount: BigInt(microUsd) }, deps)
   } catch (error) {
-    // Recorded by hand with another amount; nothing was written, so the transaction goes on.
-    if (error instanceof PostingRefused) return { outcome: 'ignored', problem: error.message }
+    // Recorded by the operator with another amount. Nothing was written, so the transaction can go on.
+    if (error instanceof PaymentRejected) return { outcome: 'ignored', problem: error.message }
     throw error
   }
-  if (known) return done
+  if (known) return applied
   await insertReference(tx, reference, organizationId)
-  await postPendingRefunds(tx, [reference], tools)
-  return done
+  await postPendingRefunds(tx, [reference], deps)
+  return applied
 }
 
-type Reference = { reference: string; organizationId: string }
+type KnownPayment = { reference: string; organizationId: string }
 
-/** One that was reported, else one that the operator has recorded under the same id, for one organization. */
-async function findPaymentOf(
+/** A payment that Stripe has reported, or one that the operator has recorded under the same id for one organization. */
+async function findKnownPayment(
   tx: Tx,
   references: readonly (string | null)[],
-): Promise<Reference | undefined> {
+): Promise<KnownPayment | undefined> {
   const reported = await findReference(tx, references)
   if (reported) return reported
-  const [recorded, ...others] = await findRecorded(tx, references)
-  const isOfOne = others.every(({ organizationId }) => organizationId === recorded?.organizationId)
-  if (!recorded || !isOfOne) return undefined
+  const [recorded, ...others] = await findRecordedPayments(tx, references)
+  const isUnambiguous = others.every(
+    ({ organizationId }) => organizationId === recorded?.organizationId,
+  )
+  if (!recorded || !isUnambiguous) return undefined
   await insertReference(tx, recorded.reference, recorded.organizationId)
   return recorded
 }
 
-/** Tells which payment intent and which invoice are one payment. If both were counted before, that was one too many. */
+/** Stores which payment intent and which invoice are the same payment. If both are counted, that is one too many. */
 export async function addLinks(
   tx: Tx,
   links: Extract<Effect, { kind: 'link' }>['links'],
-  tools: ApplyTools,
-): Promise<Applied> {
+  deps: ApplyDeps,
+): Promise<ApplyResult> {
   let problem: string | undefined
   for (const link of links) {
     await insertLink(tx, link)
+    await setRefundInvoice(tx, link)
     const { paymentIntent, invoice } = link
-    const counted = await findRecorded(tx, [paymentIntent, invoice])
-    const areTwo = new Set(counted.map(({ reference }) => reference)).size > 1
-    if (areTwo) problem = `${paymentIntent} and ${invoice} are one payment, and were counted as two`
-    await postPendingRefunds(tx, [invoice], tools)
+    const recorded = await findRecordedPayments(tx, [paymentIntent, invoice])
+    const areCountedTwice = new Set(recorded.map(({ reference }) => reference)).size > 1
+    if (areCountedTwice)
+      problem = `${paymentIntent} and ${invoice} are the same payment, but are counted as two`
+    await postPendingRefunds(tx, [invoice], deps)
   }
-  return { ...done, ...(problem && { problem }) }
+  return { ...applied, ...(problem && { problem }) }
 }
 
 export async function applyRefund(
   tx: Tx,
   effect: Extract<Effect, { kind: 'refund' }>,
-  tools: ApplyTools,
-): Promise<Applied> {
+  deps: ApplyDeps,
+): Promise<ApplyResult> {
   const { charge } = effect
-  const { paymentIntent, invoice } = await raiseRefund(tx, effect, tools.now())
-  const payment = await findPaymentOf(tx, [paymentIntent, invoice])
+  const { paymentIntent, invoice } = await raiseRefund(tx, effect, deps.now())
+  const payment = await findKnownPayment(tx, [paymentIntent, invoice])
   if (!payment) return { outcome: 'waiting' }
-  await postPendingRefunds(tx, [charge], tools)
+  await postPendingRefunds(tx, [charge], deps)
   await setRefundEventsApplied(tx, charge, payment.organizationId)
-  return done
+  return applied
 }
 
-/** Posts what was reported of these and not posted yet, as far as the payment is known. */
-async function postPendingRefunds(tx: Tx, references: readonly string[], tools: ApplyTools) {
+/** Posts reported refunds whose payment is known by now. */
+async function postPendingRefunds(tx: Tx, references: readonly string[], deps: ApplyDeps) {
   for (const pending of await findPendingRefunds(tx, references)) {
     const { charge, paymentIntent, invoice, amount, posted } = pending
-    const payment = await findPaymentOf(tx, [paymentIntent, invoice])
+    const payment = await findKnownPayment(tx, [paymentIntent, invoice])
     if (!payment) continue
     const { organizationId, reference: paymentId } = payment
-    // Before its sums are read: an operator may be refunding the same payment by hand.
+    // Locked before the sums are read: the operator may be refunding the same payment.
     await lockOrganization(tx, organizationId)
     const recorded = await findPayment(tx, organizationId, paymentId)
     const left = recorded ? recorded.amount - recorded.refunded : 0n
     const wanted = amount - posted
-    const back = { id: `${charge}:${amount}`, paymentId, amount: wanted < left ? wanted : left }
-    if (back.amount > 0n) await postRefund(tx, organizationId, back, tools)
+    const refund = { id: `${charge}:${amount}`, paymentId, amount: wanted < left ? wanted : left }
+    if (refund.amount > 0n) await refundPaymentIn(tx, organizationId, refund, deps)
     await setRefundPosted(tx, charge, amount)
     await setRefundEventsApplied(tx, charge, organizationId)
   }

@@ -6,8 +6,8 @@ import type { Db, Tx } from '#platform/database.ts'
 import type { Effect, PaymentEvent } from './read-event.ts'
 
 /**
- * One event at a time, in all processes: an event may concern a customer, an invoice and a payment that
- * another event is just being applied to. They are few, and each takes milliseconds.
+ * Lets one event be applied at a time, in all processes: two events may concern the same customer, invoice or
+ * payment. Events are few, and each takes milliseconds.
  */
 export async function lockEvents(tx: Tx) {
   await sql`select pg_advisory_xact_lock(hashtextextended('gatehouse_payment_event', 0))`.execute(
@@ -15,15 +15,21 @@ export async function lockEvents(tx: Tx) {
   )
 }
 
-/** False when it was received before. */
+/** False if the event was received before. */
 export async function insertEvent(tx: Tx, event: PaymentEvent, receivedAt: Date): Promise<boolean> {
   const { id, type, customer, effect } = event
   const charge = effect.kind === 'refund' ? effect.charge : null
   const row = await tx
     .insertInto('payment_event')
     .values({
-      ...{ id, type, customer, charge, state: 'waiting', effect: JSON.stringify(effect) },
-      ...{ created_at: event.createdAt, received_at: receivedAt },
+      id,
+      type,
+      customer,
+      charge,
+      state: 'waiting',
+      effect: JSON.stringify(effect),
+      created_at: event.createdAt,
+      received_at: receivedAt,
     })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .returning('id')
@@ -31,18 +37,18 @@ export async function insertEvent(tx: Tx, event: PaymentEvent, receivedAt: Date)
   return row !== undefined
 }
 
-type Decided = { state: PaymentEventState; organizationId: string | null }
+type EventResult = { state: PaymentEventState; organizationId: string | null }
 
-export async function setEventState(tx: Tx, id: string, { state, organizationId }: Decided) {
+export async function setEventState(tx: Tx, id: string, { state, organizationId }: EventResult) {
   await tx
     .updateTable('payment_event')
-    // A refund that was just posted has found its organization by its payment.
+    // The organization of a refund comes from its payment and is set already.
     .set({ state, organization_id: sql`coalesce(organization_id, ${organizationId})` })
     .where('id', '=', id)
     .execute()
 }
 
-/** All that was reported of the charge's refunds is posted. */
+/** For refund events whose sum is posted. */
 export async function setRefundEventsApplied(tx: Tx, charge: string, organizationId: string) {
   await tx
     .updateTable('payment_event')
@@ -52,8 +58,8 @@ export async function setRefundEventsApplied(tx: Tx, charge: string, organizatio
     .execute()
 }
 
-/** What waits for its customer to be known, oldest first. Refunds wait for their payment instead. */
-export async function findWaiting(tx: Tx, customer: string, limit: number) {
+/** Events that wait until their customer is known, oldest first. Refunds wait for their payment instead. */
+export async function findWaitingEvents(tx: Tx, customer: string, limit: number) {
   const rows = await tx
     .selectFrom('payment_event')
     .select(['id', 'type', 'created_at', 'effect'])
@@ -65,12 +71,19 @@ export async function findWaiting(tx: Tx, customer: string, limit: number) {
     .limit(limit)
     .execute()
   return rows.map(({ id, type, created_at, effect }) => ({
-    ...{ id, type, createdAt: created_at, customer, named: null },
+    id,
+    type,
+    createdAt: created_at,
+    customer,
+    namedOrganization: null,
     effect: effect as Effect,
   }))
 }
 
-export async function findOrganizationOf(db: Db, customer: string): Promise<string | undefined> {
+export async function findCustomerOrganization(
+  db: Db,
+  customer: string,
+): Promise<string | undefined> {
   const row = await db
     .selectFrom('payment_customer')
     .select('organization_id')
@@ -79,7 +92,7 @@ export async function findOrganizationOf(db: Db, customer: string): Promise<stri
   return row?.organization_id
 }
 
-/** What was learned first stays: money cannot be moved from one organization to another afterwards. */
+/** False if the customer is known already: its organization never changes, so payments cannot move. */
 export async function insertCustomer(tx: Tx, customer: string, organizationId: string) {
   const row = await tx
     .insertInto('payment_customer')
@@ -90,7 +103,7 @@ export async function insertCustomer(tx: Tx, customer: string, organizationId: s
   return row !== undefined
 }
 
-/** Removes a bounded number of old events, and of reported refunds whose payment never came, not even just now. */
+/** Removes a bounded number of old events, and of old refunds whose payment was never reported. */
 export async function removeOldEvents(tx: Tx, before: Date, limit: number) {
   const events = await sql<{ id: string; type: string; state: PaymentEventState }>`
     delete from payment_event where id in (

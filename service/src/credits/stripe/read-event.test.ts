@@ -14,30 +14,42 @@ const inMetadata = (organizationId: string | null) => ({ in: 'metadata', organiz
 const byReference = { in: 'client_reference_id', organizationId: 'org_1' }
 
 const session = {
-  ...{ id: 'cs_1', object: 'checkout.session', mode: 'payment', payment_status: 'paid' },
-  ...{ currency: 'usd', amount_total: 2050, customer: 'cus_1', client_reference_id: 'org_1' },
-  ...{ payment_intent: 'pi_1', invoice: null, invoice_creation: { enabled: false }, metadata: {} },
+  id: 'cs_1',
+  object: 'checkout.session',
+  mode: 'payment',
+  payment_status: 'paid',
+  currency: 'usd',
+  amount_total: 2050,
+  customer: 'cus_1',
+  client_reference_id: 'org_1',
+  payment_intent: 'pi_1',
+  invoice: null,
+  invoice_creation: { enabled: false },
+  metadata: {},
 }
 
 test('a paid session is a payment by its payment intent, to the cent', () => {
   expect(read('checkout.session.completed', session)).toEqual({
-    ...{ id: 'evt_1', type: 'checkout.session.completed', customer: 'cus_1' },
-    ...{ createdAt: new Date('2026-06-01T12:00:00Z'), named: byReference },
+    id: 'evt_1',
+    type: 'checkout.session.completed',
+    customer: 'cus_1',
+    createdAt: new Date('2026-06-01T12:00:00Z'),
+    namedOrganization: byReference,
     effect: { kind: 'payment', reference: 'pi_1', microUsd: 20_500_000, links: [] },
   })
 })
 
-test('metadata, which the seller writes, goes before the reference, which a payer may', () => {
+test('metadata, which the seller writes, takes precedence over the reference, which a payer may write', () => {
   const metadata = { organization_id: 'org_2' }
   const event = read('checkout.session.completed', { ...session, metadata })
-  expect(event.named).toEqual(inMetadata('org_2'))
+  expect(event.namedOrganization).toEqual(inMetadata('org_2'))
 })
 
 test.each([7, null, '', 'org 1', 'org_\u0000', 'ö', 'o'.repeat(181), {}, ['org_1']])(
-  'metadata that names %j as the organization names nobody, and hides the reference',
+  'metadata that names %j as the organization names no organization, and hides the reference',
   (organization_id) => {
     const event = read('checkout.session.completed', { ...session, metadata: { organization_id } })
-    expect(event.named).toEqual(inMetadata(null))
+    expect(event.namedOrganization).toEqual(inMetadata(null))
   },
 )
 
@@ -45,22 +57,23 @@ test.each([null, undefined, [], 'x', { other: 1 }, JSON.parse('{"__proto__":{"co
   'metadata %j without an organization leaves it to the reference',
   (metadata) => {
     const event = read('checkout.session.completed', { ...session, metadata })
-    expect(event.named).toEqual(byReference)
+    expect(event.namedOrganization).toEqual(byReference)
   },
 )
 
-test.each([null, undefined, '', 'a cart of somebody', 'x\u0000', 7, 'x'.repeat(181)])(
-  'the reference %j names nobody: a payer may write anything there',
+test.each([null, undefined, '', 'a shopping cart', 'x\u0000', 7, 'x'.repeat(181)])(
+  'the reference %j names no organization: a payer may write anything there',
   (client_reference_id) => {
     const event = read('checkout.session.completed', { ...session, client_reference_id })
-    expect(event.named).toBeNull()
+    expect(event.namedOrganization).toBeNull()
   },
 )
 
 test('what was expanded stands for its id', () => {
   const expanded = { ...session, customer: { id: 'cus_9' }, payment_intent: { id: 'pi_9', x: 1 } }
   expect(read('checkout.session.completed', expanded)).toMatchObject({
-    ...{ customer: 'cus_9', effect: { reference: 'pi_9' } },
+    customer: 'cus_9',
+    effect: { reference: 'pi_9' },
   })
 })
 
@@ -73,14 +86,16 @@ test.each([
   ['a free session', { payment_status: 'paid', amount_total: 0 }, 'zero'],
 ])('%s is no payment, and still says whose customer it is', (_, change, why) => {
   const event = read('checkout.session.completed', { ...session, ...change })
-  expect(event).toMatchObject({ customer: 'cus_1', named: byReference })
+  expect(event).toMatchObject({ customer: 'cus_1', namedOrganization: byReference })
   expect(event.effect).toEqual({ kind: 'nothing', why: expect.stringContaining(why) as string })
 })
 
-test('another currency is a problem for somebody, not a payment', () => {
+test('another currency is a problem, not a payment', () => {
   const effect = effectOf('checkout.session.completed', { ...session, currency: 'eur' })
   expect(effect).toEqual({
-    ...{ kind: 'nothing', isProblem: true, why: 'the currency is eur, not usd' },
+    kind: 'nothing',
+    isProblem: true,
+    why: 'the currency is eur, not usd',
   })
 })
 
@@ -99,10 +114,11 @@ test.each([
     [],
     inMetadata('org_3'),
   ],
-  ['that names nobody', { parent: { subscription_details: null } }, [], null],
-])('an invoice %s is a payment by its own id', (_, change, links, wanted) => {
+  ['that names no organization', { parent: { subscription_details: null } }, [], null],
+])('an invoice %s is a payment by its own id', (_, change, links, expected) => {
   expect(read('invoice.paid', { ...invoice, ...change })).toMatchObject({
-    ...{ customer: 'cus_1', named: wanted },
+    customer: 'cus_1',
+    namedOrganization: expected,
     effect: { kind: 'payment', reference: 'in_1', microUsd: 9_000_000, links },
   })
 })
@@ -117,17 +133,23 @@ test('a paid part of an invoice links it to its payment intent', () => {
 test.each([
   ['before 2025-03-31', { invoice: 'in_1' }, 'in_1'],
   ['since 2025-03-31', {}, null],
-])('a refund %s tells the sum of what was refunded', (_, change, ofInvoice) => {
+])('a refund %s has the sum of what was refunded', (_, change, ofInvoice) => {
   const charge = { id: 'ch_1', customer: null, currency: 'usd', amount_refunded: 250, metadata: [] }
   const effect = effectOf('charge.refunded', { ...charge, payment_intent: 'pi_1', ...change })
   expect(effect).toEqual({
-    ...{ kind: 'refund', charge: 'ch_1', paymentIntent: 'pi_1' },
-    ...{ invoice: ofInvoice, microUsd: 2_500_000 },
+    kind: 'refund',
+    charge: 'ch_1',
+    paymentIntent: 'pi_1',
+    invoice: ofInvoice,
+    microUsd: 2_500_000,
   })
 })
 
 const subscription = {
-  ...{ id: 'sub_1', customer: 'cus_1', status: 'active', metadata: { organization_id: 'org_1' } },
+  id: 'sub_1',
+  customer: 'cus_1',
+  status: 'active',
+  metadata: { organization_id: 'org_1' },
   items: { data: [{ price: { id: 'price_1', product: 'prod_1' }, plan: { id: 'price_1' } }] },
 }
 
@@ -143,8 +165,11 @@ test.each([
 ] as const)('a subscription that was %s and is %s', (verb, status, isActive, isEnded) => {
   const effect = effectOf(`customer.subscription.${verb}`, { ...subscription, status })
   expect(effect).toMatchObject({
-    ...{ kind: 'subscription', subscription: 'sub_1', prices: ['price_1', 'prod_1'] },
-    ...{ isActive, isEnded },
+    kind: 'subscription',
+    subscription: 'sub_1',
+    prices: ['price_1', 'prod_1'],
+    isActive,
+    isEnded,
   })
 })
 
@@ -159,23 +184,26 @@ test('of two reports of the same second, an update is later than the creation', 
 test('an event of another type is nothing, whatever it holds', () => {
   const event = { id: 'evt_2', type: 'plan.created', created: 1, livemode: true }
   expect(readEvent(event, 'live')).toMatchObject({
-    ...{ customer: null, named: null, effect: { kind: 'nothing' } },
+    customer: null,
+    namedOrganization: null,
+    effect: { kind: 'nothing' },
   })
 })
 
 test.each([
-  ['of the test mode', { livemode: false }, 'not of the mode live'],
-  ['of a connected account', { account: 'acct_1' }, 'of a connected account'],
-])('an event %s is a problem for somebody, and nothing in it is read', (_, change, why) => {
+  ['of the test mode', { livemode: false }, 'not in live mode'],
+  ['of a connected account', { account: 'acct_1' }, 'belongs to a connected account'],
+])('an event %s is a problem, and nothing in it is read', (_, change, why) => {
   for (const object of [session, {}]) {
     expect(read('checkout.session.completed', object, change)).toMatchObject({
-      ...{ customer: null, named: null },
+      customer: null,
+      namedOrganization: null,
       effect: { kind: 'nothing', isProblem: true, why: expect.stringContaining(why) as string },
     })
   }
 })
 
-test('in the mode test, events of the test mode count and others do not', () => {
+test('in test mode, test events count and others do not', () => {
   const event = { id: 'evt_3', type: 'invoice.paid', created: 1, data: { object: invoice } }
   const kindOf = (livemode: boolean) => readEvent({ ...event, livemode }, 'test').effect.kind
   expect([kindOf(false), kindOf(true)]).toEqual(['payment', 'nothing'])
@@ -186,7 +214,10 @@ test('what is not read is not kept, and an id fits with all that is added to it'
   const hostile = JSON.parse('{"constructor":"\\u0000","__proto__":{"id":"x"}}') as object
   const { effect } = read('charge.refunded', { ...charge, ...hostile, metadata: hostile })
   expect(effect).toEqual({
-    ...{ kind: 'refund', charge: charge.id, paymentIntent: null, invoice: null },
+    kind: 'refund',
+    charge: charge.id,
+    paymentIntent: null,
+    invoice: null,
     microUsd: 1e15,
   })
   expect(`${charge.id}:1000000000000000`.length).toBeLessThanOrEqual(200)

@@ -1,18 +1,27 @@
 import { StripeEvent } from '@gatehouse/contract/webhook'
 import { z } from 'zod'
 
+import { creditsPerUsCent } from '#credits/money.ts'
 import { validate } from '#http/validate.ts'
 
+import {
+  Charge,
+  Invoice,
+  InvoicePayment,
+  type NamedOrganization,
+  Session,
+  Subscription,
+} from './event-schemas.ts'
 import type { StripeMode } from './settings.ts'
-import { Charge, Invoice, InvoicePayment, type Named, Session, Subscription } from './shapes.ts'
 
-/** Which payment intent has paid which invoice: refunds name the one, payments the other. */
-export type Link = { paymentIntent: string; invoice: string }
+/** Which payment intent has paid which invoice: refunds name the former, payments the latter. */
+export type PaymentLink = { paymentIntent: string; invoice: string }
 
+/** What an event leads to. Stored with the event, so old events must stay readable. */
 export type Effect =
-  | { kind: 'payment'; reference: string; microUsd: number; links: Link[] }
-  | { kind: 'link'; links: Link[] }
-  /** How much of the charge was refunded in all, not just now. */
+  | { kind: 'payment'; reference: string; microUsd: number; links: PaymentLink[] }
+  | { kind: 'link'; links: PaymentLink[] }
+  /** `microUsd` is the sum of all refunds of the charge, not the newest one. */
   | {
       kind: 'refund'
       charge: string
@@ -27,10 +36,10 @@ export type Effect =
       prices: string[]
       isActive: boolean
       isEnded: boolean
-      /** Decides between two reports of the same second: the greater is the later. */
+      /** Of two reports of the same second the one with the greater tie counts as the later. */
       tie: string
     }
-  /** `isProblem`: somebody has paid and it cannot be counted, or it should not have been sent. */
+  /** `isProblem`: a payment that cannot be counted, or an event that should not have been sent to us. */
   | { kind: 'nothing'; why: string; isProblem?: true }
 
 export type PaymentEvent = {
@@ -38,13 +47,13 @@ export type PaymentEvent = {
   type: string
   createdAt: Date
   customer: string | null
-  named: Named | null
+  namedOrganization: NamedOrganization | null
   effect: Effect
 }
 
-type Read = Pick<PaymentEvent, 'customer' | 'named' | 'effect'>
+type EventContent = Pick<PaymentEvent, 'customer' | 'namedOrganization' | 'effect'>
 
-/** What an event says. Throws a 422 where an event that matters cannot be understood: Stripe tries again. */
+/** Throws a 422 if an event of our types cannot be understood, so that Stripe sends it again. */
 export function readEvent(json: unknown, mode: StripeMode): PaymentEvent {
   const event = validate(StripeEvent, 'body', json)
   const { id, type, created } = event
@@ -54,8 +63,8 @@ export function readEvent(json: unknown, mode: StripeMode): PaymentEvent {
     return data.object
   }
   const base = { id, type, createdAt: new Date(created * 1000) }
-  const why = whyForeign(event, mode)
-  if (why) return { ...base, ...ofNobody({ kind: 'nothing', why, isProblem: true }) }
+  const why = whyNotOurs(event, mode)
+  if (why) return { ...base, ...withoutCustomer({ kind: 'nothing', why, isProblem: true }) }
   switch (type) {
     case 'checkout.session.completed':
     case 'checkout.session.async_payment_succeeded':
@@ -71,105 +80,130 @@ export function readEvent(json: unknown, mode: StripeMode): PaymentEvent {
     case 'customer.subscription.deleted':
       return { ...base, ...readSubscription(read(Subscription), base) }
     default:
-      return { ...base, ...ofNobody(nothing('not of our types')) }
+      return { ...base, ...withoutCustomer(nothing('its type is not one of ours')) }
   }
 }
 
-/** Test money buys nothing, and what others earn by our platform is not ours. */
-function whyForeign({ livemode, account }: StripeEvent, mode: StripeMode): string | undefined {
-  if (livemode !== (mode === 'live')) return `it is not of the mode ${mode} (STRIPE_MODE)`
-  return account === undefined || account === null ? undefined : 'it is of a connected account'
+/** Payments of the other mode and of connected accounts buy no credits. */
+function whyNotOurs({ livemode, account }: StripeEvent, mode: StripeMode): string | undefined {
+  if (livemode !== (mode === 'live')) return `it is not in ${mode} mode (STRIPE_MODE)`
+  return account === undefined || account === null ? undefined : 'it belongs to a connected account'
 }
 
-const ofNobody = (effect: Effect): Read => ({ customer: null, named: null, effect })
+const withoutCustomer = (effect: Effect): EventContent => ({
+  customer: null,
+  namedOrganization: null,
+  effect,
+})
 
 const nothing = (why: string): Effect => ({ kind: 'nothing', why })
 
-/** Cents are ten thousand micro-USD each. Other currencies have no fixed price in credits. */
-function inUsd(
+/** Only US dollars have a fixed price in credits. */
+function effectInUsd(
   { currency, cents }: { currency: string | null | undefined; cents: number },
-  effectOf: (microUsd: number) => Effect,
+  toEffect: (microUsd: number) => Effect,
 ): Effect {
   if (cents === 0) return nothing('the amount is zero')
-  if (currency?.toLowerCase() === 'usd') return effectOf(cents * 10_000)
+  if (currency?.toLowerCase() === 'usd') return toEffect(cents * creditsPerUsCent)
   return { kind: 'nothing', why: `the currency is ${currency}, not usd`, isProblem: true }
 }
 
-function readSession(session: z.infer<typeof Session>): Read {
+function readSession(session: z.infer<typeof Session>): EventContent {
   const { customer, metadata, client_reference_id } = session
-  return { customer, named: metadata ?? client_reference_id, effect: effectOfSession(session) }
+  return {
+    customer,
+    namedOrganization: metadata ?? client_reference_id,
+    effect: readSessionEffect(session),
+  }
 }
 
-function effectOfSession(session: z.infer<typeof Session>): Effect {
+function readSessionEffect(session: z.infer<typeof Session>): Effect {
   const { id, mode, payment_intent, invoice, invoice_creation, payment_status } = session
-  // Its invoice reports the payment: counted here as well, it would count twice.
+  // The invoice reports the same payment, under its own id.
   if (mode === 'subscription' || invoice !== null || invoice_creation?.enabled) {
     return nothing('it is paid by invoice')
   }
   if (mode !== 'payment') return nothing('it takes no payment')
   if (payment_status !== 'paid') return nothing('it is not paid yet')
   const reference = payment_intent ?? id
-  return inUsd({ currency: session.currency, cents: session.amount_total ?? 0 }, (microUsd) => ({
-    ...{ kind: 'payment', reference, microUsd, links: [] },
-  }))
+  return effectInUsd(
+    { currency: session.currency, cents: session.amount_total ?? 0 },
+    (microUsd) => ({
+      kind: 'payment',
+      reference,
+      microUsd,
+      links: [],
+    }),
+  )
 }
 
-function readInvoice(invoice: z.infer<typeof Invoice>): Read {
+function readInvoice(invoice: z.infer<typeof Invoice>): EventContent {
   const { id, customer, currency, amount_paid, payment_intent, payments, parent } = invoice
   const paidBy = (payments?.data ?? []).map(({ payment }) => payment?.payment_intent ?? null)
-  const links = linksOf(id, [payment_intent, ...paidBy])
-  const places = [parent?.subscription_details, invoice.subscription_details, invoice]
-  const named = places.map((place) => place?.metadata ?? null)
+  const links = buildLinks(id, [payment_intent, ...paidBy])
+  const sources = [parent?.subscription_details, invoice.subscription_details, invoice]
+  const named = sources.map((source) => source?.metadata ?? null)
   return {
     customer,
-    named: named.find((each) => each !== null) ?? null,
-    effect: inUsd({ currency, cents: amount_paid }, (microUsd) => ({
-      ...{ kind: 'payment', reference: id, microUsd, links },
+    namedOrganization: named.find((each) => each !== null) ?? null,
+    effect: effectInUsd({ currency, cents: amount_paid }, (microUsd) => ({
+      kind: 'payment',
+      reference: id,
+      microUsd,
+      links,
     })),
   }
 }
 
-function readInvoicePayment({ invoice, payment }: z.infer<typeof InvoicePayment>): Read {
-  const links = invoice === null ? [] : linksOf(invoice, [payment?.payment_intent ?? null])
+function readInvoicePayment({ invoice, payment }: z.infer<typeof InvoicePayment>): EventContent {
+  const links = invoice === null ? [] : buildLinks(invoice, [payment?.payment_intent ?? null])
   const effect = links.length > 0 ? ({ kind: 'link', links } as const) : nothing('it links nothing')
-  return ofNobody(effect)
+  return withoutCustomer(effect)
 }
 
-const linksOf = (invoice: string, paymentIntents: readonly (string | null)[]): Link[] =>
+const buildLinks = (invoice: string, paymentIntents: readonly (string | null)[]): PaymentLink[] =>
   [...new Set(paymentIntents)]
     .filter((paymentIntent) => paymentIntent !== null)
     .map((paymentIntent) => ({ paymentIntent, invoice }))
 
-function readCharge(charge: z.infer<typeof Charge>): Read {
+function readCharge(charge: z.infer<typeof Charge>): EventContent {
   const { id, customer, currency, amount_refunded, metadata, payment_intent, invoice } = charge
   return {
     customer,
-    named: metadata,
-    effect: inUsd({ currency, cents: amount_refunded }, (microUsd) => ({
-      ...{ kind: 'refund', charge: id, paymentIntent: payment_intent, invoice, microUsd },
+    namedOrganization: metadata,
+    effect: effectInUsd({ currency, cents: amount_refunded }, (microUsd) => ({
+      kind: 'refund',
+      charge: id,
+      paymentIntent: payment_intent,
+      invoice,
+      microUsd,
     })),
   }
 }
 
-/** Somebody who is late with a payment keeps the plan until Stripe gives up. */
+/** A subscription with a late payment keeps its plan until Stripe gives up. */
 const activeStatuses = new Set(['active', 'trialing', 'past_due'])
-const order = ['customer.subscription.created', 'customer.subscription.updated']
+const updateOrder = ['customer.subscription.created', 'customer.subscription.updated']
 
 function readSubscription(
   { id, customer, status, metadata, items }: z.infer<typeof Subscription>,
   event: { id: string; type: string },
-): Read {
+): EventContent {
   const isEnded = event.type === 'customer.subscription.deleted'
   const isActive = !isEnded && activeStatuses.has(status)
   const prices = items.data.flatMap(({ price, plan }) => [
-    ...[price?.id, price?.product, plan?.id, plan?.product],
+    price?.id,
+    price?.product,
+    plan?.id,
+    plan?.product,
   ])
   const effect = {
     kind: 'subscription',
     subscription: id,
     prices: [...new Set(prices)].filter((price) => typeof price === 'string'),
-    ...{ isActive, isEnded },
-    tie: [order.indexOf(event.type), Number(isActive), event.id].join(' '),
+    isActive,
+    isEnded,
+    tie: [updateOrder.indexOf(event.type), Number(isActive), event.id].join(' '),
   } as const
-  return { customer, named: metadata, effect }
+  return { customer, namedOrganization: metadata, effect }
 }

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { Tx } from '#platform/database.ts'
 
-import type { Effect, Link } from './read-event.ts'
+import type { Effect, PaymentLink } from './read-event.ts'
 
 export async function findReference(tx: Tx, references: readonly (string | null)[]) {
   const given = references.filter((reference) => reference !== null)
@@ -15,8 +15,8 @@ export async function findReference(tx: Tx, references: readonly (string | null)
     .executeTakeFirst()
 }
 
-/** Payments of these ids, whoever has recorded them, of any organization. A few show whether it is one. */
-export async function findRecorded(tx: Tx, references: readonly (string | null)[]) {
+/** Payments with these ids, of any organization. The limit suffices to see whether there is more than one. */
+export async function findRecordedPayments(tx: Tx, references: readonly (string | null)[]) {
   const given = references.filter((reference) => reference !== null)
   if (given.length === 0) return []
   return tx
@@ -35,22 +35,8 @@ export async function insertReference(tx: Tx, reference: string, organizationId:
     .execute()
 }
 
-/** The other names of a payment: the invoice of a payment intent, the payment intents of an invoice. */
-export async function findAliases(tx: Tx, reference: string): Promise<string[]> {
-  const { rows } = await sql<{ alias: string }>`
-    select invoice as alias from payment_link where payment_intent = ${reference}
-    union select payment_intent from payment_link where invoice = ${reference}
-    order by alias limit 20`.execute(tx)
-  return rows.map(({ alias }) => alias)
-}
-
-/** Also tells refunds that came first which invoice they are of. */
-export async function insertLink(tx: Tx, { paymentIntent, invoice }: Link) {
-  await tx
-    .insertInto('payment_link')
-    .values({ payment_intent: paymentIntent, invoice })
-    .onConflict((conflict) => conflict.column('payment_intent').doNothing())
-    .execute()
+/** For refunds that were reported before the link between their payment intent and its invoice. */
+export async function setRefundInvoice(tx: Tx, { paymentIntent, invoice }: PaymentLink) {
   await tx
     .updateTable('payment_refund')
     .set({ invoice })
@@ -61,7 +47,7 @@ export async function insertLink(tx: Tx, { paymentIntent, invoice }: Link) {
 
 type ReportedRefund = Extract<Effect, { kind: 'refund' }>
 
-/** The largest report of a charge counts: each tells the sum of its refunds. Returns what it is of. */
+/** Each report has the sum of the charge's refunds so far: the largest counts. Returns what the charge paid. */
 export async function raiseRefund(tx: Tx, refund: ReportedRefund, reportedAt: Date) {
   const { charge, paymentIntent, invoice, microUsd } = refund
   const { rows } = await sql<{ paymentIntent: string | null; invoice: string | null }>`
@@ -77,7 +63,7 @@ export async function raiseRefund(tx: Tx, refund: ReportedRefund, reportedAt: Da
   return rows[0] ?? { paymentIntent, invoice }
 }
 
-/** Reported and not posted yet, of any of these charges, payment intents or invoices. */
+/** Refunds that are reported and not posted yet, by charge, payment intent or invoice. */
 export async function findPendingRefunds(tx: Tx, references: readonly string[]) {
   const rows = await tx
     .selectFrom('payment_refund')
@@ -93,8 +79,11 @@ export async function findPendingRefunds(tx: Tx, references: readonly string[]) 
     .orderBy('charge')
     .execute()
   return rows.map((row) => ({
-    ...{ charge: row.charge, paymentIntent: row.payment_intent, invoice: row.invoice },
-    ...{ amount: BigInt(row.micro_usd), posted: BigInt(row.posted_micro_usd) },
+    charge: row.charge,
+    paymentIntent: row.payment_intent,
+    invoice: row.invoice,
+    amount: BigInt(row.micro_usd),
+    posted: BigInt(row.posted_micro_usd),
   }))
 }
 
@@ -111,7 +100,7 @@ type ReportedSubscription = Extract<Effect, { kind: 'subscription' }> & {
   asOf: Date
 }
 
-/** Keeps the newest report; an end is newer than everything. */
+/** Keeps the newest report; an end counts as the newest. */
 export async function saveSubscription(tx: Tx, reported: ReportedSubscription) {
   const { subscription, organizationId, prices, isActive, isEnded, asOf, tie } = reported
   await sql`
@@ -125,7 +114,10 @@ export async function saveSubscription(tx: Tx, reported: ReportedSubscription) {
   `.execute(tx)
 }
 
-export async function findSubscriber(tx: Tx, subscription: string): Promise<string | undefined> {
+export async function findSubscribedOrganization(
+  tx: Tx,
+  subscription: string,
+): Promise<string | undefined> {
   const row = await tx
     .selectFrom('payment_subscription')
     .select('organization_id')
@@ -134,8 +126,8 @@ export async function findSubscriber(tx: Tx, subscription: string): Promise<stri
   return row?.organization_id
 }
 
-/** The prices of all subscriptions that are in force. */
-export async function activePrices(tx: Tx, organizationId: string): Promise<string[]> {
+/** The prices of all active subscriptions. */
+export async function listActivePrices(tx: Tx, organizationId: string): Promise<string[]> {
   const rows = await tx
     .selectFrom('payment_subscription')
     .select('prices')

@@ -3,8 +3,8 @@ import { z } from 'zod'
 
 const commaList = z.string().transform((text) => text.split(',').map((item) => item.trim()))
 
-/** Whoever knows an empty secret can pay with nothing, so there is none (CVE-2026-41432). */
-const rule = 'must be signing secrets of 16 characters or more; leave it out to do without Stripe'
+/** With an empty secret anybody could sign events (CVE-2026-41432). */
+const rule = 'must be signing secrets of 16 characters or more; unset it to run without Stripe'
 export const StripeSecrets = commaList.pipe(
   z
     .array(z.string().min(16, { error: rule }).max(200, { error: rule }))
@@ -12,7 +12,7 @@ export const StripeSecrets = commaList.pipe(
     .max(10),
 )
 
-/** Whose events count: those of real money or those of tests, never both. */
+/** Which events count: live or test ones, never both. */
 export const StripeMode = z.enum(['live', 'test'])
 export type StripeMode = z.infer<typeof StripeMode>
 

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 
 import { expect, test } from 'vitest'
 
-import { faultOfSignature } from './signature.ts'
+import { findSignatureFault } from './signature.ts'
 
 const secret = 'whsec_0123456789abcdef0123456789abcdef'
 const other = 'whsec_fedcba9876543210fedcba9876543210'
@@ -15,7 +15,7 @@ const sign = (at: number | string, bytes = body, by = secret) =>
   createHmac('sha256', by).update(`${at}.`).update(bytes).digest('hex')
 
 const faultOf = (header: unknown, bytes = body, secrets = [secret]) =>
-  faultOfSignature({ header, body: bytes }, { secrets, now })
+  findSignatureFault({ header, body: bytes }, { secrets, now })
 
 test('a signature computed elsewhere is accepted', () => {
   // printf '1780315200.{"id":"evt_1","amount":2000}' | openssl dgst -sha256 -hmac "$secret"
@@ -46,7 +46,7 @@ test.each([
   ['another body', `t=${seconds},v1=${sign(seconds, Buffer.from('{}'))}`],
   ['nothing at all', `t=${seconds},v1=${'0'.repeat(64)}`],
 ])('a signature with %s is refused', (_, header) => {
-  expect(faultOf(header)).toContain('fits the body')
+  expect(faultOf(header)).toContain('matches the body')
 })
 
 test('every byte of the body counts', () => {
@@ -54,9 +54,9 @@ test('every byte of the body counts', () => {
   for (let index = 0; index < body.length; index++) {
     const changed = Buffer.from(body)
     changed.writeUInt8(changed.readUInt8(index) ^ 1, index)
-    expect(faultOf(header, changed)).toContain('fits the body')
+    expect(faultOf(header, changed)).toContain('matches the body')
   }
-  expect(faultOf(header, Buffer.concat([body, Buffer.from(' ')]))).toContain('fits the body')
+  expect(faultOf(header, Buffer.concat([body, Buffer.from(' ')]))).toContain('matches the body')
 })
 
 test('while secrets are rolled, one of several signatures and one of several secrets must fit', () => {

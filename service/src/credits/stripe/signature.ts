@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-type Signed = { header: unknown; body: Buffer }
+type SignedBody = { header: unknown; body: Buffer }
 type Check = { secrets: readonly string[]; now: Date }
 
 const toleranceSeconds = 300
@@ -8,28 +8,28 @@ const headerMaxLength = 2000
 const signaturesMax = 10
 
 /**
- * What is wrong with the signature; undefined when Stripe signed exactly these bytes, lately, with one of
- * the secrets. Whoever cannot sign learns no more than that.
+ * What is wrong with the signature; undefined if Stripe signed exactly these bytes, within the tolerance, with
+ * one of the secrets. The texts say nothing that would help to forge one.
  */
-export function faultOfSignature({ header, body }: Signed, check: Check): string | undefined {
+export function findSignatureFault({ header, body }: SignedBody, check: Check): string | undefined {
   const parts = readHeader(header)
   if (!parts) return malformed
   const isSigned = check.secrets
     .map((secret) => createHmac('sha256', secret).update(`${parts.at}.`).update(body).digest())
-    .some((wanted) => parts.signatures.some((given) => timingSafeEqual(given, wanted)))
-  if (!isSigned) return 'No signature of the header Stripe-Signature fits the body.'
+    .some((expected) => parts.signatures.some((given) => timingSafeEqual(given, expected)))
+  if (!isSigned) return 'No signature in the Stripe-Signature header matches the body.'
   const ageSeconds = Math.abs(check.now.getTime() / 1000 - Number(parts.at))
   if (ageSeconds <= toleranceSeconds) return undefined
-  return `The signature is not of the last ${toleranceSeconds} seconds. Is the clock right?`
+  return `The signature's time is off by more than ${toleranceSeconds} seconds. Check the clocks.`
 }
 
-const malformed = 'The header Stripe-Signature is missing or malformed.'
+const malformed = 'The Stripe-Signature header is missing or malformed.'
 
-/** What can be said before there is a body. */
-export const faultOfHeader = (header: unknown): string | undefined =>
+/** The check that needs no body. */
+export const findHeaderFault = (header: unknown): string | undefined =>
   readHeader(header) ? undefined : malformed
 
-/** `t=1492774577,v1=5257a8...,v1=...`; other schemes are passed over. */
+/** `t=1492774577,v1=5257a8...,v1=...`; other schemes are ignored. */
 function readHeader(header: unknown): { at: string; signatures: Buffer[] } | undefined {
   if (typeof header !== 'string' || header.length > headerMaxLength) return undefined
   const parts = header.split(',').map((part) => part.trim())

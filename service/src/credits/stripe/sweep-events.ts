@@ -4,12 +4,12 @@ import { transact } from '#platform/transaction.ts'
 
 import { removeOldEvents } from './event-store.ts'
 
-/** Named at a time; of the others, how many there were. */
-const namedMax = 100
+/** More lost events than this are only counted in the log. */
+const loggedMax = 100
 
 /**
- * Removes a bounded number of old events; returns how many. Nobody will know any more whose payment or
- * refund it was that still waited, so each is named once.
+ * Removes a bounded number of old events; returns how many. An event that still waits for its organization or
+ * payment was never counted, so it is logged.
  */
 export async function sweepPaymentEvents(
   { db, log }: { db: Db; log: Log },
@@ -21,12 +21,12 @@ export async function sweepPaymentEvents(
     ...events.filter(({ state }) => state === 'waiting').map(({ id, type }) => `${type} ${id}`),
     ...refunds.map(({ charge }) => `the refund of ${charge}`),
   ]
-  for (const each of lost.slice(0, namedMax)) {
-    log.problem('a payment event was never counted and is dropped', new Error(each))
+  for (const each of lost.slice(0, loggedMax)) {
+    log.problem('uncounted_payment_event_dropped', new Error(each))
   }
-  const others = lost.length - namedMax
+  const others = lost.length - loggedMax
   if (others > 0) {
-    log.problem('payment events were never counted and are dropped', new Error(`${others} more`))
+    log.problem('uncounted_payment_events_dropped', new Error(`${others} more`))
   }
   return Math.max(events.length, refunds.length)
 }

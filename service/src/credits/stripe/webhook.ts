@@ -3,7 +3,7 @@ import { receiveStripeEvent, type StripeEventOutcome } from '@gatehouse/contract
 import type { FastifyInstance } from 'fastify'
 
 import type { Announce } from '#audit/announce.ts'
-import { stripe as byStripe } from '#audit/event.ts'
+import { stripeActor } from '#audit/event.ts'
 import { answerText, route, sendJson } from '#http/bind.ts'
 import { readJson } from '#http/read-json.ts'
 import { ApiError } from '#platform/api-error.ts'
@@ -16,9 +16,9 @@ import type { Metrics } from '#platform/metrics.ts'
 import { applyEvent } from './apply-event.ts'
 import { type PaymentEvent, readEvent } from './read-event.ts'
 import type { StripeMode } from './settings.ts'
-import { faultOfHeader, faultOfSignature } from './signature.ts'
+import { findHeaderFault, findSignatureFault } from './signature.ts'
 
-export type StripeTools = {
+export type StripeDeps = {
   db: Db
   now: Clock
   announce: Announce
@@ -28,18 +28,21 @@ export type StripeTools = {
   stripe: { secrets: readonly string[]; mode: StripeMode; plans: ReadonlyMap<string, Plan> }
 }
 
-/** Serves the webhook that Stripe tells payments, refunds and subscriptions to; `app` has no other route. */
-export function serveStripeWebhook(app: FastifyInstance, tools: StripeTools) {
-  const { secrets, mode } = tools.stripe
-  // They are applied one at a time anyway: more would only hold connections that others need.
-  const refusal = 'Too many events of Stripe wait in line.'
+/** Serves the webhook for Stripe's events. `app` must have no other route: the hook below is for all of it. */
+export function serveStripeWebhook(app: FastifyInstance, deps: StripeDeps) {
+  const { secrets, mode } = deps.stripe
+  // Events are applied one at a time anyway: more at once would only occupy database connections.
+  const refusal = 'Too many Stripe events are waiting.'
   const gate = createGate({ atOnce: 1, waitingMax: 200, waitMs: 10_000, refusal })
-  // Before the body: whoever cannot have signed it need not send it.
+  // Before the body is read: a caller without a well-formed signature need not send one.
   app.addHook('onRequest', async ({ headers }) => {
     if (secrets.length === 0) {
-      throw new ApiError('webhook_not_configured', 'Set STRIPE_WEBHOOK_SECRETS to use this.')
+      throw new ApiError(
+        'webhook_not_configured',
+        'Set STRIPE_WEBHOOK_SECRETS to use this webhook.',
+      )
     }
-    refuse(faultOfHeader(headers['stripe-signature']))
+    refuse(findHeaderFault(headers['stripe-signature']))
   })
   route(
     app,
@@ -47,10 +50,10 @@ export function serveStripeWebhook(app: FastifyInstance, tools: StripeTools) {
     async (request, reply) => {
       const body = request.bodyBytes ?? Buffer.alloc(0)
       const header = request.headers['stripe-signature']
-      refuse(faultOfSignature({ header, body }, { secrets, now: tools.now() }))
-      // Open: metadata has whatever names somebody likes, and none of them is kept.
+      refuse(findSignatureFault({ header, body }, { secrets, now: deps.now() }))
+      // `isOpen`: metadata may have members of any name; none of them is kept.
       const event = readEvent(readJson(body, { isOpen: true }), mode)
-      const outcome = await gate('stripe', () => receive(event, request.id, tools))
+      const outcome = await gate('stripe', () => receive(event, request.id, deps))
       const answer = answerText(receiveStripeEvent, { received: true, outcome })
       return sendJson(reply, receiveStripeEvent.successStatus, answer)
     },
@@ -65,15 +68,15 @@ function refuse(fault: string | undefined) {
 async function receive(
   event: PaymentEvent,
   requestId: string,
-  { db, now, announce, log, metrics, stripe }: StripeTools,
+  { db, now, announce, log, metrics, stripe }: StripeDeps,
 ): Promise<StripeEventOutcome> {
-  const by = byStripe(requestId)
+  const by = stripeActor(requestId)
   const applied = await applyEvent(event, { db, now, announce, by, plans: stripe.plans })
   const { outcome, problems } = applied
   metrics.paymentEvents.inc({ outcome })
   log.event('payment_event', { id: event.id, type: event.type, outcome })
   for (const problem of problems) {
-    log.problem('a payment event needs a look', new Error(problem), requestId)
+    log.problem('payment_event_needs_attention', new Error(problem), requestId)
   }
   return outcome
 }

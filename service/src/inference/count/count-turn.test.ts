@@ -1,31 +1,27 @@
+import { durationRatio } from '@gatehouse/tools/testing/duration-ratio'
 import { describe, expect, test } from 'vitest'
 
-import type { Part, Turn } from '#inference/turn.ts'
+import { emptyTurn } from '#formats/testing/empty-turn.ts'
+import type { Part, Turn } from '#formats/turn.ts'
 import { countTexts } from '#tokens/count.ts'
 
-import { type CountElsewhere, createTurnCounter } from './count-turn.ts'
+import { type CountInThread, createTurnCounter } from './count-turn.ts'
 import { withoutEarlierReasoning } from './last-turn.ts'
 
-const emptyTurn: Turn = {
-  ...{ system: [], messages: [], tools: [], toolChoice: null, canCallToolsInParallel: null },
-  ...{ maxOutputTokens: null, temperature: null, topP: null, topK: null, presencePenalty: null },
-  ...{ frequencyPenalty: null, seed: null, stopSequences: [], reasoning: null, user: null },
-  outputFormat: null,
-}
 const own = { encoding: 'o200k', isOwnEncoding: true, factors: { ascii: 1, other: 1 } } as const
-const forever = new AbortController().signal
-const nowhere: CountElsewhere = () => Promise.reject(new Error('This was to be counted here.'))
+const noAbort = new AbortController().signal
+const noThread: CountInThread = () => Promise.reject(new Error('No thread was expected.'))
 const tokensOf = async (text: string) =>
   (await countTexts('o200k', [text], () => undefined))[0] ?? 0
-const says = (...parts: Part[]): Turn => ({ ...emptyTurn, messages: [{ role: 'user', parts }] })
+const turnOf = (...parts: Part[]): Turn => ({ ...emptyTurn, messages: [{ role: 'user', parts }] })
 const text = (value: string): Part => ({ type: 'text', text: value })
 
 async function count(turn: Turn) {
-  return createTurnCounter({ countElsewhere: nowhere }).count(turn, own, forever)
+  return createTurnCounter({ countInThread: noThread }).count(turn, own, noAbort)
 }
 
 describe('the count of a turn', () => {
-  test('has 3 for each message, 1 for each block, and the tokens of the texts', async () => {
+  test('includes 3 per message, 1 per block, and the tokens of the texts', async () => {
     const turn: Turn = {
       ...emptyTurn,
       system: ['Be brief.', 'Be kind.'],
@@ -40,7 +36,7 @@ describe('the count of a turn', () => {
     expect(await count(turn)).toMatchObject({ tokens: expected, origin: 'local-exact' })
   })
 
-  test('has 8 for each tool and its JSON, and the schema of the output', async () => {
+  test('includes 8 and the JSON for each tool, and the output schema', async () => {
     const parameters = { type: 'object', properties: { city: { type: 'string' } } }
     const tool = { name: 'weather', description: 'Tells it.', parameters, isStrict: null }
     const json = JSON.stringify({ name: 'weather', description: 'Tells it.', parameters })
@@ -53,15 +49,15 @@ describe('the count of a turn', () => {
     expect((await count(turn)).tokens).toBe(expected)
   })
 
-  test('has what only its own format understands, by its JSON', async () => {
+  test('includes parts that only one format knows, by their JSON', async () => {
     const foreign = '{"type":"web_search_call","query":"gold"}'
-    expect((await count(says({ type: 'foreign', text: foreign }))).tokens).toBe(
+    expect((await count(turnOf({ type: 'foreign', text: foreign }))).tokens).toBe(
       3 + 1 + (await tokensOf(foreign)),
     )
   })
 
-  test('has calls of tools and their results, with what is inside them', async () => {
-    const turn = says(
+  test('includes tool calls, and tool results with their parts', async () => {
+    const turn = turnOf(
       { type: 'tool_call', id: 'x', name: 'weather', arguments: '{"city":"Bern"}' },
       { type: 'tool_result', callId: 'x', parts: [{ type: 'text', text: 'Sun' }], isError: false },
     )
@@ -70,14 +66,14 @@ describe('the count of a turn', () => {
     expect((await count(turn)).tokens).toBe(expected)
   })
 
-  test('has images by their size, 1600 where it is unknown, and is an estimate then', async () => {
+  test('includes images by their size, or 1600 if unknown, and is then an estimate', async () => {
     const header = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
     const size = Buffer.from([0, 0, 4, 0, 0, 0, 3, 0])
     const data = Buffer.concat([header, size, Buffer.alloc(16)]).toString('base64')
     const known = { type: 'base64', mediaType: 'image/png', data } as const
     const unknown = { type: 'url', url: 'https://example.com/cat.png' } as const
     const withImage = (source: typeof known | typeof unknown) =>
-      says({ type: 'image', source, detail: null })
+      turnOf({ type: 'image', source, detail: null })
     const expected = 4 + Math.ceil((1024 * 768) / 750)
     expect(await count(withImage(known))).toMatchObject({
       tokens: expected,
@@ -86,13 +82,13 @@ describe('the count of a turn', () => {
     expect((await count(withImage(unknown))).tokens).toBe(4 + 1600)
   })
 
-  test('has documents by their text, and others by a constant', async () => {
+  test('includes text documents by their text, and others by a constant', async () => {
     const words = 'A few words about it.'
     const data = Buffer.from(words).toString('base64')
     const document = (
       source: Extract<Part, { type: 'document' }>['source'],
       title: string | null,
-    ) => says({ type: 'document', source, title })
+    ) => turnOf({ type: 'document', source, title })
     const expected = 4 + (await tokensOf(words))
     expect((await count(document({ type: 'text', text: words }, null))).tokens).toBe(expected)
     const plain = document({ type: 'base64', mediaType: 'text/plain', data }, null)
@@ -103,25 +99,25 @@ describe('the count of a turn', () => {
     expect(await count(pdf)).toMatchObject({ tokens: 4 + 3000, origin: 'local-estimate' })
   })
 
-  test('has reasoning by its text, not by its signature; sealed reasoning by its length', async () => {
+  test('includes reasoning by its text without signature, or by length if encrypted', async () => {
     const opaque = { origin: 'messages', data: 'A'.repeat(1600), id: null } as const
-    const signed = says({
+    const signed = turnOf({
       type: 'reasoning',
       text: 'Hm.',
       opaque: { ...opaque, kind: 'signature' },
     })
     expect((await count(signed)).tokens).toBe(4 + (await tokensOf('Hm.')))
-    const sealed = says({ type: 'reasoning', text: '', opaque: { ...opaque, kind: 'redacted' } })
+    const sealed = turnOf({ type: 'reasoning', text: '', opaque: { ...opaque, kind: 'redacted' } })
     expect(await count(sealed)).toMatchObject({ tokens: 4 + 300, origin: 'local-estimate' })
   })
 
-  test('is multiplied by the factor of its kind of text where the encoding is another', async () => {
-    const { count: countTurn } = createTurnCounter({ countElsewhere: nowhere })
+  test("is multiplied by the factor of its script if the encoding is not the model's", async () => {
+    const { count: countTurn } = createTurnCounter({ countInThread: noThread })
     const rule = { ...own, isOwnEncoding: false, factors: { ascii: 1.5, other: 1.25 } }
-    const english = await countTurn(says(text('Good morning to all of you.')), rule, forever)
+    const english = await countTurn(turnOf(text('Good morning to all of you.')), rule, noAbort)
     expect(english).toMatchObject({ origin: 'local-estimate', script: 'ascii' })
     expect(english.tokens).toBe(Math.ceil(english.localTokens * 1.5))
-    const chinese = await countTurn(says(text('早上好，各位。')), rule, forever)
+    const chinese = await countTurn(turnOf(text('早上好，各位。')), rule, noAbort)
     expect(chinese).toMatchObject({ origin: 'local-estimate', script: 'other' })
     expect(chinese.tokens).toBe(Math.ceil(chinese.localTokens * 1.25))
   })
@@ -147,110 +143,114 @@ describe('reasoning of earlier turns', () => {
       .flatMap(({ parts }) => parts)
       .flatMap((part) => (part.type === 'reasoning' ? [part.text] : []))
 
-  test('is left out; the last turn of the assistant reaches over the answers of tools', () => {
+  test('is left out; tool results do not end the last turn of the assistant', () => {
     expect(thoughts(withoutEarlierReasoning(turn))).toEqual(['b', 'c'])
   })
 
-  test('counts where it is kept', async () => {
+  test('counts if it is kept', async () => {
     const all = await count(turn)
     const last = await count(withoutEarlierReasoning(turn))
     expect(all.tokens - last.tokens).toBe(1 + (await tokensOf('a')))
   })
 
-  test('a message of nothing else goes with it, and a turn without an assistant stays as it is', () => {
+  test('a message of only reasoning is dropped; a turn without an assistant is unchanged', () => {
     const only: Turn = {
       ...emptyTurn,
       messages: [{ role: 'assistant', parts: [thinks('a')] }, ...turn.messages],
     }
     expect(withoutEarlierReasoning(only).messages).toHaveLength(turn.messages.length)
-    expect(withoutEarlierReasoning(says(text('x')))).toEqual(says(text('x')))
+    expect(withoutEarlierReasoning(turnOf(text('x')))).toEqual(turnOf(text('x')))
   })
 })
 
 describe('long texts', () => {
   const long = 'All work and no play makes Jack a dull boy. '.repeat(100)
 
-  test('up to 64 KB are counted here, more elsewhere', async () => {
+  test('up to 64 KB are counted on the event loop, more in a thread', async () => {
     const sent: string[] = []
     const counter = createTurnCounter({
-      countElsewhere: async (encoding, texts) => {
+      countInThread: async (encoding, texts) => {
         sent.push(...texts)
         return countTexts(encoding, texts, () => undefined)
       },
     })
-    await counter.count(says(text('a b '.repeat(16 * 1024))), own, forever)
+    await counter.count(turnOf(text('a b '.repeat(16 * 1024))), own, noAbort)
     expect(sent).toEqual([])
-    const { tokens } = await counter.count(says(text('c d '.repeat(16 * 1024 + 1))), own, forever)
+    const { tokens } = await counter.count(turnOf(text('c d '.repeat(16 * 1024 + 1))), own, noAbort)
     expect(sent).toHaveLength(1)
     expect(tokens).toBe(4 + (await tokensOf('c d '.repeat(16 * 1024 + 1))))
   })
 
-  test('what was counted is not counted again, also when it is sent twice at once', async () => {
+  test('a text is counted once per encoding and then cached', async () => {
     const sent: string[][] = []
     const counter = createTurnCounter({
-      countElsewhere: async (encoding, texts) => {
+      countInThread: async (encoding, texts) => {
         sent.push([...texts])
         return countTexts(encoding, texts, () => undefined)
       },
     })
     const [one, two] = [`one ${long.repeat(20)}`, `two ${long.repeat(20)}`]
-    const first = await counter.count(says(text(one)), own, forever)
-    const second = await counter.count(says(text(one), text(two)), own, forever)
+    const first = await counter.count(turnOf(text(one)), own, noAbort)
+    const second = await counter.count(turnOf(text(one), text(two)), own, noAbort)
     expect(sent).toEqual([[one], [two]])
     expect(second.tokens).toBe(first.tokens + 1 + (await tokensOf(two)))
-    const again = await counter.count(says(text(two), text(two)), own, forever)
+    const again = await counter.count(turnOf(text(two), text(two)), own, noAbort)
     expect(again.tokens).toBe(3 + 2 * (1 + (await tokensOf(two))))
-    const other = await counter.count(says(text(one)), { ...own, encoding: 'cl100k' }, forever)
+    const other = await counter.count(turnOf(text(one)), { ...own, encoding: 'cl100k' }, noAbort)
     expect(other.tokens).toBe(4 + ((await countTexts('cl100k', [one], () => undefined))[0] ?? 0))
     expect(sent).toHaveLength(3)
   })
 
-  test('one text by itself has just its own tokens', async () => {
-    const counter = createTurnCounter({ countElsewhere: nowhere })
+  test('countText returns the tokens of the text alone', async () => {
+    const counter = createTurnCounter({ countInThread: noThread })
     expect(await counter.countText('', 'o200k')).toBe(0)
     expect(await counter.countText(long, 'o200k')).toBe(await tokensOf(long))
   })
 
-  test('twice in one turn counts twice', async () => {
-    const once = await count(says(text(long)))
-    const twice = await count(says(text(long), text(long)))
+  test('a text that a turn contains twice counts twice', async () => {
+    const once = await count(turnOf(text(long)))
+    const twice = await count(turnOf(text(long), text(long)))
     expect(twice.tokens).toBe(once.tokens * 2 - 3)
   })
 
   test('more than 8 MB are refused before anything is counted', async () => {
     const parts = Array.from({ length: 9 }, () => text('漢'.repeat(350_000)))
-    await expect(count(says(...parts))).rejects.toMatchObject({ code: 'request_too_large' })
+    await expect(count(turnOf(...parts))).rejects.toMatchObject({ code: 'request_too_large' })
   })
 
-  test('100,000 empty blocks cost a moment', async () => {
-    const begin = performance.now()
-    const { tokens } = await count(says(...Array.from({ length: 100_000 }, () => text(''))))
-    expect(tokens).toBe(100_003)
-    expect(performance.now() - begin).toBeLessThan(2000)
+  test('100,000 empty blocks cost about as much as ten times 10,000', async () => {
+    const blocks = (length: number) => turnOf(...Array.from({ length }, () => text('')))
+    const [many, few] = [blocks(100_000), blocks(10_000)]
+    const tenTimes = async () => {
+      for (let time = 0; time < 10; time++) await count(few)
+    }
+    const work = async () => expect((await count(many)).tokens).toBe(100_003)
+    const comparison = { work, baseline: tenTimes, limit: 4 }
+    expect(await durationRatio('100,000 empty blocks', comparison)).toBeLessThan(4)
   })
 
-  test('a caller who leaves ends the count, here too', async () => {
-    const leaving = new AbortController()
-    const counting = createTurnCounter({ countElsewhere: nowhere }).count(
-      says(text('x'.repeat(60_000)), text('!'.repeat(4000))),
+  test('an abort also ends a count on the event loop', async () => {
+    const caller = new AbortController()
+    const counting = createTurnCounter({ countInThread: noThread }).count(
+      turnOf(text('x'.repeat(60_000)), text('!'.repeat(4000))),
       own,
-      leaving.signal,
+      caller.signal,
     )
-    leaving.abort(new Error('Left.'))
-    await expect(counting).rejects.toThrow('Left.')
+    caller.abort(new Error('Aborted.'))
+    await expect(counting).rejects.toThrow('Aborted.')
   })
 
-  test('while a hostile text is counted here, others have their turn', async () => {
-    const counter = createTurnCounter({ countElsewhere: nowhere })
+  test('counting a hostile text on the event loop lets timers run', async () => {
+    const counter = createTurnCounter({ countInThread: noThread })
     await counter.warm(['o200k', 'cl100k'])
-    let turns = 0
-    const timer = setInterval(() => turns++, 1)
+    let ticks = 0
+    const timer = setInterval(() => ticks++, 1)
     await counter.count(
-      says(...Array.from({ length: 16 }, (_, i) => text(`${i}${'a'.repeat(4000)}`))),
+      turnOf(...Array.from({ length: 16 }, (_, i) => text(`${i}${'a'.repeat(4000)}`))),
       own,
-      forever,
+      noAbort,
     )
     clearInterval(timer)
-    expect(turns).toBeGreaterThan(1)
+    expect(ticks).toBeGreaterThan(1)
   })
 })

@@ -1,18 +1,18 @@
 import { setImmediate } from 'node:timers/promises'
 
-import type { Turn } from '#inference/turn.ts'
+import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { countTexts, loadCounter } from '#tokens/count.ts'
 import type { Encoding } from '#tokens/ranks.ts'
 
+import { type CountCache, createCountCache } from './count-cache.ts'
 import type { Factors, Script } from './fitted-factor.ts'
 import { type Items, itemizeTurn } from './itemize-turn.ts'
-import { createKnownCounts, type KnownCounts } from './known-counts.ts'
 
-/** How a model's tokens are counted here. */
+/** How the tokens of a model are counted locally. */
 export type CountingRule = {
   encoding: Encoding
-  /** Is that the model's own encoding? Then nothing is estimated and the factors are not used. */
+  /** True if it is the model's own encoding: then the count is exact and the factors are not used. */
   isOwnEncoding: boolean
   factors: Factors
 }
@@ -20,72 +20,75 @@ export type CountingRule = {
 export type TurnCount = {
   tokens: number
   origin: 'local-exact' | 'local-estimate'
-  /** What the factors are fitted to: the count before any factor, and the kind of text. */
+  /** The count before any factor, and the kind of text: the factors are fitted to both. */
   localTokens: number
   script: Script
 }
 
-/** Counts texts beside the event loop. */
-export type CountElsewhere = (
+/** Counts texts off the event loop. */
+export type CountInThread = (
   encoding: Encoding,
   texts: readonly string[],
   signal: AbortSignal,
 ) => Promise<number[]>
 
 const textMaxBytes = 8 * 1024 * 1024
-const textHereMaxBytes = 64 * 1024
+/** More text than this is counted in a worker thread. */
+const inlineMaxBytes = 64 * 1024
+/** How long a count may occupy the event loop at a time. */
 const stepMs = 5
 const neverAborted = new AbortController().signal
 
 export type TurnCounter = {
   count(turn: Turn, rule: CountingRule, signal: AbortSignal): Promise<TurnCount>
   countText(text: string, encoding: Encoding): Promise<number>
-  /** Loads encodings: the better part of a second for each, in which nothing else happens here. */
+  /** Loads encodings. Each blocks the event loop for the better part of a second. */
   warm(used: Iterable<Encoding>): Promise<void>
 }
 
 /**
- * Counts what the model would read of a turn, without asking anybody. Every reasoning block that is there
- * counts: take out those that the model will not read (`withoutEarlierReasoning`).
+ * Counts locally what the model would read of a turn. Every reasoning block of the turn counts: remove those that
+ * the model will not read first (`withoutEarlierReasoning`).
  */
 export function createTurnCounter(options: {
-  countElsewhere: CountElsewhere
+  countInThread: CountInThread
   entriesMax?: number
 }): TurnCounter {
-  const known = createKnownCounts({ entriesMax: options.entriesMax ?? 50_000 })
+  const cache = createCountCache({ entriesMax: options.entriesMax ?? 50_000 })
 
   async function countAll(encoding: Encoding, texts: readonly string[], signal: AbortSignal) {
-    const { knownTokens, short, long } = sortOut(known, encoding, texts)
-    const counts = await countFresh(encoding, [...short, ...long.values()], signal)
-    let tokens = knownTokens
+    const { cachedTokens, uncacheable, cacheable } = lookUp(cache, encoding, texts)
+    const uncached = [...uncacheable, ...cacheable.values()]
+    const counts = await countUncached(encoding, uncached, signal)
+    let tokens = cachedTokens
     for (const count of counts) tokens += count
-    for (const [index, key] of [...long.keys()].entries()) {
-      known.remember(key, counts[short.length + index] ?? 0)
+    for (const [index, key] of [...cacheable.keys()].entries()) {
+      cache.set(key, counts[uncacheable.length + index] ?? 0)
     }
     return tokens
   }
 
-  async function countFresh(encoding: Encoding, texts: readonly string[], signal: AbortSignal) {
-    if (byteLengthOf(texts) <= textHereMaxBytes) return countHere(encoding, texts, signal)
-    const counts = await options.countElsewhere(encoding, texts, signal)
+  async function countUncached(encoding: Encoding, texts: readonly string[], signal: AbortSignal) {
+    if (byteLengthOf(texts) <= inlineMaxBytes) return countInline(encoding, texts, signal)
+    const counts = await options.countInThread(encoding, texts, signal)
     if (counts.length !== texts.length) throw new Error('Not every text was counted.')
     return counts
   }
 
   return {
     async count(turn, rule, signal) {
-      const { texts, otherTokens, isGuess, bytes } = requireCountable(turn)
+      const { texts, otherTokens, isEstimate, bytes } = requireCountable(turn)
       const localTokens = otherTokens + (await countAll(rule.encoding, texts, signal))
       const script = scriptOf(bytes, texts)
       if (rule.isOwnEncoding) {
-        const origin = isGuess ? 'local-estimate' : 'local-exact'
+        const origin = isEstimate ? 'local-estimate' : 'local-exact'
         return { tokens: localTokens, origin, localTokens, script }
       }
       const tokens = Math.ceil(localTokens * rule.factors[script])
       return { tokens, origin: 'local-estimate', localTokens, script }
     },
     async countText(text, encoding) {
-      const [tokens = 0] = await countFresh(encoding, [text], neverAborted)
+      const [tokens = 0] = await countUncached(encoding, [text], neverAborted)
       return tokens
     },
     async warm(used) {
@@ -94,7 +97,7 @@ export function createTurnCounter(options: {
   }
 }
 
-/** What there is to count; 413 when that is more than we count. */
+/** The countable items of a turn; 413 when there is too much text. */
 export function requireCountable(turn: Turn): Items & { bytes: number } {
   const items = itemizeTurn(turn)
   const bytes = byteLengthOf(items.texts)
@@ -102,23 +105,23 @@ export function requireCountable(turn: Turn): Items & { bytes: number } {
   return { ...items, bytes }
 }
 
-/** What is known already, and what is to be counted: short texts, and long ones by the key to keep them. */
-function sortOut(known: KnownCounts, encoding: Encoding, texts: readonly string[]) {
-  let knownTokens = 0
-  const short: string[] = []
-  const long = new Map<string, string>()
+/** Sums the cached counts, and lists the texts that must be counted: `cacheable` ones by their cache key. */
+function lookUp(cache: CountCache, encoding: Encoding, texts: readonly string[]) {
+  let cachedTokens = 0
+  const uncacheable: string[] = []
+  const cacheable = new Map<string, string>()
   for (const text of texts) {
-    const key = known.keyOf(encoding, text)
-    const count = key === null ? undefined : known.find(key)
-    if (count !== undefined) knownTokens += count
-    else if (key === null || long.has(key)) short.push(text)
-    else long.set(key, text)
+    const key = cache.keyOf(encoding, text)
+    const count = key === null ? undefined : cache.find(key)
+    if (count !== undefined) cachedTokens += count
+    else if (key === null || cacheable.has(key)) uncacheable.push(text)
+    else cacheable.set(key, text)
   }
-  return { knownTokens, short, long }
+  return { cachedTokens, uncacheable, cacheable }
 }
 
-/** Every few milliseconds others have their turn. */
-function countHere(encoding: Encoding, texts: readonly string[], signal: AbortSignal) {
+/** Counts on the event loop and yields to it every few milliseconds. */
+function countInline(encoding: Encoding, texts: readonly string[], signal: AbortSignal) {
   let resumedAt = performance.now()
   const pause = async () => {
     await setImmediate()
@@ -133,7 +136,7 @@ function countHere(encoding: Encoding, texts: readonly string[], signal: AbortSi
 const byteLengthOf = (texts: readonly string[]) =>
   texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
 
-/** Characters beyond ASCII have two bytes or more: one in ten makes the difference. */
+/** `ascii` unless about a tenth of the characters have two bytes or more. */
 function scriptOf(bytes: number, texts: readonly string[]): Script {
   const characters = texts.reduce((sum, text) => sum + text.length, 0)
   return bytes <= characters * 1.1 ? 'ascii' : 'other'

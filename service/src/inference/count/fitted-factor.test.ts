@@ -16,22 +16,26 @@ const observe = (
   }
 }
 
-test('factors start where the catalogue says', () => {
+test('a factor starts at the value of the catalogue', () => {
   const factors = createFittedFactors()
   expect(factors.factorsOf('gpt-5')).toEqual({ ascii: 1, other: 1 })
   expect(factors.factorsOf('anthropic/Claude-Opus-5', 1.2)).toEqual({ ascii: 1.2, other: 1.2 })
 })
 
-test('what is learnt moves a factor from its start', () => {
+test('observations adjust a factor from its start value', () => {
   const factors = createFittedFactors()
   expect(factors.factorsOf('m', 1.3)).toEqual({ ascii: 1.3, other: 1.3 })
   factors.observe({
-    ...{ model: 'm', start: 1.3, script: 'ascii', localTokens: 1000, upstreamTokens: 1300 },
+    model: 'm',
+    start: 1.3,
+    script: 'ascii',
+    localTokens: 1000,
+    upstreamTokens: 1300,
   })
   expect(factors.factorsOf('m')).toEqual({ ascii: 1.3, other: 1.3 })
 })
 
-test('a factor converges on an upstream that counts 1.17 times as many', () => {
+test('a factor converges to 1.17 if the upstream counts 1.17 times as many tokens', () => {
   const factors = createFittedFactors()
   observe(factors, 200, 1.17)
   expect(factors.factorsOf('m').ascii).toBeCloseTo(1.17, 2)
@@ -45,13 +49,13 @@ test('a factor follows an upstream that changes its vocabulary', () => {
   expect(factors.factorsOf('m').other).toBeCloseTo(1.4, 2)
 })
 
-test('a lying upstream moves a factor to its bounds and no further', () => {
+test('an upstream that reports wrong usage moves a factor to its bounds and no further', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.integer({ min: 0, max: 10_000 }), fc.double()), { maxLength: 200 }),
-      (lies) => {
+      (reports) => {
         const factors = createFittedFactors()
-        for (const [localTokens, upstreamTokens] of lies) {
+        for (const [localTokens, upstreamTokens] of reports) {
           factors.observe({ model: 'm', script: 'ascii', localTokens, upstreamTokens })
         }
         const { ascii } = factors.factorsOf('m')
@@ -67,14 +71,14 @@ test('a lying upstream moves a factor to its bounds and no further', () => {
   expect(factors.factorsOf('m').ascii).toBeCloseTo(0.7, 3)
 })
 
-test('one lie hardly moves a factor', () => {
+test('one wrong report hardly moves a factor', () => {
   const factors = createFittedFactors()
   observe(factors, 100, 1)
   observe(factors, 1, 1_000_000)
   expect(factors.factorsOf('m').ascii).toBeLessThan(1.02)
 })
 
-test('impossible usage and short prompts teach nothing', () => {
+test('impossible usage and short prompts are ignored', () => {
   const factors = createFittedFactors()
   for (const upstreamTokens of [-5, NaN, Infinity, 1.5, 0, 2 ** 60]) {
     factors.observe({ model: 'm', script: 'ascii', localTokens: 1000, upstreamTokens })
@@ -83,7 +87,7 @@ test('impossible usage and short prompts teach nothing', () => {
   expect(factors.exportState()).toEqual({})
 })
 
-test('what was learnt survives a restart, and a damaged state is forgotten', () => {
+test('exported factors can be restored, and damaged entries are dropped', () => {
   const factors = createFittedFactors()
   observe(factors, 50, 1.3)
   const stored: unknown = JSON.parse(JSON.stringify(factors.exportState()))
@@ -102,7 +106,7 @@ test('what was learnt survives a restart, and a damaged state is forgotten', () 
   }
 })
 
-test('what comes from the store later does not replace what was learnt meanwhile', () => {
+test('a later import does not overwrite factors that have been observed', () => {
   const [earlier, factors] = [createFittedFactors(), createFittedFactors()]
   observe(earlier, 50, 1.3)
   factors.importState(earlier.exportState())
@@ -121,7 +125,7 @@ test('the number of models is bounded', () => {
   expect(Object.keys(factors.exportState())).toHaveLength(1000)
 })
 
-test('what was learnt before a restart is there again, and does not undo what was learnt since', () => {
+test('factors survive a restart, and a second import does not overwrite newer observations', () => {
   const before = createFittedFactors()
   observe(before, 200, 1.17)
   const after = createFittedFactors()

@@ -1,34 +1,34 @@
-/** Vocabularies differ most beyond ASCII, so the two kinds of text are fitted apart. */
+/** Vocabularies differ most beyond ASCII, so the two kinds of text have factors of their own. */
 export type Script = 'ascii' | 'other'
 
-/** How many tokens a model reads for each that we count. */
+/** A model's tokens per token of the local encoding. */
 export type Factors = Readonly<Record<Script, number>>
 
 type Fit = { factor: number; observations: number }
-/** To be stored and given back as it is. */
+/** What `exportState` returns, to be stored for `importState`. */
 export type FactorState = Record<string, Record<Script, Fit>>
 
 export type Observation = {
   model: string
-  /** Where its learning starts. */
+  /** The factor before the first observation. */
   start?: number
   script: Script
-  /** Our own count, before any factor. */
+  /** The local count, before any factor. */
   localTokens: number
-  /** What the upstream says that it has read. */
+  /** The input tokens that the upstream reports. */
   upstreamTokens: number
 }
 
 const factorMin = 0.7
 const factorMax = 1.6
 const modelsMax = 1000
-/** Short prompts tell more about the template around them than about the vocabulary. */
+/** In shorter prompts the chat template outweighs the vocabulary. */
 const localTokensMin = 50
-/** The start weighs as much as so many observations; later each new one has at least a fiftieth. */
+/** The start weighs as much as ten observations; each new observation weighs at least a fiftieth. */
 const startWeight = 10
-const shareMin = 0.02
+const weightMin = 0.02
 
-/** Learns from upstreams how their tokens compare to ours. What they say moves a factor only so far. */
+/** Learns from the usage that upstreams report. Factors stay between `factorMin` and `factorMax`. */
 export function createFittedFactors(stored: unknown = {}) {
   const fits = new Map<string, Record<Script, Fit>>(readState(stored))
 
@@ -48,7 +48,7 @@ export function createFittedFactors(stored: unknown = {}) {
       fits.set(model, { ...before, [script]: moveTowards(ratio, before[script]) })
     },
     exportState: (): FactorState => Object.fromEntries(fits),
-    /** What was exported before. What has been learnt since then stays. */
+    /** Imports the stored factors of those models that have not been observed since the start. */
     importState(stored: unknown) {
       for (const [model, fit] of readState(stored)) if (!fits.has(model)) fits.set(model, fit)
     },
@@ -61,15 +61,15 @@ const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0
 const clamp = (ratio: number) => Math.min(factorMax, Math.max(factorMin, ratio))
 
 function moveTowards(ratio: number, { factor, observations }: Fit): Fit {
-  const share = Math.max(shareMin, 1 / (observations + startWeight))
-  return { factor: factor + (ratio - factor) * share, observations: observations + 1 }
+  const weight = Math.max(weightMin, 1 / (observations + startWeight))
+  return { factor: factor + (ratio - factor) * weight, observations: observations + 1 }
 }
 
 function startAt(factor: number): Record<Script, Fit> {
   return { ascii: { factor, observations: 0 }, other: { factor, observations: 0 } }
 }
 
-/** What cannot be understood is forgotten: it will be learnt again. */
+/** Drops entries that cannot be read: their factors are learnt again. */
 function readState(stored: unknown): [string, Record<Script, Fit>][] {
   if (typeof stored !== 'object' || stored === null) return []
   return Object.entries(stored)

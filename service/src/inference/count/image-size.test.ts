@@ -35,7 +35,7 @@ describe('the size of an image', () => {
     expect(readImageSize(gif(320, 200))).toEqual({ width: 320, height: 200 })
   })
 
-  test('is read from JPEG, also behind a preview of 60 KB and with padded markers', () => {
+  test('is read from JPEG, also after a preview of 60 KB and with padded markers', () => {
     const start = [0xff, 0xd8]
     const preview = segment(0xe1, zeros(60_000))
     const tables = segment(0xc4, zeros(300))
@@ -53,7 +53,7 @@ describe('the size of an image', () => {
     }
   })
 
-  test('is unknown for anything else, for nonsense and for what is cut off', () => {
+  test('is unknown for other formats, invalid data and truncated images', () => {
     const endless = base64(
       [0xff, 0xd8],
       ...Array.from({ length: 500 }, () => segment(0xe0, zeros(1))),
@@ -65,7 +65,7 @@ describe('the size of an image', () => {
     }
   })
 
-  test('whatever is sent, reading it ends without an error', () => {
+  test('is read without an error from arbitrary bytes', () => {
     const starts = [
       '',
       '\x89PNG\r\n\x1a\n',

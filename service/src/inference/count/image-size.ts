@@ -1,19 +1,19 @@
 export type ImageSize = { width: number; height: number }
 
 /**
- * The size that the header of an image in base64 tells, without decoding more of it than that. Null when
- * it is no PNG, JPEG, GIF or WebP, or tells none that makes sense.
+ * Reads the size from the header of an image in base64, without decoding the rest. Null if it is not a PNG, JPEG,
+ * GIF or WebP, or has no plausible size.
  */
 export function readImageSize(base64: string): ImageSize | null {
   const head = bytesAt(base64, 0, 32)
-  const reader = readers.find(({ begins }) => head.toString('latin1').startsWith(begins))
+  const reader = readers.find(({ signature }) => head.toString('latin1').startsWith(signature))
   const size = reader?.read(head, base64) ?? null
-  return size && isSensible(size.width) && isSensible(size.height) ? size : null
+  return size && isPlausible(size.width) && isPlausible(size.height) ? size : null
 }
 
-const isSensible = (pixels: number) => pixels >= 1 && pixels <= 65_535
+const isPlausible = (pixels: number) => pixels >= 1 && pixels <= 65_535
 
-/** Some bytes out of the middle; fewer where the data ends. */
+/** Decodes `length` bytes from `offset`; fewer at the end of the data. */
 function bytesAt(base64: string, offset: number, length: number): Buffer {
   const start = Math.floor(offset / 3)
   const end = Math.ceil((offset + length) / 3)
@@ -21,13 +21,13 @@ function bytesAt(base64: string, offset: number, length: number): Buffer {
   return decoded.subarray(offset - start * 3, offset - start * 3 + length)
 }
 
-type Reader = { begins: string; read(head: Buffer, base64: string): ImageSize | null }
+type Reader = { signature: string; read(head: Buffer, base64: string): ImageSize | null }
 
 const readers: readonly Reader[] = [
-  { begins: '\x89PNG\r\n\x1a\n', read: readPng },
-  { begins: 'GIF8', read: readGif },
-  { begins: 'RIFF', read: readWebp },
-  { begins: '\xff\xd8', read: readJpeg },
+  { signature: '\x89PNG\r\n\x1a\n', read: readPng },
+  { signature: 'GIF8', read: readGif },
+  { signature: 'RIFF', read: readWebp },
+  { signature: '\xff\xd8', read: readJpeg },
 ]
 
 function readPng(head: Buffer): ImageSize | null {
@@ -40,7 +40,7 @@ function readGif(head: Buffer): ImageSize | null {
   return { width: head.readUInt16LE(6), height: head.readUInt16LE(8) }
 }
 
-/** Three kinds: lossy, lossless, and extended, which tells the size of its canvas. */
+/** Three kinds: lossy, lossless, and extended, which has the size of its canvas. */
 function readWebp(head: Buffer): ImageSize | null {
   if (head.length < 30 || head.toString('latin1', 8, 12) !== 'WEBP') return null
   switch (head.toString('latin1', 12, 16)) {
@@ -57,9 +57,9 @@ function readWebp(head: Buffer): ImageSize | null {
   }
 }
 
-/** Photographs carry previews and profiles in front of their size; no honest one carries more parts. */
+/** Photographs have previews and profiles before their size, but not more segments than this. */
 const jpegSegmentsMax = 200
-/** Start of frame, in its variants; between them stand three markers of other meaning. */
+/** The markers of a start of frame; three markers in their range mean something else. */
 const isFrame = (marker: number) =>
   marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 

@@ -1,6 +1,6 @@
-import type { Json, Usage } from '#inference/answer.ts'
-import { chatCompletions } from '#inference/chat-completions/chat-completion-protocol.ts'
-import type { Turn } from '#inference/turn.ts'
+import type { Json, Usage } from '#formats/answer.ts'
+import { chatUpstreamFormat } from '#formats/chat-completions/chat-completion-format.ts'
+import type { Turn } from '#formats/turn.ts'
 import type { CatalogueModel } from '#inference/upstreams/catalogue.ts'
 import { createUpstreamPosts } from '#inference/upstreams/post-upstream.ts'
 import { ApiError } from '#platform/api-error.ts'
@@ -9,7 +9,8 @@ import type { OriginPools } from '#platform/origin-pools.ts'
 import type { ThreadPool } from '#platform/thread-pool.ts'
 import type { Encoding } from '#tokens/ranks.ts'
 
-import { countInThreads } from './count-in-thread.ts'
+import { createThreadCounter } from './count-in-thread.ts'
+import { toCountRequest } from './count-request.ts'
 import {
   type CountingRule,
   createTurnCounter,
@@ -19,7 +20,6 @@ import {
 import type { FittedFactors } from './fitted-factor.ts'
 import { withoutEarlierReasoning } from './last-turn.ts'
 import { createUpstreamCounter, type UpstreamCounter } from './upstream-counter.ts'
-import { toMessagesCount } from './upstream-request.ts'
 
 type Options = { threads: ThreadPool; pools: OriginPools; factors: FittedFactors; now: Clock }
 
@@ -27,76 +27,83 @@ const leastOutput = { maxOutputTokens: 1, outputLimitMember: 'max_tokens' } as c
 
 type CountRequest = { request: Json; keepsAll: boolean; headers: Record<string, string> }
 
-/** How long texts are, by whatever means there are: here, in a thread, or asked of the upstream. */
+/** Counts the tokens of requests and answers: on the event loop, in a thread, or by the upstream's counter. */
 export function createInputCounting({ threads, pools, factors, now }: Options) {
-  const counter = createTurnCounter({ countElsewhere: countInThreads(threads) })
-  const postTo = createUpstreamPosts(pools)
-  const upstreamCounters = new Map<string, UpstreamCounter>()
+  const counter = createTurnCounter({ countInThread: createThreadCounter(threads) })
+  const findUpstreamCounter = createUpstreamCounters(pools, now)
 
   const ruleOf = (model: CatalogueModel): CountingRule => ({
     encoding: model.encoding,
-    isOwnEncoding: model.is_encoding_exact,
-    factors: factors.factorsOf(model.id, model.token_factor),
+    isOwnEncoding: model.isEncodingExact,
+    factors: factors.factorsOf(model.id, model.tokenFactor),
   })
 
-  /** The counter of the model's first upstream; null where that has none. */
-  function upstreamCounterOf({ upstreams: [first] }: CatalogueModel): UpstreamCounter | null {
-    const kind = first?.upstream.counter
-    if (!first || !kind) return null
-    // Another address or key is another upstream.
-    const key = JSON.stringify([
-      first.upstream.name,
-      first.upstream.base_url,
-      first.upstream.secret,
-    ])
-    const known = upstreamCounters.get(key)
-    if (known) return known
-    if (upstreamCounters.size > 1000) upstreamCounters.clear()
-    const fresh = createUpstreamCounter({ kind, post: postTo(first.upstream), now })
-    upstreamCounters.set(key, fresh)
-    return fresh
-  }
-
   return {
-    /** What `countInput` needs for a request in the Messages format. */
-    of(model: CatalogueModel, { request, keepsAll, headers }: CountRequest) {
+    /** The arguments of `countInput` for a request in the Messages format. */
+    prepare(model: CatalogueModel, { request, keepsAll, headers }: CountRequest) {
       const [first] = model.upstreams
       const name = first?.model ?? model.id
       const isMessages = first?.upstream.counter === 'anthropic'
       return {
-        ...{ rule: ruleOf(model), counter, upstream: upstreamCounterOf(model) },
+        rule: ruleOf(model),
+        counter,
+        upstream: findUpstreamCounter(model),
         ...(isMessages && { headers }),
         toRequest: (turn: Turn): Json =>
           isMessages
-            ? toMessagesCount(request, name, keepsAll)
-            : chatCompletions.writeRequest(turn, { ...leastOutput, model: name }),
+            ? toCountRequest(request, name, keepsAll)
+            : chatUpstreamFormat.writeRequest(turn, { ...leastOutput, model: name }),
       }
     },
-    /** Without asking anybody: what is reserved before a call. */
+    /** The local count by which tokens are reserved before a call. */
     async estimate(turn: Turn, model: CatalogueModel, signal: AbortSignal): Promise<TurnCount> {
       const read = withoutEarlierReasoning(turn)
       try {
         return await counter.count(read, ruleOf(model), signal)
       } catch (error) {
-        if (error instanceof ApiError && error.code === 'overloaded') return guess(read)
+        if (error instanceof ApiError && error.code === 'overloaded') return overestimate(read)
         throw error
       }
     },
-    /** What an answer has come to, where its upstream does not say. */
+    /** Counts an answer whose upstream reports no usage. */
     countText: (text: string, encoding: Encoding): Promise<number> =>
       counter.countText(text, encoding),
-    /** Learns from what an upstream says it has read. */
+    /** Learns from the input tokens that an upstream reports. */
     learn(model: CatalogueModel, { localTokens, script }: TurnCount, { inputTokens }: Usage) {
       factors.observe({
-        ...{ model: model.id, start: model.token_factor, script, localTokens },
+        model: model.id,
+        start: model.tokenFactor,
+        script,
+        localTokens,
         upstreamTokens: inputTokens,
       })
     },
     warm: counter.warm,
   }
 }
-/** No thread is free, or the text is a hard one: a guess that errs high is better than a refusal. */
-function guess(turn: Turn): TurnCount {
+
+/** One counter per upstream, each with a cache and a breaker. */
+function createUpstreamCounters(pools: OriginPools, now: Clock) {
+  const postTo = createUpstreamPosts(pools)
+  const counters = new Map<string, UpstreamCounter>()
+  /** The counter of the model's first upstream; null if that has none. */
+  return ({ upstreams: [first] }: CatalogueModel): UpstreamCounter | null => {
+    const kind = first?.upstream.counter
+    if (!first || !kind) return null
+    const { name, baseUrl, secret } = first.upstream
+    // A changed address or key needs a new counter.
+    const key = JSON.stringify([name, baseUrl, secret])
+    const known = counters.get(key)
+    if (known) return known
+    if (counters.size > 1000) counters.clear()
+    const counter = createUpstreamCounter({ kind, post: postTo(first.upstream), now })
+    counters.set(key, counter)
+    return counter
+  }
+}
+
+/** Used if no thread is free or the count takes too long: a high estimate is better than refusing the call. */
+function overestimate(turn: Turn): TurnCount {
   const { bytes, otherTokens } = requireCountable(turn)
   const tokens = Math.ceil(bytes / 2) + otherTokens
   return { tokens, origin: 'local-estimate', localTokens: 0, script: 'other' }

@@ -1,13 +1,13 @@
-import type { DocumentPart, ImagePart, Part, Turn } from '#inference/turn.ts'
+import type { DocumentPart, ImagePart, Part, Turn } from '#formats/turn.ts'
 
 import { readImageSize } from './image-size.ts'
 
-/** What there is to count in a turn: texts, and a number for everything else (G4.67). */
+/** What is counted in a turn: texts, and a number of tokens for everything else. */
 export type Items = {
   texts: string[]
   otherTokens: number
-  /** Was there anything whose tokens can only be guessed? */
-  isGuess: boolean
+  /** True if there are parts whose tokens can only be estimated. */
+  isEstimate: boolean
 }
 
 const tokensPerMessage = 3
@@ -15,14 +15,14 @@ const tokensPerBlock = 1
 const tokensPerTool = 8
 const pixelsPerToken = 750
 const tokensOfUnknownImage = 1600
-/** Some pages. We do not look into documents that are not text. */
+/** A few pages. Documents that are not text are not read. */
 const tokensOfUnknownDocument = 3000
-/** Sealed reasoning is base64: 4 characters are 3 bytes, and 4 bytes of prose are about a token. */
-const sealedCharactersPerToken = 16 / 3
+/** Encrypted reasoning is base64: 4 characters are 3 bytes, and 4 bytes of prose are about a token. */
+const encryptedCharactersPerToken = 16 / 3
 
-/** Lists what the caller's own payload consists of. */
+/** Lists the countable items of a request. */
 export function itemizeTurn(turn: Turn): Items {
-  const items: Items = { texts: [...turn.system], otherTokens: 0, isGuess: false }
+  const items: Items = { texts: [...turn.system], otherTokens: 0, isEstimate: false }
   items.otherTokens += turn.system.length * tokensPerBlock
   for (const { parts } of turn.messages) {
     items.otherTokens += tokensPerMessage
@@ -63,12 +63,12 @@ function addPart(items: Items, part: Part) {
   }
 }
 
-/** A signature is no reading matter; reasoning that is sealed as a whole is. */
+/** A model reads encrypted reasoning, but not the signature of visible reasoning. */
 function addReasoning(items: Items, { text, opaque }: Extract<Part, { type: 'reasoning' }>) {
   if (text !== '') items.texts.push(text)
   else if (opaque && opaque.kind !== 'signature') {
-    items.otherTokens += Math.ceil(opaque.data.length / sealedCharactersPerToken)
-    items.isGuess = true
+    items.otherTokens += Math.ceil(opaque.data.length / encryptedCharactersPerToken)
+    items.isEstimate = true
   }
 }
 
@@ -77,7 +77,7 @@ function addImage(items: Items, { source }: ImagePart) {
   items.otherTokens += size
     ? Math.ceil((size.width * size.height) / pixelsPerToken)
     : tokensOfUnknownImage
-  items.isGuess = true
+  items.isEstimate = true
 }
 
 function addDocument(items: Items, { source, title }: DocumentPart) {
@@ -87,6 +87,6 @@ function addDocument(items: Items, { source, title }: DocumentPart) {
     items.texts.push(Buffer.from(source.data, 'base64').toString())
   } else {
     items.otherTokens += tokensOfUnknownDocument
-    items.isGuess = true
+    items.isEstimate = true
   }
 }

@@ -1,129 +1,118 @@
 import { hash } from 'node:crypto'
 
-import type { Json } from '#inference/answer.ts'
+import type { Json } from '#formats/answer.ts'
+import { isTokenCount } from '#formats/json-values.ts'
+import type { PostToUpstream } from '#inference/upstreams/post-upstream.ts'
+import { BoundedMap } from '#platform/bounded-map.ts'
 import { createBreaker } from '#platform/breaker.ts'
 import type { Clock } from '#platform/clock.ts'
 import { within } from '#platform/deadline.ts'
 
-/** How an upstream can be asked to count; anthropic: also what recent vLLM and llama.cpp answer to. */
+/** The API of a counter. Recent versions of vLLM and llama.cpp also offer that of `anthropic`. */
 export type CounterKind = 'anthropic' | 'vllm' | 'llama_cpp'
 
-/** Calls the upstream. Rejects when it cannot be reached. */
-export type Post = (
-  path: string,
-  json: Json,
-  signal: AbortSignal,
-  headers: Headers,
-) => Promise<{ status: number; json: unknown }>
-
-/** The caller's, where they change what the upstream understands. */
+/** Headers of the caller that may change the count. */
 type Headers = Readonly<Record<string, string>>
 
 export type UpstreamCounter = {
-  /** Undefined: it cannot be known now. `request` is in the upstream's own format. */
-  ask(request: Json, signal: AbortSignal, headers?: Headers): Promise<number | undefined>
+  /** Undefined: the upstream gave no count. `request` is in the upstream's own format. */
+  count(request: Json, signal: AbortSignal, headers?: Headers): Promise<number | undefined>
 }
 
-type Options = { kind: CounterKind; post: Post; now: Clock; deadlineMs?: number }
+type Options = { kind: CounterKind; post: PostToUpstream; now: Clock; deadlineMs?: number }
 
-const keptMs = 5 * 60 * 1000
-const keptMax = 1000
-/** No model reads more: whoever says so has made a mistake. */
-const tokensMax = 100_000_000
+const cachedMs = 5 * 60 * 1000
+const cachedMax = 1000
 
 /**
- * Asks an upstream how many tokens it would read. Its answer is remembered for some minutes, and one that
- * fails again and again is left alone for a while. The call costs nothing.
+ * Asks an upstream for the number of tokens it would read, which costs nothing. Counts are cached for five
+ * minutes. After five failures in a row the upstream is not called for 30 seconds.
  */
 export function createUpstreamCounter(options: Options): UpstreamCounter {
   const { kind, post, now, deadlineMs = 2000 } = options
-  const answers = createAnswers(now)
+  const cache = createCache(now)
   const breaker = createBreaker({ now, failuresMax: 5, pauseMs: 30_000 })
 
-  async function askNow(request: Json, signal: AbortSignal, headers: Headers) {
+  async function ask(request: Json, signal: AbortSignal, headers: Headers) {
     try {
       const answer = await within(deadlineMs, tooLate, (deadline) =>
-        ways[kind](request, async (path, json) => {
+        counters[kind](request, async (path, json) => {
           return readAnswer(await post(path, json, AbortSignal.any([deadline, signal]), headers))
         }),
       )
-      const tokens = checked(answer)
+      const tokens = requireCount(answer)
       breaker.succeeded()
       return tokens
     } catch (error) {
-      // Whoever leaves, or sends what cannot be counted, says nothing about the upstream.
+      // An aborted call, or a request that cannot be counted, is not a failure of the upstream.
       if (signal.aborted) throw signal.reason
-      if (error instanceof Refused) breaker.succeeded()
+      if (error instanceof CountRefused) breaker.succeeded()
       else breaker.failed()
       return undefined
     }
   }
 
   return {
-    async ask(request, signal, headers = {}) {
+    async count(request, signal, headers = {}) {
       signal.throwIfAborted()
       const key = hash('sha256', JSON.stringify([request, headers]), 'base64')
-      const known = answers.find(key)
-      if (known !== undefined || !breaker.mayTry()) return known
-      const tokens = await askNow(request, signal, headers)
-      if (tokens !== undefined) answers.keep(key, tokens)
+      const cached = cache.find(key)
+      if (cached !== undefined || !breaker.mayTry()) return cached
+      const tokens = await ask(request, signal, headers)
+      if (tokens !== undefined) cache.set(key, tokens)
       return tokens
     },
   }
 }
 
-type Call = (path: string, json: Json) => Promise<Json>
+type Post = (path: string, json: Json) => Promise<Json>
 
-const ways = {
-  async anthropic(request, call) {
-    return (await call('/v1/messages/count_tokens', request))['input_tokens']
+/** The requests of each kind of counter. */
+const counters = {
+  async anthropic(request, post) {
+    return (await post('/v1/messages/count_tokens', request))['input_tokens']
   },
-  async vllm({ model, messages, tools }, call) {
-    const answer = await call('/tokenize', { model, messages, ...(tools ? { tools } : {}) })
+  async vllm({ model, messages, tools }, post) {
+    const answer = await post('/tokenize', { model, messages, ...(tools ? { tools } : {}) })
     return answer['count']
   },
-  async llama_cpp({ messages, tools }, call) {
-    const answer = await call('/apply-template', { messages, ...(tools ? { tools } : {}) })
+  async llama_cpp({ messages, tools }, post) {
+    const answer = await post('/apply-template', { messages, ...(tools ? { tools } : {}) })
     const prompt = answer['prompt']
     if (typeof prompt !== 'string') throw new Error('The template was not applied.')
-    const asked = { content: prompt, add_special: true, parse_special: true }
-    const { tokens } = await call('/tokenize', asked)
+    const body = { content: prompt, add_special: true, parse_special: true }
+    const { tokens } = await post('/tokenize', body)
     return Array.isArray(tokens) ? tokens.length : undefined
   },
-} as const satisfies Record<CounterKind, (request: Json, call: Call) => Promise<unknown>>
+} as const satisfies Record<CounterKind, (request: Json, post: Post) => Promise<unknown>>
 
-class Refused extends Error {
-  override readonly name = 'Refused'
+class CountRefused extends Error {
+  override readonly name = 'CountRefused'
 }
 
 function readAnswer({ status, json }: { status: number; json: unknown }): Json {
-  if ([400, 413, 422].includes(status)) throw new Refused('The upstream cannot count this.')
+  if ([400, 413, 422].includes(status)) throw new CountRefused('The upstream cannot count this.')
   if (status !== 200) throw new Error(`The counter of the upstream answered ${status}.`)
-  if (typeof json !== 'object' || json === null) throw new Error('The answer is no object.')
+  if (typeof json !== 'object' || json === null) throw new Error('The answer is not an object.')
   return json as Json
 }
 
-function checked(tokens: unknown): number {
-  const isCount = Number.isSafeInteger(tokens) && Number(tokens) >= 0 && Number(tokens) <= tokensMax
-  if (!isCount) throw new Error('The answer is no count.')
-  return Number(tokens)
+function requireCount(tokens: unknown): number {
+  if (!isTokenCount(tokens)) throw new Error('The answer is not a count.')
+  return tokens
 }
 
 const tooLate = () => new Error('The counter of the upstream did not answer in time.')
 
-/** The oldest is forgotten first. */
-function createAnswers(now: Clock) {
-  const answers = new Map<string, { tokens: number; untilMs: number }>()
+function createCache(now: Clock) {
+  const counts = new BoundedMap<string, { tokens: number; untilMs: number }>(cachedMax)
   return {
     find(key: string): number | undefined {
-      const answer = answers.get(key)
-      return answer && now().getTime() < answer.untilMs ? answer.tokens : undefined
+      const count = counts.get(key)
+      return count && now().getTime() < count.untilMs ? count.tokens : undefined
     },
-    keep(key: string, tokens: number) {
-      answers.delete(key)
-      answers.set(key, { tokens, untilMs: now().getTime() + keptMs })
-      const oldest = answers.size > keptMax ? answers.keys().next().value : undefined
-      if (oldest !== undefined) answers.delete(oldest)
+    set(key: string, tokens: number) {
+      counts.set(key, { tokens, untilMs: now().getTime() + cachedMs })
     },
   }
 }

@@ -10,18 +10,18 @@ const violationsMax = 20
 const stepMaxLength = 100
 const inputMaxLength = 200
 
-/** What a body breaks of its schema, as clients of count_tokens know it (wire formats, card B). */
+/** The violations of a schema in the form of docs/specification/errors.md#count-tokens-body. */
 export function toViolations(issues: readonly Issue[], body: unknown): SchemaViolation[] {
   return issues
     .slice(0, violationsMax)
     .flatMap((issue) => meantIssues(issue, violationsMax))
-    .flatMap(spread)
+    .flatMap(splitUnknownMembers)
     .slice(0, violationsMax)
     .map((issue) => toViolation(issue, body))
 }
 
-/** Unknown members are one violation each. */
-const spread = (issue: Issue): Issue[] =>
+/** Each unknown member is a violation of its own. */
+const splitUnknownMembers = (issue: Issue): Issue[] =>
   issue.code === 'unrecognized_keys'
     ? issue.keys.map((key) => ({ ...issue, keys: [key], path: [...issue.path, key] }))
     : [issue]
@@ -39,7 +39,7 @@ function toViolation(issue: Issue, body: unknown): SchemaViolation {
 const toStep = (step: PropertyKey) =>
   typeof step === 'number' ? step : String(step).slice(0, stepMaxLength).toWellFormed()
 
-/** What stands at a path, and what stands around it. */
+/** The value at a path, and its parent. */
 function find(body: unknown, path: readonly PropertyKey[]): { parent: unknown; input: unknown } {
   let parent: unknown = null
   let input = body
@@ -51,7 +51,7 @@ function find(body: unknown, path: readonly PropertyKey[]): { parent: unknown; i
   return { parent, input }
 }
 
-/** The input as it is, where that is short; else its beginning, or only whether it is an object or a list. */
+/** A short input unchanged. A long string is cut; a long object or list becomes a placeholder. */
 function echo(input: unknown): unknown {
   if (typeof input === 'string') return input.slice(0, inputMaxLength).toWellFormed()
   if (typeof input !== 'object' || input === null) return input ?? null
@@ -59,7 +59,7 @@ function echo(input: unknown): unknown {
     let left = inputMaxLength
     const text = JSON.stringify(input, (key, value: unknown) => {
       left -= key.length + (typeof value === 'string' ? value.length : 1)
-      if (left < 0) throw new RangeError('This is too long to be repeated.')
+      if (left < 0) throw new RangeError('The input is too long to be repeated.')
       return value
     })
     if (text.length <= inputMaxLength) return JSON.parse(text)

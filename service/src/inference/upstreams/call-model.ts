@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { Json, Piece } from '#inference/answer.ts'
-import type { Protocol } from '#inference/protocol.ts'
-import type { ProtocolName, Turn } from '#inference/turn.ts'
+import type { Json, Piece } from '#formats/answer.ts'
+import type { CallerFormatName } from '#formats/format-name.ts'
+import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
@@ -10,77 +10,86 @@ import type { OriginPools } from '#platform/origin-pools.ts'
 
 import type { CatalogueModel } from './catalogue.ts'
 import { breakerPauseMs, createHealths } from './health.ts'
-import { type Attempt, AttemptFailed, openAnswer } from './open-answer.ts'
+import { AttemptFailed, openAnswer, type UpstreamAttempt } from './open-answer.ts'
 import { lastOpaqueOf, type Sticky } from './sticky.ts'
-import { failureOf, type UpstreamFailure } from './upstream-failure.ts'
+import { toFailure, TotalTimeout, type UpstreamFailure } from './upstream-failure.ts'
 
 export type ModelCall = {
+  organizationId: string
   model: CatalogueModel
-  /** The caller's own format and request, which an upstream of the same format gets. */
-  protocol: Protocol
-  request: Json
+  callerFormat: CallerFormatName
+  /** The caller's own request, which an upstream of the same format gets. */
+  body: Json
   turn: Turn
   maxOutputTokens: number
-  /** Headers of the caller's that an upstream of the same format understands. */
+  /** Headers of the caller's request that an upstream of the same format gets too. */
   headers: Record<string, string>
   signal: AbortSignal
-  /** Told once, before the first piece. */
+  /** Called once, before the first piece. */
   onAnswering(upstream: string): void
   onPiece(piece: Piece): void
 }
 
-type Tools = {
+type Deps = {
   pools: OriginPools
-  protocols: Readonly<Record<ProtocolName, Protocol>>
   sticky: Sticky
   metrics: Metrics
   now: Clock
-  /** From 0 to 1, for how long to wait before a retry. */
+  /** From 0 to 1, as a share of the longest pause before a retry. */
   random?: () => number
 }
 
 type Candidate = CatalogueModel['upstreams'][number]
 
-/** At each upstream of a model. */
-export const attemptsMax = 2
+/** The most attempts at each upstream of a model. */
+const attemptsMax = 2
 const firstPauseMs = 200
 
+/** All attempts of a call share one deadline: the longest that one of its upstreams may take. */
+export const longestCallMs = ({ upstreams }: CatalogueModel): number =>
+  Math.max(...upstreams.map(({ upstream }) => upstream.totalTimeoutMs))
+
 /**
- * Asks the upstreams of a model in their order. An attempt that fails before its answer has begun may be
- * repeated, within the upstream's budget, and then goes to the next one; afterwards nothing is repeated.
+ * Calls the upstreams of a model in their order. An attempt that fails before its answer has started may be
+ * repeated, within the retry budget of the upstream; then the call goes to the next upstream. Once an answer has
+ * started, nothing is repeated.
  */
-export function createModelCalls(tools: Tools) {
-  const { pools, protocols, sticky, metrics, now, random = Math.random } = tools
+export function createModelCalls(deps: Deps) {
+  const { pools, sticky, metrics, now, random = Math.random } = deps
   const healthOf = createHealths(now)
 
-  async function attempt(call: ModelCall, candidate: Candidate) {
+  async function attempt(call: ModelCall, candidate: Candidate, leftMs: number) {
     const { breaker } = healthOf(candidate.upstream)
-    const note = (outcome: string) =>
+    const count = (outcome: string) =>
       metrics.upstreamAttempts.inc({ upstream: candidate.upstream.name, outcome })
     try {
-      const answer = await openAnswer(pools, toAttempt(call, candidate, protocols))
-      breaker.succeeded()
-      note('answered')
+      const answer = await openAnswer(pools, toAttempt(call, candidate, leftMs))
+      breaker.record(call.organizationId, 'good')
+      count('answered')
       return answer
     } catch (error) {
       if (!(error instanceof AttemptFailed)) {
-        note('given_up')
+        count('given_up')
         throw error
       }
-      if (error.failure.health === 'bad') breaker.failed()
-      if (error.failure.health === 'good') breaker.succeeded()
-      note(error.failure.error.code)
-      return error.failure
+      const { failure } = error
+      if (!isCutShort(failure, candidate, leftMs))
+        breaker.record(call.organizationId, failure.health)
+      count(failure.error.code)
+      return failure
     }
   }
 
   async function open(call: ModelCall) {
     let last: UpstreamFailure | undefined
-    for (const candidate of await candidatesOf(call, sticky)) {
+    const endsAtMs = now().getTime() + longestCallMs(call.model)
+    for (const candidate of await findCandidates(call, sticky)) {
       const { breaker, budget } = healthOf(candidate.upstream)
       budget.noteCall()
-      for (let attempts = 1; attempts <= attemptsMax && breaker.mayTry(); attempts++) {
-        const result = await attempt(call, candidate)
+      for (let attempts = 1; attempts <= attemptsMax; attempts++) {
+        const leftMs = endsAtMs - now().getTime()
+        if (leftMs <= 0 || !breaker.mayTry(call.organizationId)) break
+        const result = await attempt(call, candidate, leftMs)
         if (!('remedy' in result)) return { answer: result, upstream: candidate.upstream }
         last = result
         if (result.remedy === 'final') throw result.error
@@ -88,7 +97,7 @@ export function createModelCalls(tools: Tools) {
         await pause(random() * firstPauseMs * attempts, call.signal)
       }
     }
-    throw last?.error ?? nobodyToAsk()
+    throw last?.error ?? noUpstreamAvailable()
   }
 
   return async function* callModel(call: ModelCall): AsyncGenerator<Piece> {
@@ -103,49 +112,56 @@ export function createModelCalls(tools: Tools) {
       }
     } catch (error) {
       call.signal.throwIfAborted()
-      const { error: told } = failureOf(error)
       metrics.upstreamAttempts.inc({ upstream: upstream.name, outcome: 'broken' })
-      throw told
+      throw toFailure(error).error
     }
   }
 }
 export type CallModel = ReturnType<typeof createModelCalls>
 
-/** What carries opaque state goes to the upstream that made it, and nowhere else. */
-async function candidatesOf(
+/** Whether the deadline of the call ended an attempt that earlier ones had left little time: the upstream may be well. */
+const isCutShort = ({ error }: UpstreamFailure, { upstream }: Candidate, leftMs: number) =>
+  error.cause instanceof TotalTimeout && leftMs < upstream.totalTimeoutMs
+
+/** A turn with opaque state can only go to the upstream that made that state. */
+async function findCandidates(
   { model, turn }: ModelCall,
   sticky: Sticky,
 ): Promise<readonly Candidate[]> {
   if (model.upstreams.length === 1 || lastOpaqueOf(turn) === undefined) return model.upstreams
-  const home = await sticky.homeOf(turn)
-  const found = model.upstreams.find(({ upstream }) => upstream.name === home)
+  const name = await sticky.findUpstream(turn)
+  const found = model.upstreams.find(({ upstream }) => upstream.name === name)
   return found ? [found] : model.upstreams.slice(0, 1)
 }
 
-/** Ends early when the caller hangs up, with the reason the signal has. */
+/** Rejects with the reason of the signal when the caller hangs up. */
 const pause = (ms: number, signal: AbortSignal) =>
   sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
 
-const nobodyToAsk = () =>
+const noUpstreamAvailable = () =>
   new ApiError('overloaded', 'No upstream of this model can be reached at the moment.', {
     headers: { 'retry-after': String(breakerPauseMs / 1000) },
   })
 
+/** An upstream that speaks the caller's format gets the caller's own request and headers. */
 function toAttempt(
   call: ModelCall,
   { upstream, model }: Candidate,
-  protocols: Readonly<Record<ProtocolName, Protocol>>,
-): Attempt {
-  const { protocol: callers, request, turn, maxOutputTokens, signal } = call
-  const isShared = upstream.protocols.includes(callers.name)
-  const name = isShared ? callers.name : (upstream.protocols[0] ?? callers.name)
-  const protocol = protocols[name]
-  const asked = { model, maxOutputTokens, outputLimitMember: upstream.output_limit_member }
+  leftMs: number,
+): UpstreamAttempt {
+  const { callerFormat, body, turn, maxOutputTokens, signal } = call
+  const { formats, outputLimitMember } = upstream
+  const target = { model, maxOutputTokens, outputLimitMember }
+  const same = formats.find(({ name }) => name === callerFormat)
+  const forwarded = same?.forwardRequest?.(body, target)
+  const format = same && forwarded ? same : formats[0]
   return {
+    timeoutMs: Math.min(upstream.totalTimeoutMs, leftMs),
     upstream,
-    protocol,
-    body: isShared ? callers.forwardRequest(request, asked) : protocol.writeRequest(turn, asked),
-    headers: { ...protocol.headers, ...(isShared && call.headers) },
+    format,
+    model,
+    body: forwarded ?? format.writeRequest(turn, target),
+    headers: { ...format.headers, ...(forwarded && call.headers) },
     signal,
   }
 }

@@ -2,10 +2,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { waitUntil } from '@gatehouse/tools/testing/wait-until'
+import { expect, onTestFinished, test } from 'vitest'
 
+import { upstreamFormats } from '#formats/formats.ts'
 import { createLog } from '#platform/log.ts'
 import { createMetrics } from '#platform/metrics.ts'
+import { silentLog } from '#testing/silent-log.ts'
 
 import { followCatalogue } from './follow-catalogue.ts'
 
@@ -14,7 +17,10 @@ const fileWith = (id: string, keyFile: string) =>
     upstreams: { first: { kind: 'openai', base_url: 'http://a/v1', key: { file: keyFile } } },
     models: [
       {
-        ...{ id, context_tokens: 10, max_output_tokens: 10, prices: { input: '1', output: '1' } },
+        id,
+        context_tokens: 10,
+        max_output_tokens: 10,
+        prices: { input: '1', output: '1' },
         upstreams: [{ upstream: 'first' }],
       },
     ],
@@ -27,7 +33,14 @@ async function follow() {
   await writeFile(file, fileWith('one', keyFile))
   const lines: string[] = []
   const log = createLog('info', { write: (line) => lines.push(line) })
-  const options = { file, environment: {}, log, metrics: createMetrics(), onChange: () => {} }
+  const options = {
+    file,
+    formats: upstreamFormats,
+    environment: {},
+    log,
+    metrics: createMetrics(),
+    onChange: () => {},
+  }
   const followed = followCatalogue({ ...options, everyMs: 5 })
   onTestFinished(async () => {
     followed.stop()
@@ -42,36 +55,52 @@ test('a changed file is in force within moments, without a restart', async () =>
   const { file, keyFile, ids } = await follow()
   expect(ids()).toEqual(['one'])
   await writeFile(file, fileWith('two', keyFile))
-  await vi.waitUntil(() => ids()[0] === 'two')
+  await waitUntil(() => ids()[0] === 'two')
 })
 
 test('a secret that changes in its file is in force too, and is never logged', async () => {
   const { keyFile, lines, secret } = await follow()
   expect(secret()).toBe('first-secret')
   await writeFile(keyFile, 'second-secret')
-  await vi.waitUntil(() => secret() === 'second-secret')
+  await waitUntil(() => secret() === 'second-secret')
   expect(lines.join('')).not.toContain('secret')
 })
 
 test('a file that cannot be used leaves the last good one in force, says so once, and recovers', async () => {
   const { file, keyFile, lines, ids } = await follow()
   await writeFile(file, '{ "models": ')
-  await vi.waitUntil(() => lines.length > 0)
+  await waitUntil(() => lines.length > 0)
   await new Promise((resolve) => setTimeout(resolve, 50))
   expect(lines.length).toBe(1)
   expect(ids()).toEqual(['one'])
   await rm(file)
-  await vi.waitUntil(() => lines.length === 2)
+  await waitUntil(() => lines.length === 2)
   expect(ids()).toEqual(['one'])
   await writeFile(file, fileWith('one', keyFile))
   await writeFile(file, fileWith('three', keyFile))
-  await vi.waitUntil(() => ids()[0] === 'three')
+  await waitUntil(() => ids()[0] === 'three')
+})
+
+test('a key file that goes away is reported once with its upstream, and the last key stays', async () => {
+  const { keyFile, lines, secret } = await follow()
+  await rm(keyFile)
+  await waitUntil(() => lines.length > 0)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toContain('catalogue_unusable')
+  expect(lines[0]).toContain(`upstreams.first.key: the file ${keyFile} cannot be read (ENOENT)`)
+  expect(secret()).toBe('first-secret')
+  await writeFile(keyFile, 'first-secret')
+  await waitUntil(() => lines.length === 2)
+  expect(lines[1]).toContain('catalogue_changed')
 })
 
 test('a process does not start with a bad file, an absent one or an absent secret', async () => {
   const { file, keyFile, options } = await follow()
   await rm(keyFile)
-  expect(() => followCatalogue(options)).toThrow('the file of a key holds no usable key')
+  expect(() => followCatalogue(options)).toThrow(
+    `Bad model catalogue in MODELS_FILE (${file}):\n  upstreams.first.key: the file ${keyFile} cannot be read (ENOENT)`,
+  )
   await writeFile(file, '[]')
   expect(() => followCatalogue(options)).toThrow('Bad model catalogue in MODELS_FILE')
   await rm(file)
@@ -79,9 +108,14 @@ test('a process does not start with a bad file, an absent one or an absent secre
 })
 
 test('without a file there are no models', () => {
-  const log = createLog('silent')
+  const log = silentLog
   const followed = followCatalogue({
-    ...{ file: undefined, environment: {}, log, metrics: createMetrics(), onChange: () => {} },
+    file: undefined,
+    formats: upstreamFormats,
+    environment: {},
+    log,
+    metrics: createMetrics(),
+    onChange: () => {},
   })
   expect(followed.current().models).toEqual([])
 })

@@ -1,20 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 
+import type { UpstreamFormats } from '#formats/format.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-import {
-  type Catalogue,
-  emptyCatalogue,
-  type KeyReference,
-  keyReferencesOf,
-  readCatalogue,
-} from './catalogue.ts'
+import { catalogueError, type KeyReference } from './catalogue-file.ts'
+import { type Catalogue, emptyCatalogue } from './catalogue.ts'
+import { readCatalogue } from './read-catalogue.ts'
+import { readKey } from './read-key.ts'
 
 type Options = {
   /** Without one there are no models. */
   file: string | undefined
+  formats: UpstreamFormats
   environment: Readonly<Record<string, string | undefined>>
   log: Log
   metrics: Metrics
@@ -25,77 +24,63 @@ type Options = {
 const fileMaxLength = 8 * 1024 * 1024
 
 /**
- * Holds the catalogue that is in force. The file and the files of its secrets are looked at every two
- * seconds; one that cannot be used leaves the last good one in force. At the start it must be good.
+ * Holds the catalogue that is in force. The file and the files of its keys are read every two seconds; while
+ * they cannot be used, the last good catalogue stays in force. At the start they must be good.
  */
 export function followCatalogue(options: Options) {
-  const { file, environment, log, metrics, onChange, everyMs = 2000 } = options
+  const { file, formats, environment, log, metrics, onChange, everyMs = 2000 } = options
   let current = emptyCatalogue
-  let seen = ''
-  let complaint = ''
+  let currentText = ''
+  let lastProblem = ''
   if (file === undefined) return { current: () => current, stop: () => undefined }
 
-  const readSecret = (reference: KeyReference) => secretOf(reference, environment)
-  const take = (text: string) => {
-    if (text.length > fileMaxLength) throw new Error('  it is larger than 8 MiB')
-    current = readCatalogue(text, readSecret)
+  const readSecret = (reference: KeyReference) => readKey(reference, environment)
+  const isCurrent = (text: string) =>
+    text === currentText && current.upstreams.every((upstream) => hasSameKey(upstream, readSecret))
+
+  function take(text: string) {
+    if (text.length > fileMaxLength) throw catalogueError(['the file is larger than 8 MiB'])
+    current = readCatalogue(text, { formats, readSecret })
+    currentText = text
     onChange(current)
   }
+
   try {
-    const text = readFileSync(file, 'utf8')
-    take(text)
-    seen = text + secretsIn(text, readSecret)
+    take(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new Error(`Bad model catalogue in MODELS_FILE:\n${(error as Error).message}`)
+    throw new Error(`Bad model catalogue in MODELS_FILE (${file}):\n${(error as Error).message}`)
   }
 
   async function look(path: string) {
-    let now = ''
     try {
       const text = await readFile(path, 'utf8')
-      now = text + secretsIn(text, readSecret)
-      if (now === seen) return
+      if (lastProblem === '' && isCurrent(text)) return
       take(text)
       log.event('catalogue_changed', { models: current.models.length })
       metrics.catalogueIsStale.set(0)
-      complaint = ''
+      lastProblem = ''
     } catch (error) {
-      // Looked at again and again: one that stays bad is told once.
+      // The same problem is found every two seconds and logged once.
       const { message } = error as Error
-      if (message === complaint) return
-      complaint = message
+      if (message === lastProblem) return
+      lastProblem = message
       metrics.catalogueIsStale.set(1)
-      log.problem('the model catalogue cannot be used; the last good one stays', error)
+      log.problem('catalogue_unusable', error)
     }
-    seen = now
   }
 
   const timer = setInterval(() => void look(file), everyMs).unref()
   return { current: () => current, stop: () => clearInterval(timer) }
 }
 
-/** Changes when a secret does; never leaves this file. */
-const secretsIn = (text: string, readSecret: (reference: KeyReference) => string) =>
-  keyReferencesOf(text).map(readSecret).join('\n')
-
-function secretOf(
-  reference: KeyReference,
-  environment: Readonly<Record<string, string | undefined>>,
-): string {
-  const isFile = 'file' in reference
-  const name = isFile ? 'the file of a key' : `the variable ${reference.env}`
-  const secret = isFile ? readSecretFile(reference.file) : environment[reference.env]?.trim()
-  // What cannot stand in a header would fail at every call instead of here.
-  if (!secret || !/^[\x21-\x7e]{1,8192}$/.test(secret)) {
-    throw new Error(`  upstreams: ${name} holds no usable key`)
-  }
-  return secret
-}
-
-function readSecretFile(path: string): string {
+/** A key that can no longer be read is not the same: reading the catalogue again reports it. */
+function hasSameKey(
+  { key, secret }: Catalogue['upstreams'][number],
+  readSecret: (reference: KeyReference) => string,
+): boolean {
   try {
-    return readFileSync(path, 'utf8').trim()
+    return key === null || readSecret(key) === secret
   } catch {
-    return ''
+    return false
   }
 }

@@ -1,25 +1,28 @@
-import type { Json, Piece } from '#inference/answer.ts'
-import { BrokenAnswer } from '#inference/broken-answer.ts'
-import type { Protocol } from '#inference/protocol.ts'
+import type { Json, Piece } from '#formats/answer.ts'
+import { BrokenAnswer } from '#formats/broken-answer.ts'
+import type { UpstreamFormat } from '#formats/format.ts'
 import type { AnswerBody, OriginAnswer, OriginPools } from '#platform/origin-pools.ts'
 import { started } from '#platform/started.ts'
 
 import type { Upstream } from './catalogue.ts'
-import { settingsOf } from './origins.ts'
+import { credentialHeaders, settingsOf } from './origins.ts'
 import { readPieces } from './read-pieces.ts'
 import {
-  failureOf,
-  failureOfStatus,
+  toFailure,
+  toStatusFailure,
   TotalTimeout,
   type UpstreamFailure,
 } from './upstream-failure.ts'
 
-export type Attempt = {
+export type UpstreamAttempt = {
   upstream: Upstream
-  protocol: Protocol
+  format: UpstreamFormat
+  /** The upstream's own name for the model. */
+  model: string
   body: Json
-  /** Of the caller's, where they mean something to this upstream. */
   headers: Record<string, string>
+  /** How long the whole answer may take. */
+  timeoutMs: number
   signal: AbortSignal
 }
 
@@ -34,104 +37,102 @@ export class AttemptFailed extends Error {
 
 const refusalMaxBytes = 64 * 1024
 
-/** Calls an upstream once. When this returns, the first piece of its answer is there. */
+/** Calls an upstream once. When this resolves, the first piece of its answer has arrived. */
 export async function openAnswer(
   pools: OriginPools,
-  attempt: Attempt,
+  attempt: UpstreamAttempt,
 ): Promise<AsyncIterableIterator<Piece>> {
-  const deadline = startDeadline(attempt.signal, attempt.upstream.total_timeout_ms)
+  const deadline = startDeadline(attempt.signal, attempt.timeoutMs)
   try {
     const answer = await send(pools, attempt, deadline.signal)
     if (answer.status !== 200) throw new AttemptFailed(await readRefusal(answer, attempt))
-    refuseOtherBodies(answer)
+    refuseOtherBodies(answer, attempt.format)
     return await started(readPieces(answer.body, { ...attempt, onEnd: deadline.end }))
   } catch (error) {
     deadline.end()
     attempt.signal.throwIfAborted()
-    throw error instanceof AttemptFailed ? error : new AttemptFailed(failureOf(error))
+    throw error instanceof AttemptFailed ? error : new AttemptFailed(toFailure(error))
   }
 }
 
 type Deadline = { signal: AbortSignal; end(): void }
 
-/** Aborts with the caller, or when the whole answer takes too long. */
+/** Aborts when the caller hangs up, or when the whole answer takes too long. */
 function startDeadline(caller: AbortSignal, totalMs: number): Deadline {
   const controller = new AbortController()
-  const follow = () => controller.abort(caller.reason)
+  const onHangUp = () => controller.abort(caller.reason)
   const timer = setTimeout(() => controller.abort(new TotalTimeout()), totalMs)
-  caller.addEventListener('abort', follow, { once: true })
-  if (caller.aborted) follow()
+  caller.addEventListener('abort', onHangUp, { once: true })
+  if (caller.aborted) onHangUp()
   return {
     signal: controller.signal,
     end() {
       clearTimeout(timer)
-      caller.removeEventListener('abort', follow)
+      caller.removeEventListener('abort', onHangUp)
     },
   }
 }
 
 function send(
   pools: OriginPools,
-  { upstream, protocol, body, headers }: Attempt,
+  { upstream, format, model, body, headers }: UpstreamAttempt,
   signal: AbortSignal,
 ) {
-  const { origin, pathname } = new URL(upstream.base_url)
+  const { origin, pathname } = new URL(upstream.baseUrl)
   return pools.request(origin, settingsOf(upstream), {
     method: 'POST',
-    path: pathname.replace(/\/+$/, '') + protocol.path,
-    headers: { ...headers, ...credentialsOf(upstream), ...ownHeaders },
+    path: pathname.replace(/\/+$/, '') + format.pathOf(model),
+    headers: {
+      ...headers,
+      ...credentialHeaders(upstream),
+      'content-type': 'application/json',
+      accept: format.framing.mediaType,
+      'accept-encoding': 'identity', // compression would delay and merge frames
+      'user-agent': 'gatehouse',
+    },
     body: JSON.stringify(body),
     signal,
   })
 }
 
-const ownHeaders = {
-  'content-type': 'application/json',
-  accept: 'text/event-stream',
-  'accept-encoding': 'identity', // a compressed stream arrives late and in lumps
-  'user-agent': 'gatehouse',
-}
-
-export function credentialsOf({ kind, secret }: Upstream): Record<string, string> {
-  if (secret === null) return {}
-  return kind === 'anthropic' ? { 'x-api-key': secret } : { authorization: `Bearer ${secret}` }
-}
-
-function refuseOtherBodies({ headers, body }: OriginAnswer) {
+function refuseOtherBodies({ headers, body }: OriginAnswer, { framing }: UpstreamFormat) {
   const type = String(headers['content-type'] ?? '')
   const encoding = String(headers['content-encoding'] ?? 'identity')
-  if (type.startsWith('text/event-stream') && encoding === 'identity') return
+  if (type.startsWith(framing.mediaType) && encoding === 'identity') return
   body.destroy()
   throw new BrokenAnswer('The upstream did not stream its answer.')
 }
 
-async function readRefusal(answer: OriginAnswer, attempt: Attempt): Promise<UpstreamFailure> {
-  const { protocol, upstream } = attempt
+async function readRefusal(
+  answer: OriginAnswer,
+  attempt: UpstreamAttempt,
+): Promise<UpstreamFailure> {
+  const { format, upstream } = attempt
   const text = withoutSecret(await readText(answer.body), upstream)
-  const complaint = readComplaint(text, protocol)
-  const isSpoken = complaint !== null && protocol.errorDialect !== null
-  return failureOfStatus(answer.status, complaint, {
+  const complaint = readComplaint(text, format)
+  const { errorDialect } = format
+  return toStatusFailure(answer.status, complaint, {
     retryAfter: answer.headers['retry-after']?.toString(),
     verbatim:
-      isSpoken && protocol.errorDialect
-        ? { dialect: protocol.errorDialect, status: answer.status, body: text }
+      complaint && errorDialect
+        ? { dialect: errorDialect, status: answer.status, body: text }
         : null,
   })
 }
 
-/** Some providers repeat the key that they refuse: it is ours, and nobody else's business. */
+/** Some providers quote the key that they refuse; callers must not see it. */
 const withoutSecret = (text: string, { secret }: Upstream) =>
   secret === null ? text : text.replaceAll(secret, '[removed]')
 
-function readComplaint(text: string, protocol: Protocol) {
+function readComplaint(text: string, format: UpstreamFormat) {
   try {
-    return protocol.readError(JSON.parse(text) as Json)
+    return format.readError(JSON.parse(text) as Json)
   } catch {
     return null
   }
 }
 
-/** The start of a body that should be short. */
+/** The start of a body, up to `refusalMaxBytes`. */
 async function readText(body: AnswerBody): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -1,21 +1,38 @@
-import type { Post } from '#inference/count/upstream-counter.ts'
+import type { Json } from '#formats/answer.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
 
 import type { Upstream } from './catalogue.ts'
-import { credentialsOf } from './open-answer.ts'
-import { settingsOf } from './origins.ts'
+import { credentialHeaders, settingsOf } from './origins.ts'
+
+/** Posts JSON to an upstream. Rejects when it cannot be reached. `headers` are those of the caller. */
+export type PostToUpstream = (
+  path: string,
+  json: Json,
+  signal: AbortSignal,
+  headers: Readonly<Record<string, string>>,
+) => Promise<{ status: number; json: unknown }>
 
 const answerMaxBytes = 16 * 1024 * 1024
 
-/** Small questions to an upstream beside its models: paths start at the root of its server. */
+/** Requests to an upstream that are no model calls, such as token counts. Paths start at the root of its server. */
 export function createUpstreamPosts(pools: OriginPools) {
-  return (upstream: Upstream): Post =>
+  return (upstream: Upstream): PostToUpstream =>
     async (path, json, signal, headers) => {
-      const { origin, pathname } = new URL(upstream.base_url)
+      const { origin, pathname } = new URL(upstream.baseUrl)
       const root = pathname.replace(/\/+$/, '').replace(/\/v1$/, '')
       const { status, body } = await pools.request(origin, settingsOf(upstream), {
-        ...{ method: 'POST', path: root + path, body: JSON.stringify(json), signal },
-        headers: { ...headersOf(upstream), ...headers, ...credentialsOf(upstream) },
+        method: 'POST',
+        path: root + path,
+        body: JSON.stringify(json),
+        signal,
+        headers: {
+          'content-type': 'application/json',
+          'accept-encoding': 'identity',
+          'user-agent': 'gatehouse',
+          ...upstream.credentialFormat.headers,
+          ...headers,
+          ...credentialHeaders(upstream),
+        },
       })
       const chunks: Buffer[] = []
       let bytes = 0
@@ -27,10 +44,3 @@ export function createUpstreamPosts(pools: OriginPools) {
       return { status, json: JSON.parse(Buffer.concat(chunks).toString()) as unknown }
     }
 }
-
-const headersOf = ({ kind }: Upstream): Record<string, string> => ({
-  'content-type': 'application/json',
-  'accept-encoding': 'identity',
-  'user-agent': 'gatehouse',
-  ...(kind === 'anthropic' && { 'anthropic-version': '2023-06-01' }),
-})

@@ -1,8 +1,8 @@
-import type { Frame, Json, Piece, Reader } from '#inference/answer.ts'
-import { BrokenAnswer } from '#inference/broken-answer.ts'
-import type { Protocol } from '#inference/protocol.ts'
-import { createSseParser, type SseFrame } from '#inference/sse.ts'
-import { isObject } from '#inference/untyped.ts'
+import type { Frame, Json, Piece, Reader } from '#formats/answer.ts'
+import { BrokenAnswer } from '#formats/broken-answer.ts'
+import type { UpstreamFormat } from '#formats/format.ts'
+import type { RawFrame } from '#formats/framing.ts'
+import { isObject } from '#formats/json-values.ts'
 import type { AnswerBody } from '#platform/origin-pools.ts'
 
 import type { Upstream } from './catalogue.ts'
@@ -10,39 +10,39 @@ import type { Upstream } from './catalogue.ts'
 const frameMaxBytes = 8 * 1024 * 1024
 const restMaxBytes = 64 * 1024
 const restMaxMs = 1000
-const earlyMax = 100
+const preambleMax = 100
 
 type Options = {
-  protocol: Protocol
+  format: UpstreamFormat
   upstream: Upstream
   /** Called once, however the answer ends. */
   onEnd: () => void
 }
 
-/** Reads an answer as it comes, until it is finished. Throws when it makes no sense, or ends in the middle. */
+/** Reads an answer as it comes, until it is finished. Throws when it is broken or ends in the middle. */
 export async function* readPieces(
   body: AnswerBody,
-  { protocol, upstream, onEnd }: Options,
+  { format, upstream, onEnd }: Options,
 ): AsyncGenerator<Piece> {
-  const parser = createSseParser({ frameMaxBytes })
-  const reader = protocol.createReader()
-  /** Comments and pings before the answer itself: with those alone it has not begun. */
-  let early: Frame[] = []
+  const parser = format.framing.createParser({ frameMaxBytes })
+  const reader = format.createReader()
+  /** Comments and pings before the answer: with those alone it has not started. */
+  let preamble: Frame[] = []
   let hasBegun = false
-  /** What came before a frame that makes no sense is still part of the answer. */
-  function* toPieces(sent: readonly SseFrame[]): Generator<Piece> {
-    const { frames, problem } = readFrames(sent, reader)
+  /** Frames before a broken one are still part of the answer. */
+  function* toPieces(sent: readonly RawFrame[]): Generator<Piece> {
+    const { frames, problem } = readFrames(sent, reader, format)
     hasBegun ||= frames.some(({ events }) => events.length > 0)
-    if (!hasBegun) early.push(...frames.slice(0, earlyMax - early.length))
+    if (!hasBegun) preamble.push(...frames.slice(0, preambleMax - preamble.length))
     else if (frames.length > 0) {
-      yield { protocol: protocol.name, frames: early.length > 0 ? [...early, ...frames] : frames }
-      early = []
+      yield { format: format.name, frames: preamble.length > 0 ? [...preamble, ...frames] : frames }
+      preamble = []
     }
     if (problem)
-      throw speaksOfSecret(problem, upstream) ? new BrokenAnswer('It told a secret.') : problem
+      throw hasSecret(problem, upstream) ? new BrokenAnswer('An error quoted our key.') : problem
   }
   try {
-    // Left open when the answer is finished: what may follow is read away below.
+    // The body stays open when the answer is finished: `discardRest` reads what follows.
     for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       yield* toPieces(parser.feed(chunk))
       if (reader.isFinished()) break
@@ -52,33 +52,34 @@ export async function* readPieces(
     if (!reader.isFinished()) throw new BrokenAnswer('The answer ended in the middle.')
   } finally {
     onEnd()
-    if (reader.isFinished()) readRest(body)
+    if (reader.isFinished()) discardRest(body)
     else body.destroy()
   }
 }
 
-/** Some providers repeat our key in what they say of a failure: then nobody hears their words. */
-const speaksOfSecret = (problem: unknown, { secret }: Upstream) =>
+/** Some providers quote our key in their errors: such an error must not reach callers or the log. */
+const hasSecret = (problem: unknown, { secret }: Upstream) =>
   secret !== null && problem instanceof Error && problem.message.includes(secret)
 
-/** A connection that has been read to its end can be used again; one that goes on and on cannot. */
-function readRest(body: AnswerBody) {
+/** A connection can be reused when its answer was read to the end, unless that takes too long. */
+function discardRest(body: AnswerBody) {
   body
     .dump({ limit: restMaxBytes, signal: AbortSignal.timeout(restMaxMs) })
     .catch(() => body.destroy())
 }
 
-/** Some upstreams just stop when they have said all: the reader decides whether they had. */
-const endOfStream: SseFrame = { event: '', data: '[DONE]', bytes: Buffer.alloc(0) }
+/** Some upstreams end the stream without an end marker: the reader decides whether the answer was complete. */
+const endOfStream: RawFrame = { event: '', data: '[DONE]', bytes: Buffer.alloc(0) }
 
-function readFrames(sent: readonly SseFrame[], reader: Reader) {
+function readFrames(sent: readonly RawFrame[], reader: Reader, { usageIn }: UpstreamFormat) {
   const frames: Frame[] = []
   try {
     for (const frame of sent) {
       if (reader.isFinished()) break
       const { event, data, bytes } = frame
-      const source = { event, data, bytes, json: readJson(data) }
-      frames.push({ events: reader.read(source), source })
+      const json = readJson(data)
+      const source = { event, data, bytes, json }
+      frames.push({ events: reader.read(source), source, reportedUsage: usageIn(json) })
     }
   } catch (error) {
     return { frames, problem: error }

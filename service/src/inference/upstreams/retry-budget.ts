@@ -1,20 +1,20 @@
-/** Share of calls that may be repeated, and how many repetitions can be saved up. */
-const perCall = 0.1
-const savedMax = 10
+/** Retries that each call adds to the budget, and the most that the budget can hold. */
+const retriesPerCall = 0.1
+const retriesMax = 10
 
 /**
- * Keeps retries from making an overload worse: every call saves up a tenth of a repetition, so an upstream
- * that fails always gets a tenth more calls, not twice as many.
+ * Keeps retries from making an overload worse: every call adds a tenth of a retry, so an upstream that always
+ * fails gets a tenth more calls, and not twice as many.
  */
 export function createRetryBudget() {
-  let saved = savedMax
+  let retries = retriesMax
   return {
     noteCall() {
-      saved = Math.min(savedMax, saved + perCall)
+      retries = Math.min(retriesMax, retries + retriesPerCall)
     },
     mayRetry(): boolean {
-      if (saved < 1) return false
-      saved -= 1
+      if (retries < 1) return false
+      retries -= 1
       return true
     },
   }

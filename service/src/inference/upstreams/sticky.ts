@@ -1,47 +1,42 @@
 import { createHash } from 'node:crypto'
 
-import type { Frame } from '#inference/answer.ts'
-import type { Turn } from '#inference/turn.ts'
+import type { Frame } from '#formats/answer.ts'
+import type { Turn } from '#formats/turn.ts'
+import { BoundedMap } from '#platform/bounded-map.ts'
 import type { Redis } from '#platform/redis.ts'
 
 type Options = { redis: Redis | undefined; namespace: string }
 
-const rememberedMax = 10_000
+const entriesMax = 10_000
 const keptSeconds = 24 * 60 * 60
 
 /**
- * Remembers which upstream made a piece of opaque state, where it was not the model's first one: nobody else
- * can read it. Kept in memory and, for the other processes, in Redis; whatever is lost is asked of the first.
+ * Remembers which upstream made a piece of opaque state, because only that one can read it. Entries exist only
+ * for upstreams that are not the first of their model, in memory and, for other processes, in Redis. Without an
+ * entry the call goes to the first upstream.
  */
 export function createSticky({ redis, namespace }: Options) {
-  const homes = new Map<string, string>()
+  const upstreams = new BoundedMap<string, string>(entriesMax)
   const keyOf = (digest: string) => `${namespace}:home:${digest}`
 
-  function keep(digest: string, upstream: string) {
-    homes.delete(digest)
-    homes.set(digest, upstream)
-    const [oldest] = homes.keys()
-    if (homes.size > rememberedMax && oldest !== undefined) homes.delete(oldest)
-  }
-
   return {
-    /** Watches an answer of an upstream that is not the model's first. */
+    /** Called with the frames of an answer whose upstream is not the first of the model. */
     remember(frames: readonly Frame[], upstream: string) {
       for (const event of frames.flatMap((frame) => frame.events)) {
         if (event.type !== 'block_sealed') continue
         const digest = digestOf(event.opaque.data)
-        keep(digest, upstream)
+        upstreams.set(digest, upstream)
         redis
           ?.send(keyOf(digest), ['SET', keyOf(digest), upstream, 'EX', String(keptSeconds)])
           .catch(() => undefined)
       }
     },
-    /** The upstream that can read what the turn carries, if it is known not to be the first. */
-    async homeOf(turn: Turn): Promise<string | undefined> {
+    /** The name of the upstream that made the opaque state of the turn, if it is known not to be the first. */
+    async findUpstream(turn: Turn): Promise<string | undefined> {
       const data = lastOpaqueOf(turn)
       if (data === undefined) return undefined
       const digest = digestOf(data)
-      const known = homes.get(digest)
+      const known = upstreams.get(digest)
       if (known !== undefined || !redis) return known
       const found = await redis.send(keyOf(digest), ['GET', keyOf(digest)]).catch(() => null)
       return Buffer.isBuffer(found) ? found.toString() : undefined

@@ -1,28 +1,31 @@
-import { BrokenAnswer } from '#inference/broken-answer.ts'
-import type { UpstreamComplaint } from '#inference/protocol.ts'
+import { BrokenAnswer } from '#formats/broken-answer.ts'
+import type { UpstreamComplaint } from '#formats/format.ts'
 import { ApiError, type Verbatim } from '#platform/api-error.ts'
 import { PoolFull } from '#platform/origin-pools.ts'
 
 /**
- * What to do about an attempt that failed before its answer began: `again` at the same upstream, at the
- * `next` one, or not at all (`final`), because nobody would take this request.
+ * How an attempt that failed before its answer started may be repeated: `again` at the same upstream, at the
+ * `next` one, or not at all (`final`), because every upstream would refuse the request.
  */
 type Remedy = 'again' | 'next' | 'final'
 
 export type UpstreamFailure = {
   remedy: Remedy
   error: ApiError
-  /** What it says about the upstream's health; `unknown`: nothing, it may not even have been asked. */
-  health: 'good' | 'bad' | 'unknown'
+  /**
+   * The health of the upstream. `bad`: this request may be the cause. `unreachable`: no request would be answered.
+   * `unknown`: the request may not even have been sent.
+   */
+  health: 'good' | 'bad' | 'unreachable' | 'unknown'
 }
 
-/** An answer that is not 200. */
-export function failureOfStatus(
+/** The failure for an answer that is not 200. */
+export function toStatusFailure(
   status: number,
   complaint: UpstreamComplaint | null,
   { retryAfter, verbatim }: { retryAfter: string | undefined; verbatim: Verbatim | null },
 ): UpstreamFailure {
-  const said = complaint ? `: ${complaint.message}` : '.'
+  const reason = complaint ? `: ${complaint.message}` : '.'
   if (status === 429) {
     const headers = retryAfter && /^\d{1,5}$/.test(retryAfter) ? { 'retry-after': retryAfter } : {}
     const error = new ApiError('overloaded', 'The model provider takes no more calls now.', {
@@ -38,32 +41,41 @@ export function failureOfStatus(
     const error = new ApiError('upstream_error', `The model provider failed with ${status}.`)
     return { remedy: 'again', error, health: 'bad' }
   }
-  // Our own credential or configuration: the caller can do nothing about it, another upstream may.
+  // The gateway's own credential or configuration is at fault: another upstream may have a good one.
   if (status === 401 || status === 402 || status === 403 || status === 404) {
-    const cause = new Error(`The upstream answered ${status}${said}`)
+    const cause = new Error(`The upstream answered ${status}${reason}`)
     const error = new ApiError('upstream_error', 'The model provider refused the gateway.', {
       cause,
     })
-    // Only a credential that is refused says something about every other call too.
-    return { remedy: 'next', error, health: status === 401 || status === 402 ? 'bad' : 'good' }
+    // A refused credential affects every other call; the others may concern this request alone.
+    const isCredential = status === 401 || status === 402
+    return { remedy: 'next', error, health: isCredential ? 'unreachable' : 'good' }
   }
-  const message = `The model provider refused the request${said}`
+  const message = `The model provider refused the request${reason}`
   const error = new ApiError('upstream_rejected', message, verbatim ? { verbatim } : {})
   return { remedy: 'final', error, health: 'good' }
 }
 
-/** The whole answer took too long. */
+/** The answer was not complete within `total_timeout_ms`. */
 export class TotalTimeout extends Error {
   override readonly name = 'TotalTimeout'
 }
 
 const timeouts = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 
-/** Whatever was thrown while calling, or while reading an answer. */
-export function failureOf(thrown: unknown): UpstreamFailure {
+/** There was no connection, so the request cannot be the cause. */
+const notConnected =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_|CERT_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_)/
+
+/** The failure for an error that was thrown while an upstream was called or its answer was read. */
+export function toFailure(thrown: unknown): UpstreamFailure {
   if (thrown instanceof ApiError) {
-    const isOurs = thrown.code === 'upstream_rejected'
-    return { remedy: isOurs ? 'final' : 'again', error: thrown, health: isOurs ? 'good' : 'bad' }
+    const isRejected = thrown.code === 'upstream_rejected'
+    return {
+      remedy: isRejected ? 'final' : 'again',
+      error: thrown,
+      health: isRejected ? 'good' : 'bad',
+    }
   }
   if (thrown instanceof PoolFull) {
     const error = new ApiError('overloaded', 'Too many calls to the model provider are open.')
@@ -82,6 +94,6 @@ export function failureOf(thrown: unknown): UpstreamFailure {
   return {
     remedy: 'again',
     error: new ApiError('upstream_error', message, { cause: thrown }),
-    health: 'bad',
+    health: notConnected.test(code) ? 'unreachable' : 'bad',
   }
 }

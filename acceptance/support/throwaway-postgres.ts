@@ -1,0 +1,121 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { chown, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+import { freePort } from '@gatehouse/tools/free-port'
+import pg from 'pg'
+
+// A PostgreSQL server for one test, which may crash it. Commits are durable, as in production.
+
+const versionsFolder = '/usr/lib/postgresql'
+const startMaxMs = 20_000
+
+const settings = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  fsync: 'on',
+  synchronous_commit: 'on',
+  full_page_writes: 'on',
+  shared_buffers: '64MB',
+  // A crash must find changes that are only in the write-ahead log.
+  checkpoint_timeout: '1h',
+}
+
+/** Starts an empty server on a free port; `stop` removes its folder. */
+export async function startThrowawayPostgres() {
+  const programs = await findPrograms()
+  const owner = await findOwner()
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-postgres-'))
+  if (owner) await chown(folder, owner.uid, owner.gid)
+  const data = join(folder, 'data')
+  const initialize = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale']
+  const port = await freePort()
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`
+  const parameters = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  let child: ChildProcess | undefined
+
+  async function start() {
+    const args = ['-D', data, '-p', String(port), ...parameters]
+    const started = spawn(join(programs, 'postgres'), args, {
+      ...owner,
+      cwd: folder,
+      stdio: 'ignore',
+    })
+    child = started
+    await untilConnectable(url, started)
+  }
+  async function end(signal: NodeJS.Signals) {
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    const ended = new Promise((resolve) => child?.once('exit', resolve))
+    child.kill(signal)
+    await ended
+  }
+  const stop = async () => {
+    await end('SIGINT')
+    await rm(folder, { recursive: true, force: true })
+  }
+
+  try {
+    await promisify(execFile)(join(programs, 'initdb'), initialize, { ...owner, cwd: folder })
+    await start()
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return {
+    url,
+    port,
+    start,
+    /** Like `pg_ctl stop -m immediate`: no checkpoint, no clean shutdown; the next start recovers from the log. */
+    crash: () => end('SIGQUIT'),
+    stop,
+  }
+}
+export type ThrowawayPostgres = Awaited<ReturnType<typeof startThrowawayPostgres>>
+
+async function findPrograms(): Promise<string> {
+  const names = await namesIn(versionsFolder)
+  const versions = names.filter((name) => /^\d+$/.test(name)).toSorted((a, b) => +b - +a)
+  for (const version of versions) {
+    const programs = join(versionsFolder, version, 'bin')
+    const found = await namesIn(programs)
+    if (found.includes('initdb') && found.includes('postgres')) return programs
+  }
+  throw new Error(
+    `No initdb and postgres were found in ${versionsFolder}/*/bin. Install PostgreSQL.`,
+  )
+}
+
+const namesIn = (folder: string) => readdir(folder).catch((): string[] => [])
+
+/** PostgreSQL refuses to run as root: the tests then run it as the account that its package creates. */
+async function findOwner() {
+  if (process.getuid?.() !== 0) return undefined
+  const accounts = await readFile('/etc/passwd', 'utf8')
+  const [, uid, gid] = /^postgres:[^:]*:(\d+):(\d+):/m.exec(accounts) ?? []
+  if (!uid || !gid) throw new Error('There is no account "postgres" to run PostgreSQL with.')
+  return { uid: Number(uid), gid: Number(gid) }
+}
+
+async function untilConnectable(url: string, child: ChildProcess) {
+  const failures: Error[] = []
+  child.once('error', (error) => failures.push(error))
+  for (const deadline = Date.now() + startMaxMs; Date.now() < deadline;) {
+    const [failure] = failures
+    if (failure) throw failure
+    if (child.exitCode !== null) throw new Error(`PostgreSQL ended with ${child.exitCode}.`)
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1000 })
+    client.on('error', () => undefined)
+    const isUp = await client.connect().then(
+      () => true,
+      () => false,
+    )
+    await client.end().catch(() => undefined)
+    if (isUp) return
+    await sleep(50)
+  }
+  throw new Error(`PostgreSQL did not answer within ${startMaxMs / 1000} seconds.`)
+}

@@ -1,0 +1,16 @@
+/** A server that answers chat completions. */
+export type Target = {
+  name: string
+  url: string
+  headers: Record<string, string>
+  /** Used in turn, one per request. */
+  keys: readonly string[]
+  /** The processes whose CPU time and memory are measured. */
+  pids: readonly number[]
+  /** What makes the figures of this run not comparable, if anything. */
+  caveat?(): Promise<string | undefined>
+  stop(): Promise<unknown>
+}
+
+/** The error of a target that cannot be installed on this machine. */
+export class Unavailable extends Error {}

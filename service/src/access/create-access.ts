@@ -1,0 +1,112 @@
+import type { Subscriber } from '#audit/follow-changes.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Db } from '#platform/database.ts'
+import type { Egress } from '#platform/egress.ts'
+import type { Log } from '#platform/log.ts'
+import type { Metrics } from '#platform/metrics.ts'
+import { deriveKeys, type Keyring } from '#platform/secrets.ts'
+import type { TrustedFiles } from '#platform/trusted-file.ts'
+
+import { createJwtAuthentication, tenancyDependsOn } from './authenticate-jwt.ts'
+import { createKeyAuthentication, keyDependsOn } from './authenticate-key.ts'
+import type { FoundKey, Tenancy } from './credential-store.ts'
+import { createFailedAttempts } from './failed-attempts.ts'
+import { createFreeTier } from './free-tier/free-tier.ts'
+import type { Authentication } from './guard.ts'
+import { createIssuerKeys } from './issuer-keys.ts'
+import type { IssuerTable } from './issuer-table.ts'
+import { keepKeysOnDisk } from './keep-keys-on-disk.ts'
+import { createKeyUses } from './key-uses.ts'
+import { createLookupCache } from './lookup-cache.ts'
+import type { HashKey } from './secret.ts'
+
+type Options = {
+  db: Db
+  now: Clock
+  steadyNow: Clock
+  log: Log
+  metrics: Metrics
+  egress: Egress
+  files: TrustedFiles
+  masterKeys: Keyring
+  hashKey: HashKey
+  issuers: IssuerTable
+  /** How long cached credentials stay valid while the database is unreachable. */
+  outageMs: number
+  freeTier: { requestsPerDay: number; creditsMax: bigint }
+}
+
+/** Authentication: keys, tokens, and the free request of callers without either. */
+export function createAccess(options: Options) {
+  const { db, now, steadyNow, log, metrics, egress, files, masterKeys, hashKey, outageMs } = options
+  const caching = { now: steadyNow, outageMs }
+  const uses = createKeyUses(db, log)
+  const keys = createLookupCache<FoundKey>({ ...caching, dependsOn: keyDependsOn })
+  const tenancies = createLookupCache<Tenancy>({ ...caching, dependsOn: tenancyDependsOn })
+  const keyFile = keepKeysOnDisk({ cache: keys, files, outageMs, log })
+  const counting = { now, steadyNow, onRefused: () => metrics.guessesRefused.inc() }
+  const authentication: Authentication = {
+    refusedByAddress: createFailedAttempts({
+      ...counting,
+      countedBy: 'address',
+      guessKind: 'refused tokens',
+      guessesMax: 100,
+    }),
+    byKey: createKeyAuthentication({
+      db,
+      now,
+      log,
+      metrics,
+      hashKey,
+      uses,
+      guessesByAddress: createFailedAttempts({ ...counting, countedBy: 'address', guessesMax: 10 }),
+      guessesByHint: createFailedAttempts({ ...counting, countedBy: 'key', guessesMax: 20 }),
+      cache: keys,
+    }),
+    byJwt: createJwtAuthentication({
+      db,
+      now,
+      tenancies,
+      issuers: options.issuers,
+      keysOf: ({ jwks_url }) => createIssuerKeys(jwks_url, { egress, steadyNow, log, files }),
+    }),
+  }
+  return {
+    authentication,
+    freeTier: createFreeTier({
+      db,
+      now,
+      steadyNow,
+      log,
+      keys: deriveKeys(masterKeys, 'free-request-identity'),
+      ...options.freeTier,
+    }),
+    /** Order matters: the file on disk is written from the cache, so the cache forgets first. */
+    subscribers: [
+      createCacheSubscriber(keys),
+      createCacheSubscriber(tenancies),
+      createFileSubscriber(keyFile),
+    ],
+    async stop() {
+      await uses.stop()
+      await keyFile.stop()
+    },
+  }
+}
+
+type Cache = { forget(objectId: string): void; forgetAll(): void }
+
+const createCacheSubscriber = (cache: Cache): Subscriber => ({
+  onChange: ({ objectId }) => cache.forget(objectId),
+  onGap: cache.forgetAll,
+})
+
+type KeyFile = { onForgotten: () => void; onGap: () => void }
+
+/** A key that the cache has forgotten must not come back from the file after a restart. */
+const createFileSubscriber = (file: KeyFile): Subscriber => ({
+  onChange: ({ kind }) => {
+    if (!kind.startsWith('policy')) file.onForgotten()
+  },
+  onGap: file.onGap,
+})

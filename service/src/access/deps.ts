@@ -1,0 +1,7 @@
+import type { Announce } from '#audit/announce.ts'
+import type { MutationDeps } from '#http/bind-mutation.ts'
+
+import type { HashKey } from './secret.ts'
+
+/** What the endpoints of this folder depend on. */
+export type AccessDeps = MutationDeps & { announce: Announce; hashKey: HashKey }

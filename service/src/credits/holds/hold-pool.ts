@@ -1,0 +1,13 @@
+/** How many separate queues (batch-queues.ts) may run a statement at the same time. */
+export const separateStatementsMax = 12
+
+/**
+ * The database pool of the hold queue. Requests use another pool, so a busy API cannot keep calls from being
+ * paid for.
+ */
+export const holdPool = {
+  /** Each of the three shared queues (holds, settlements, releases) runs one statement at a time. */
+  poolSize: 3 + separateStatementsMax,
+  /** A statement that waits longer for a locked account fails, and its organization gets a separate queue. */
+  lockTimeoutMs: 200,
+}

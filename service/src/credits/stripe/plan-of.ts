@@ -1,7 +1,0 @@
-import type { Plan } from '@gatehouse/contract/limits'
-
-import { highestPlan } from '#access/organizations/tier.ts'
-
-/** The highest plan that any of the prices gives; free where none gives one. */
-export const planOf = (prices: readonly string[], plans: ReadonlyMap<string, Plan>): Plan =>
-  highestPlan(prices.flatMap((price) => plans.get(price) ?? []))

@@ -1,0 +1,130 @@
+import type { Json } from '#formats/answer.ts'
+import { writeDataUrl } from '#formats/data-url.ts'
+import type { DocumentPart, ImagePart, Part, TextPart, TurnMessage } from '#formats/turn.ts'
+
+/**
+ * The messages of a turn. This format wants the tool calls of one turn in one message and their results right
+ * after it, so consecutive messages of one role are merged.
+ */
+export const writeMessages = (messages: readonly TurnMessage[]): Json[] =>
+  groupByRole(messages).flatMap((group) =>
+    group[0]?.role === 'assistant' ? writeAssistant(group) : writeUser(group),
+  )
+
+function groupByRole(messages: readonly TurnMessage[]): TurnMessage[][] {
+  const groups: TurnMessage[][] = []
+  for (const message of messages) {
+    const last = groups.at(-1)
+    if (last?.[0]?.role === message.role) last.push(message)
+    else groups.push([message])
+  }
+  return groups
+}
+
+type Of<Type extends Part['type']> = Extract<Part, { type: Type }>
+type UserPart = TextPart | ImagePart | DocumentPart
+
+const isText = (part: Part): part is TextPart => part.type === 'text'
+const isResult = (part: Part): part is Of<'tool_result'> => part.type === 'tool_result'
+const isUserPart = (part: Part): part is UserPart =>
+  part.type === 'text' || part.type === 'image' || part.type === 'document'
+
+function writeAssistant(group: readonly TurnMessage[]): Json[] {
+  const text = group
+    .map(({ parts }) => joinTexts(parts.filter(isText)))
+    .filter((one) => one !== '')
+    .join('\n\n')
+  const parts = group.flatMap((message) => message.parts)
+  const refusal = parts.flatMap((part) => (part.type === 'refusal' ? part.text : [])).join('')
+  const calls = parts.flatMap((part) => (part.type === 'tool_call' ? writeCall(part) : []))
+  if (text === '' && refusal === '' && calls.length === 0) return []
+  return [
+    {
+      role: 'assistant',
+      content: text === '' ? null : text,
+      ...(refusal !== '' && { refusal }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+    },
+  ]
+}
+
+const joinTexts = (parts: readonly TextPart[]) => parts.map(({ text }) => text).join('')
+
+const writeCall = ({ id, name, arguments: given }: Of<'tool_call'>): Json => ({
+  id,
+  type: 'function',
+  function: { name, arguments: given === '' ? '{}' : given },
+})
+
+/** A tool result can only be text here: its images and documents follow in a message of the user. */
+function writeUser(group: readonly TurnMessage[]): Json[] {
+  const results = group.flatMap(({ parts }) => parts.filter(isResult))
+  const attachments = results.flatMap(({ parts }) => parts.filter((part) => !isTextual(part)))
+  const others = [attachments, ...group.map(({ parts }) => parts.filter(isUserPart))]
+  return [
+    ...results.map(writeResult),
+    ...others
+      .filter((parts) => parts.length > 0)
+      .map((parts) => ({ role: 'user', content: writeContent(parts) })),
+  ]
+}
+
+const isTextual = (part: UserPart) =>
+  part.type === 'text' || (part.type === 'document' && part.source.type === 'text')
+
+function writeResult({ callId, parts }: Of<'tool_result'>): Json {
+  const texts = parts.filter(isTextual)
+  return {
+    role: 'tool',
+    tool_call_id: callId,
+    content: texts.length === 0 ? '' : writeContent(texts),
+  }
+}
+
+/** A single text is written as a string, because not every upstream accepts parts. */
+function writeContent(parts: readonly UserPart[]): string | Json[] {
+  const written = parts.flatMap(writePart)
+  const [only] = written
+  return written.length === 1 && typeof only?.['text'] === 'string' ? only['text'] : written
+}
+
+function writePart(part: UserPart): Json[] {
+  switch (part.type) {
+    case 'text':
+      return [{ type: 'text', text: part.text }]
+    case 'image':
+      return writeImage(part)
+    case 'document':
+      return [writeDocument(part)]
+  }
+}
+
+function writeImage({ source, detail }: ImagePart): Json[] {
+  // This format has no member for an image that is stored elsewhere.
+  if (source.type === 'file') return []
+  const url = source.type === 'url' ? source.url : writeDataUrl(source)
+  return [{ type: 'image_url', image_url: { url, ...(detail && { detail }) } }]
+}
+
+function writeDocument({ source, title }: DocumentPart): Json {
+  switch (source.type) {
+    case 'text':
+      return { type: 'text', text: titled(title, source.text) }
+    case 'url':
+      return { type: 'text', text: titled(title, source.url) }
+    case 'file':
+      return { type: 'file', file: { file_id: source.id } }
+    case 'base64':
+      if (source.mediaType.startsWith('audio/')) {
+        const format = source.mediaType.slice('audio/'.length)
+        return { type: 'input_audio', input_audio: { data: source.data, format } }
+      }
+      return {
+        type: 'file',
+        file: { filename: title ?? 'document.pdf', file_data: writeDataUrl(source) },
+      }
+  }
+}
+
+const titled = (title: string | null, text: string) =>
+  title === null ? text : `${title}\n\n${text}`

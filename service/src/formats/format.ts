@@ -1,0 +1,80 @@
+import type { Dialect } from '@gatehouse/contract/error-body'
+
+import type { Json, OutFrame, Reader, Writer } from './answer.ts'
+import type { CallerFormatName, UpstreamFormatName } from './format-name.ts'
+import type { Framing } from './framing.ts'
+import type { Turn } from './turn.ts'
+
+// A call has two formats: the one its caller speaks and the one its upstream speaks. Where both are the same,
+// the request and the frames of the answer travel as they are (`forwardRequest`, `createPassThrough`). Where
+// they differ, both are rebuilt through `Turn` and `AnswerEvent`. Messages, Responses and Chat Completions are
+// both; a format that only upstreams speak is one folder with an `UpstreamFormat` and one entry in formats.ts.
+
+/** What a writer needs to know about the call it answers. */
+export type Answering = {
+  requestId: string
+  /** The model as the caller named it. */
+  model: string
+  createdAt: Date
+  /** The caller's request, as it was sent. */
+  request: Json
+}
+
+/** A wire format as callers speak it. */
+export type CallerFormat = {
+  name: CallerFormatName
+  /** The family of errors that its callers expect. */
+  errorDialect: Dialect
+  /** The headers of a request that an upstream of the same format gets too, in lower case. */
+  forwardedHeaders: readonly string[]
+  /** Reads a request that is valid by its schema. Throws `ApiError` where it makes no sense. */
+  readTurn(request: Json): Turn
+  /** Rebuilds an answer in this format. */
+  createWriter(answering: Answering): Writer
+  /** Passes on an answer that already is in this format. Only the frame with the receipt is changed. */
+  createPassThrough(answering: Answering): Writer
+  /** Keeps a silent connection alive. */
+  ping: string
+  /** All frames of a finished stream as the body of a plain answer. */
+  fold(frames: readonly OutFrame[]): Json
+}
+
+/** A wire format as upstreams speak it. */
+export type UpstreamFormat = {
+  name: UpstreamFormatName
+  /** Where requests for a model go, below the base address of the upstream. */
+  pathOf(model: string): `/${string}`
+  /** The headers that carry the upstream's key. */
+  authorize(secret: string): Readonly<Record<string, string>>
+  /** The headers of every request in this format. */
+  headers: Readonly<Record<string, string>>
+  /** A turn as a request for a streamed answer. */
+  writeRequest(turn: Turn, upstream: UpstreamModel): Json
+  /**
+   * The caller's own request, changed to ask for a streamed answer. Only for a format that callers speak too,
+   * under the same name.
+   */
+  forwardRequest?(request: Json, upstream: UpstreamModel): Json
+  framing: Framing
+  createReader(): Reader
+  /** The usage in one frame of an answer, as the upstream wrote it; undefined where the frame has none. */
+  usageIn(frame: Json): Json | undefined
+  /** What the body of a refusal says; null when it says nothing readable. */
+  readError(body: Json): UpstreamComplaint | null
+  /** The family of errors that has the same bodies, so that its callers can get them verbatim. */
+  errorDialect: Dialect | null
+}
+
+/** The formats that upstreams of this process may speak, by name. */
+export type UpstreamFormats = ReadonlyMap<UpstreamFormatName, UpstreamFormat>
+
+export type UpstreamModel = {
+  /** The upstream's own name for the model. */
+  model: string
+  /** The most it may write: always sent, because limits and holds rely on it. */
+  maxOutputTokens: number
+  /** The name of that bound in Chat Completions: older servers know only `max_tokens`. */
+  outputLimitMember: 'max_completion_tokens' | 'max_tokens'
+}
+
+export type UpstreamComplaint = { message: string; type: string | null; code: string | null }

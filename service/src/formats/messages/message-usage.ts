@@ -1,0 +1,58 @@
+import type { Json, Usage } from '#formats/answer.ts'
+import { asObject, objectOf, tokensOf } from '#formats/json-values.ts'
+
+/** The members that every usage must have, 0 where the upstream reports none. */
+const counters = [
+  'input_tokens',
+  'cache_creation_input_tokens',
+  'cache_read_input_tokens',
+  'output_tokens',
+] as const
+
+/**
+ * Merges the usages of a stream, each of which repeats the totals known so far. A later count replaces an
+ * earlier one, unless it is missing, impossible, or a 0 after a real count.
+ */
+export function mergeUsage(earlier: Json, later: Json): Json {
+  const merged = { ...earlier }
+  for (const [name, value] of Object.entries(later)) {
+    if (value === null || value === undefined) continue
+    const isNoCount = typeof value === 'number' && tokensOf(value) === 0
+    if (isNoCount && tokensOf(earlier[name]) > 0) continue
+    merged[name] = value
+  }
+  return merged
+}
+
+/** The usage with all the members it must have. */
+export function completeUsage(usage: Json): Json {
+  return { ...usage, ...Object.fromEntries(counters.map((name) => [name, tokensOf(usage[name])])) }
+}
+
+/** In this format `input_tokens` excludes cached tokens; in `Usage` it includes them. */
+export function readUsage(usage: Json): Usage {
+  const cachedInputTokens = tokensOf(usage['cache_read_input_tokens'])
+  const cacheWriteTokens = tokensOf(usage['cache_creation_input_tokens'])
+  return {
+    inputTokens: tokensOf(usage['input_tokens']) + cachedInputTokens + cacheWriteTokens,
+    outputTokens: tokensOf(usage['output_tokens']),
+    cachedInputTokens,
+    cacheWriteTokens,
+    reasoningTokens: tokensOf(objectOf(usage['output_tokens_details'])['thinking_tokens']),
+  }
+}
+
+export function writeUsage(usage: Usage): Json {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage
+  return {
+    input_tokens: Math.max(0, inputTokens - cachedInputTokens - cacheWriteTokens),
+    cache_creation_input_tokens: cacheWriteTokens,
+    cache_read_input_tokens: cachedInputTokens,
+    output_tokens: outputTokens,
+    ...(reasoningTokens > 0 && { output_tokens_details: { thinking_tokens: reasoningTokens } }),
+  }
+}
+
+/** `message_start` has it in the message, `message_delta` beside the delta. */
+export const usageInMessageFrame = (frame: Json): Json | undefined =>
+  asObject(frame['usage'] ?? objectOf(frame['message'])['usage'])

@@ -1,0 +1,140 @@
+import type { MessageParam } from '@gatehouse/contract/message'
+import type { ContentBlock } from '@gatehouse/contract/message-content'
+
+import { foreignMembers, foreignPart } from '#formats/foreign-part.ts'
+import { unpackOpaqueState } from '#formats/opaque-state.ts'
+import type {
+  ContentPart,
+  DocumentPart,
+  ForeignPart,
+  ImagePart,
+  OpaqueState,
+  Part,
+  Source,
+  TextPart,
+  TurnMessage,
+} from '#formats/turn.ts'
+
+type Block<Type extends ContentBlock['type']> = Extract<ContentBlock, { type: Type }>
+
+/** A conversation, without the messages that have no parts. */
+export function readMessages(messages: readonly MessageParam[]): TurnMessage[] {
+  return messages
+    .map(({ role, content }) => ({ role, parts: readContent(content) }))
+    .filter(({ parts }) => parts.length > 0)
+}
+
+function readContent(content: MessageParam['content']): Part[] {
+  if (typeof content === 'string') return readText(content)
+  return content.flatMap(readBlock)
+}
+
+const readText = (text: string): TextPart[] => (text === '' ? [] : [{ type: 'text', text }])
+
+function readBlock(block: ContentBlock): Part[] {
+  switch (block.type) {
+    case 'tool_use': {
+      const { id, name, input } = block
+      const call: Part = { type: 'tool_call', id, name, arguments: JSON.stringify(input) }
+      return [call, ...readOthers(block)]
+    }
+    case 'tool_result':
+      return readToolResult(block)
+    case 'thinking':
+      return readThinking(block.thinking, readOpaque(block.signature ?? '', 'signature'))
+    case 'redacted_thinking':
+      return readThinking('', readOpaque(block.data, 'redacted'))
+    default:
+      return readReadable(block)
+  }
+}
+
+/** By the type of a block: members that are read, or that are settings and hold no text for the model. */
+const knownMembers: Record<string, readonly string[]> = {
+  text: ['text'],
+  image: ['source'],
+  document: ['source', 'title'],
+  search_result: ['source', 'title', 'content'],
+  tool_use: ['id', 'name', 'input', 'caller'],
+  tool_result: ['tool_use_id', 'content', 'is_error'],
+}
+
+/**
+ * A block that every model could read, and its unknown members as foreign parts. A block that only the provider
+ * understands is foreign as a whole.
+ */
+function readReadable(block: { type: string }): (ContentPart | ForeignPart)[] {
+  switch (block.type) {
+    case 'text':
+      return [...readText((block as Block<'text'>).text), ...readOthers(block)]
+    case 'image':
+      return [readImage(block as Block<'image'>), ...readOthers(block)]
+    case 'document':
+      return [...readDocument(block as Block<'document'>), ...readOthers(block)]
+    case 'search_result':
+      return [...readSearchResult(block as Block<'search_result'>), ...readOthers(block)]
+    default:
+      return [foreignPart(block)]
+  }
+}
+
+/** The unknown members. In a text block `citations` is a list of sources; in others it is a setting. */
+function readOthers(block: { type: string; citations?: unknown }): ForeignPart[] {
+  const { citations, ...others } = block
+  const known = new Set(['type', 'cache_control', ...(knownMembers[block.type] ?? [])])
+  return foreignMembers(Array.isArray(citations) ? block : others, known)
+}
+
+/** A tool result has no place for foreign parts, so they follow it. */
+function readToolResult(block: Block<'tool_result'>): Part[] {
+  const { tool_use_id: callId, content = [], is_error: isError } = block
+  const read = typeof content === 'string' ? readText(content) : content.flatMap(readReadable)
+  const parts = read.filter((part) => part.type !== 'foreign')
+  const foreign = read.filter((part) => part.type === 'foreign')
+  const result: Part = { type: 'tool_result', callId, parts, isError: isError === true }
+  return [result, ...foreign, ...readOthers(block)]
+}
+
+const readThinking = (text: string, opaque: OpaqueState | null): Part[] =>
+  text === '' && !opaque ? [] : [{ type: 'reasoning', text, opaque }]
+
+/** Opaque state of this format, or packed state of another. */
+function readOpaque(data: string, kind: OpaqueState['kind']): OpaqueState | null {
+  if (data === '') return null
+  return unpackOpaqueState(data) ?? { origin: 'messages', kind, data, id: null }
+}
+
+const readImage = ({ source }: Block<'image'>): ImagePart => ({
+  type: 'image',
+  source: readSource(source),
+  detail: null,
+})
+
+function readSource(source: Block<'image'>['source']): Source {
+  if (source.type === 'base64') {
+    return { type: 'base64', mediaType: source.media_type, data: source.data }
+  }
+  if (source.type === 'url') return { type: 'url', url: source.url }
+  return { type: 'file', id: source.file_id }
+}
+
+/** The images of a document made of blocks follow its text. */
+function readDocument({ source, title = null }: Block<'document'>): ContentPart[] {
+  if (source.type === 'text') return [textDocument(source.data, title)]
+  if (source.type !== 'content') return [{ type: 'document', source: readSource(source), title }]
+  if (typeof source.content === 'string') return [textDocument(source.content, title)]
+  const texts = source.content.flatMap((block) => (block.type === 'text' ? [block.text] : []))
+  const images = source.content.flatMap((block) => (block.type === 'image' ? [block] : []))
+  return [textDocument(texts.join('\n'), title), ...images.map(readImage)]
+}
+
+const textDocument = (text: string, title: string | null): DocumentPart => ({
+  type: 'document',
+  source: { type: 'text', text },
+  title,
+})
+
+function readSearchResult({ title, source, content }: Block<'search_result'>): TextPart[] {
+  const texts = content.map(({ text }) => text)
+  return readText([title, source, ...texts].filter((text) => text !== '').join('\n'))
+}

@@ -1,0 +1,57 @@
+import type { ErrorCode } from '@gatehouse/contract/error'
+
+import { ApiError } from '#platform/api-error.ts'
+
+import type { Json } from './answer.ts'
+import type { UpstreamComplaint } from './format.ts'
+import { asText } from './json-values.ts'
+
+/** The provider's own code for its failure: some clients act on it (see responses/response-error.ts). */
+export class ProviderFailure extends Error {
+  override readonly name = 'ProviderFailure'
+  readonly code: string
+
+  constructor(code: string) {
+    super('The provider refused the request in its answer.')
+    this.code = code
+  }
+}
+
+const overload = /overload|rate.?limit|slow.?down|too.?many|capacity|unavailable|^(429|503|529)$/i
+const timeout = /timed?.?out|^(408|504)$/i
+/** The request itself is at fault: every other upstream would refuse it too. */
+const rejection = /invalid_prompt|context_length_exceeded|invalid_request/i
+
+/**
+ * The `ApiError` for a failure that a provider reports inside its answer. Only a rejection has the provider's
+ * code as its cause: the causes of all other errors are logged, and a provider may quote the prompt.
+ */
+export function toProviderError(complaint: UpstreamComplaint | null): ApiError {
+  const { message = '', type = null, code = null } = complaint ?? {}
+  const sentence =
+    message === '' ? 'The model provider failed.' : `The model provider failed: ${message}`
+  const ours = codeFor([type ?? '', code ?? ''])
+  const isRejected = ours === 'upstream_rejected'
+  return new ApiError(ours, sentence, isRejected ? { cause: new ProviderFailure(code ?? '') } : {})
+}
+
+function codeFor(words: readonly string[]): ErrorCode {
+  const isOf = (pattern: RegExp) => words.some((word) => pattern.test(word))
+  if (isOf(overload)) return 'overloaded'
+  if (isOf(timeout)) return 'upstream_timeout'
+  return isOf(rejection) ? 'upstream_rejected' : 'upstream_error'
+}
+
+/** Reads an error object of any format; `message` is passed where it is not a member of that object. */
+export const readComplaint = (
+  error: Json,
+  message = asText(error['message']),
+): UpstreamComplaint => ({
+  message: message ?? '',
+  type: wordOf(error['type']),
+  code: wordOf(error['code']),
+})
+
+/** Some providers use the HTTP status as their code. */
+const wordOf = (value: unknown): string | null =>
+  typeof value === 'number' ? String(value) : (asText(value) ?? null)

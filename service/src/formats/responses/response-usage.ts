@@ -1,0 +1,29 @@
+import type { Json, Usage } from '#formats/answer.ts'
+import { asObject, objectOf, tokensOf } from '#formats/json-values.ts'
+
+export function readUsage(response: Json): Usage {
+  const usage = objectOf(response['usage'])
+  const input = objectOf(usage['input_tokens_details'])
+  const output = objectOf(usage['output_tokens_details'])
+  return {
+    inputTokens: tokensOf(usage['input_tokens']),
+    outputTokens: tokensOf(usage['output_tokens']),
+    cachedInputTokens: tokensOf(input['cached_tokens']),
+    cacheWriteTokens: tokensOf(input['cache_write_tokens']),
+    reasoningTokens: tokensOf(output['reasoning_tokens']),
+  }
+}
+
+export const writeUsage = (usage: Usage): Json => ({
+  input_tokens: usage.inputTokens,
+  input_tokens_details: {
+    cached_tokens: usage.cachedInputTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
+  },
+  output_tokens: usage.outputTokens,
+  output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+  total_tokens: usage.inputTokens + usage.outputTokens,
+})
+
+export const usageInResponseFrame = (frame: Json): Json | undefined =>
+  asObject(objectOf(frame['response'])['usage'])

@@ -1,0 +1,93 @@
+import { holdPool } from '#credits/holds/hold-pool.ts'
+import { createBoundedOutput } from '#platform/bounded-output.ts'
+import { type Clock, steadyClock, systemClock } from '#platform/clock.ts'
+import { connectDatabase } from '#platform/database.ts'
+import { createEgress } from '#platform/egress.ts'
+import { createLog, type Log, type LogLevel } from '#platform/log.ts'
+import { createMetrics, type Metrics } from '#platform/metrics.ts'
+import { connectRedis, type Redis } from '#platform/redis.ts'
+import { deriveKeys } from '#platform/secrets.ts'
+import { createTrustedFiles } from '#platform/trusted-file.ts'
+
+import type { Config } from './config.ts'
+
+/** What a test may replace. */
+export type Edges = {
+  now?: Clock
+  /** `now` unless given. */
+  steadyNow?: Clock
+  log?: Log
+  /** Where the keys of upstreams stand, if not in files. */
+  environment?: Readonly<Record<string, string | undefined>>
+}
+
+/** Clock, log, metrics and connections: what every feature is built on. */
+export function layFoundation(config: Config, edges: Edges) {
+  const { now = systemClock, environment = {} } = edges
+  const steadyNow = edges.steadyNow ?? edges.now ?? steadyClock
+  const metrics = createMetrics()
+  const log = edges.log ?? openLog(config.LOG_LEVEL, metrics)
+  const connect = (poolSize: number, waits: { lockTimeoutMs?: number } = {}) =>
+    connectDatabase({
+      url: config.DATABASE_URL,
+      poolSize,
+      ...waits,
+      onProblem: (error) => log.problem('database_connection_broken', error),
+    })
+  const db = connect(config.DATABASE_POOL_SIZE)
+  // Requests that fill the pool must not keep a revocation from arriving: one connection polls, one applies.
+  const changesDb = connect(2)
+  const creditsDb = connect(holdPool.poolSize, { lockTimeoutMs: holdPool.lockTimeoutMs })
+  const redis = openRedis(config, log)
+  const egress = createEgress({ privateTargets: config.EGRESS_PRIVATE_TARGETS })
+  const files = createTrustedFiles({
+    directory: config.STATE_DIRECTORY,
+    now,
+    keys: deriveKeys(config.MASTER_KEYS, 'file-authentication'),
+  })
+  return {
+    config,
+    environment,
+    now,
+    steadyNow,
+    log,
+    metrics,
+    db,
+    changesDb,
+    creditsDb,
+    redis,
+    egress,
+    files,
+    async stop() {
+      redis?.close()
+      await egress.close()
+      await Promise.all([db, changesDb, creditsDb].map((each) => each.destroy()))
+    },
+  }
+}
+export type Foundation = ReturnType<typeof layFoundation>
+
+function openLog(level: LogLevel, metrics: Metrics): Log {
+  const onDropped = () => metrics.logDropped.inc()
+  return createLog(level, createBoundedOutput(process.stdout, { onDropped }))
+}
+
+function openRedis(config: Config, log: Log): Redis | undefined {
+  const { REDIS_URL, REDIS_CLUSTER, REDIS_DEADLINE_MS } = config
+  if (!REDIS_URL) return undefined
+  let isAway = false
+  return connectRedis({
+    url: REDIS_URL,
+    isCluster: REDIS_CLUSTER,
+    deadlineMs: REDIS_DEADLINE_MS,
+    // Reconnection attempts repeat the same problem many times a minute: logged once per outage.
+    onProblem: (error) => {
+      if (!isAway) log.problem('redis_away', error)
+      isAway = true
+    },
+    onReady: () => {
+      if (isAway) log.event('redis_back')
+      isAway = false
+    },
+  })
+}

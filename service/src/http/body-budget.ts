@@ -1,0 +1,67 @@
+/** A body that may not become larger than this counts as small. */
+const smallBodyBytes = 64 * 1024
+/** Only small bodies get this part of the budget, so that large ones cannot keep everybody else out. */
+const keptForSmallBytes = 32 * 1024 * 1024
+
+/** The bytes that one reader may keep in memory. */
+export type Reservation = {
+  /** Asks for room for so many bytes in all. False: there is none, and the reservation stays as it was. */
+  grow(bytes: number): boolean
+  release(): void
+}
+
+type Usage = { largeBytes: number; readers: number }
+
+/**
+ * The memory for bodies that are being read, in all and by organization. The large bodies of an organization get at most a
+ * quarter of it; its small ones are bounded by `readersMax`, the number of its readers.
+ */
+export function createBodyBudget(totalBytes: number) {
+  const organizationMaxBytes = totalBytes / 4
+  const organizations = new Map<string, Usage>()
+  const used = { bytes: 0, largeBytes: 0 }
+  const largePart = (bytes: number) => (bytes > smallBodyBytes ? bytes : 0)
+
+  return {
+    usedBytes: () => used.bytes,
+    /** Null: the organization has as many readers as it may have. */
+    open(organizationId: string, readersMax: number): Reservation | null {
+      const usage = organizations.get(organizationId) ?? { largeBytes: 0, readers: 0 }
+      if (usage.readers >= readersMax) return null
+      organizations.set(organizationId, usage)
+      usage.readers++
+      let reserved = 0
+
+      function change(bytes: number) {
+        const addedLarge = largePart(bytes) - largePart(reserved)
+        usage.largeBytes += addedLarge
+        used.largeBytes += addedLarge
+        used.bytes += bytes - reserved
+        reserved = bytes
+      }
+
+      let isOpen = true
+      return {
+        grow(bytes) {
+          const addedLarge = largePart(bytes) - largePart(reserved)
+          const hasRoomForLarge =
+            usage.largeBytes + addedLarge <= organizationMaxBytes &&
+            used.largeBytes + addedLarge <= totalBytes - keptForSmallBytes
+          const hasRoom =
+            used.bytes + bytes - reserved <= totalBytes &&
+            (largePart(bytes) === 0 || hasRoomForLarge)
+          if (hasRoom) change(bytes)
+          return hasRoom
+        },
+        release() {
+          if (!isOpen) return
+          isOpen = false
+          change(0)
+          usage.readers--
+          if (usage.readers === 0) organizations.delete(organizationId)
+        },
+      }
+    },
+  }
+}
+export type BodyBudget = ReturnType<typeof createBodyBudget>

@@ -1,0 +1,77 @@
+import type { IncomingMessage } from 'node:http'
+
+import { ApiError } from '#platform/api-error.ts'
+import { ClientGone } from '#platform/client-gone.ts'
+
+import type { Reservation } from './body-budget.ts'
+import type { PaceWatch } from './pace-watch.ts'
+
+type Options = { maxBytes: number; reservation: Reservation; paceWatch: PaceWatch }
+
+const firstBytes = 16 * 1024
+
+/**
+ * Reads a body into one buffer, which grows with the bytes that arrive: at most twice as large as they are, however small
+ * the chunks, and never larger than what is reserved. A declared length is reserved at once, an undeclared one as it grows.
+ */
+export async function readBytes(message: IncomingMessage, options: Options): Promise<Buffer> {
+  const { maxBytes, reservation, paceWatch } = options
+  if (message.destroyed) throw new ClientGone() // its events have been emitted already
+  const declared = readDeclaredLength(message)
+  if (declared !== undefined && declared > maxBytes) throw tooLarge(maxBytes)
+  if (!reservation.grow(declared ?? firstBytes)) throw noRoom()
+  let buffer = Buffer.allocUnsafeSlow(Math.min(firstBytes, declared ?? firstBytes))
+  let received = 0
+
+  function append(chunk: Buffer) {
+    const length = received + chunk.length
+    if (length > maxBytes) throw tooLarge(maxBytes)
+    if (length > buffer.length) {
+      const capacity = Math.min(Math.max(length, 2 * buffer.length), declared ?? maxBytes)
+      if (declared === undefined && !reservation.grow(capacity)) throw noRoom()
+      const larger = Buffer.allocUnsafeSlow(Math.max(capacity, length))
+      buffer.copy(larger, 0, 0, received)
+      buffer = larger
+    }
+    chunk.copy(buffer, received)
+    received = length
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    const stop = (settle: () => void) => {
+      unwatch()
+      message.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone)
+      settle()
+    }
+    const onData = (chunk: Buffer) => {
+      try {
+        append(chunk)
+      } catch (error) {
+        stop(() => reject(error))
+      }
+    }
+    const onEnd = () => stop(resolve)
+    const onGone = () => stop(() => reject(new ClientGone()))
+    const unwatch = paceWatch.add({
+      received: () => received,
+      onTooSlow: () => stop(() => reject(tooSlow())),
+    })
+    message.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone)
+  })
+  return buffer.subarray(0, received)
+}
+
+/** Undefined for chunks. Node has checked that it is a number, and that there are not both. */
+function readDeclaredLength({ headers }: IncomingMessage): number | undefined {
+  if (headers['transfer-encoding'] !== undefined) return undefined
+  return Number(headers['content-length'] ?? 0)
+}
+
+const tooLarge = (maxBytes: number) =>
+  new ApiError('request_too_large', `The body is larger than ${maxBytes} bytes.`)
+
+const noRoom = () =>
+  new ApiError('overloaded', 'Too many large requests are being received; retry later.')
+
+const tooSlow = () =>
+  new ApiError('request_timeout', 'The body arrived too slowly; send at least 16 KiB a second.')

@@ -1,0 +1,28 @@
+import type { Json } from '#formats/answer.ts'
+import type { Turn } from '#formats/turn.ts'
+import type { ApiError } from '#platform/api-error.ts'
+
+import type { TurnCount } from './count/count-turn.ts'
+import type { CatalogueModel } from './upstreams/catalogue.ts'
+
+/** What a caller asks of a model. */
+export type ModelRequest = {
+  /** The body as it was sent. */
+  body: Json
+  turn: Turn
+  model: CatalogueModel
+  /** As the caller named it. */
+  modelName: string
+  isStreamed: boolean
+  /** The local estimate of what is sent. */
+  estimate: TurnCount
+  maxOutputTokens: number
+}
+
+/** A body that was read, or why it could not be. The error is thrown only after the attempt was counted. */
+export type ParsedRequest = { ok: true; request: ModelRequest } | { ok: false; error: ApiError }
+
+export function requireRequest(parsed: ParsedRequest): ModelRequest {
+  if (parsed.ok) return parsed.request
+  throw parsed.error
+}

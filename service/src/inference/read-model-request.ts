@@ -1,0 +1,88 @@
+import type { Endpoint } from '@gatehouse/contract/endpoint'
+
+import type { Json } from '#formats/answer.ts'
+import type { CallerFormat } from '#formats/format.ts'
+import type { Turn } from '#formats/turn.ts'
+import { readJson } from '#http/read-json.ts'
+import { explainIssue, toParam } from '#http/validate.ts'
+import { ApiError } from '#platform/api-error.ts'
+
+import type { InputCounting } from './count/input-counting.ts'
+import type { ModelRequest, ParsedRequest } from './model-request.ts'
+import type { Catalogue, CatalogueModel } from './upstreams/catalogue.ts'
+
+export type ReadDeps = {
+  catalogue: () => Catalogue
+  counting: Pick<InputCounting, 'estimate'>
+}
+
+type Sent = { endpoint: Endpoint; format: CallerFormat; bytes: Buffer | null; signal: AbortSignal }
+
+/** Reads a call's body. What is wrong with it is returned, not thrown: the attempt is counted first. */
+export async function readModelRequest(deps: ReadDeps, sent: Sent): Promise<ParsedRequest> {
+  try {
+    return { ok: true, request: await read(deps, sent) }
+  } catch (error) {
+    if (error instanceof ApiError) return { ok: false, error }
+    throw error
+  }
+}
+
+async function read(
+  { catalogue, counting }: ReadDeps,
+  { endpoint, format, bytes, signal }: Sent,
+): Promise<ModelRequest> {
+  const body = readBody(endpoint, bytes)
+  const turn = format.readTurn(body)
+  const modelName = String(body['model'])
+  const model = findModel(catalogue(), modelName)
+  refuseUnsupported(turn, model)
+  const wantedTokens = turn.maxOutputTokens ?? model.defaultOutputTokens
+  return {
+    body,
+    turn,
+    model,
+    modelName,
+    isStreamed: body['stream'] === true,
+    estimate: await counting.estimate(turn, model, signal),
+    maxOutputTokens: Math.min(wantedTokens, model.maxOutputTokens),
+  }
+}
+
+/** Unknown members are forwarded, so only the known ones are checked. */
+function readBody({ body: schema }: Endpoint, bytes: Buffer | null): Json {
+  if (!bytes || bytes.length === 0) throw new ApiError('invalid_json', 'The body is empty.')
+  const body = readJson(bytes, { isOpen: true })
+  const result = schema?.safeParse(body)
+  if (result?.success === false) {
+    const [issue] = result.error.issues
+    const { path, rule } = issue ? explainIssue(issue, body) : { path: [], rule: 'is not valid' }
+    const name = path.map(String).join('.').slice(0, 120) || 'The body'
+    throw new ApiError('invalid_request', `${name} ${rule}.`, { param: toParam('body', path) })
+  }
+  return body as Json
+}
+
+export function findModel(catalogue: Catalogue, name: string): CatalogueModel {
+  const model = catalogue.find(name)
+  if (model) return model
+  throw new ApiError(
+    'model_not_found',
+    `There is no model '${name.slice(0, 100)}'; GET /v1/models lists those you can call.`,
+    { param: 'body.model' },
+  )
+}
+
+/** 400 for a turn that needs a capability which the catalogue denies the model. */
+function refuseUnsupported(turn: Turn, { id, capabilities }: CatalogueModel) {
+  const parts = turn.messages.flatMap((message) => message.parts)
+  const has = (type: string) => parts.some((part) => part.type === type)
+  const needs: readonly (readonly [boolean, boolean, string])[] = [
+    [capabilities.tools, turn.tools.length > 0, 'call tools'],
+    [capabilities.images, has('image'), 'read images'],
+    [capabilities.documents, has('document'), 'read documents'],
+    [capabilities.jsonSchema, turn.outputFormat?.type === 'json_schema', 'follow a JSON schema'],
+  ]
+  const unmet = needs.find(([isSupported, isNeeded]) => isNeeded && !isSupported)
+  if (unmet) throw new ApiError('invalid_request', `The model '${id}' cannot ${unmet[2]}.`)
+}

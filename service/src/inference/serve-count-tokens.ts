@@ -1,0 +1,64 @@
+import { countTokens } from '@gatehouse/contract/count-tokens'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+
+import { requirePermission } from '#access/unauthorized.ts'
+import { pickForwardedHeaders } from '#formats/forwarded-headers.ts'
+import { messageCallerFormat } from '#formats/messages/message-format.ts'
+import { answerText, route, sendJson } from '#http/bind.ts'
+import { readJson } from '#http/read-json.ts'
+import { ApiError } from '#platform/api-error.ts'
+
+import { countInput, keepsAllThinking, readCountTokens } from './count/count-tokens.ts'
+import type { InputCounting } from './count/input-counting.ts'
+import { createHangUpSignal } from './hang-up-signal.ts'
+import { findModel } from './read-model-request.ts'
+import type { StepDeps } from './steps.ts'
+import type { Catalogue } from './upstreams/catalogue.ts'
+
+export type CountTokensDeps = Pick<StepDeps, 'limitInferenceCall'> & {
+  catalogue: () => Catalogue
+  counting: InputCounting
+}
+
+/** POST /v1/messages/count_tokens: one request of the caller's limits, no tokens and no credits. */
+export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
+  route(
+    app,
+    countTokens,
+    async (request, reply) => {
+      const { principal } = request
+      if (!principal) throw new Error('unguarded endpoint')
+      using hangUp = createHangUpSignal(reply)
+      request.isCounted = true
+      const attempt = { requestId: request.id, principal, tokens: 0 }
+      const { headers, slot, refusal } = await deps.limitInferenceCall(attempt)
+      void reply.headers(headers)
+      try {
+        if (refusal) throw refusal
+        requirePermission(countTokens, principal)
+        const counted = await count(deps, request, hangUp.signal)
+        request.line.input_tokens = counted.tokens
+        return sendJson(reply, 200, answerText(countTokens, { input_tokens: counted.tokens }))
+      } finally {
+        await slot?.settle(0)
+      }
+    },
+    { readsOwnBody: true, answerMaxMs: null },
+  )
+}
+
+async function count(deps: CountTokensDeps, request: FastifyRequest, signal: AbortSignal) {
+  const { bodyBytes } = request
+  if (!bodyBytes || bodyBytes.length === 0) throw new ApiError('invalid_json', 'The body is empty.')
+  const body = readCountTokens(readJson(bodyBytes, { isOpen: true }))
+  const keepsAll = keepsAllThinking(body)
+  const model = findModel(deps.catalogue(), body.model)
+  request.line.model = model.id
+  const turn = messageCallerFormat.readTurn(body)
+  const sent = {
+    request: body,
+    keepsAll,
+    headers: pickForwardedHeaders(messageCallerFormat, request.headers),
+  }
+  return countInput({ turn, keepsAll, ...deps.counting.prepare(model, sent) }, signal)
+}

@@ -1,0 +1,149 @@
+import { z } from 'zod'
+
+import { explainIssue } from '#http/validate.ts'
+
+import { findJsonFault } from './json-fault.ts'
+
+// The model catalogue as the operator writes it (docs/models.md). Nothing behind catalogue.ts sees these names.
+
+const nameRule = 'must be 1 to 200 letters, digits or ._:/@-'
+const Name = z.string().regex(/^[\w.:/@-]{1,200}$/, { error: nameRule })
+const Milliseconds = z.int().min(1).max(3_600_000)
+const priceRule = 'must be US dollars per million tokens, as text like "0.15"'
+const Usd = z.string({ error: priceRule }).regex(/^\d{1,6}(\.\d{1,6})?$/, { error: priceRule })
+
+/** Never the secret itself: where it is kept. */
+const KeyReference = z.union(
+  [
+    z.strictObject({ env: z.string().regex(/^[A-Z][A-Z0-9_]{0,99}$/) }),
+    z.strictObject({ file: z.string().min(1).max(1000) }),
+  ],
+  { error: 'must be {"env": "VARIABLE"} or {"file": "/path"}, never the key itself' },
+)
+export type KeyReference = z.infer<typeof KeyReference>
+
+const FormatNames = z.array(Name).min(1, { error: 'must name at least one format' }).max(20)
+
+const UpstreamEntry = z.strictObject({
+  /** The vendor whose API it imitates: its credential header, and its formats unless they are listed. */
+  kind: z.enum(['openai', 'anthropic']).optional(),
+  base_url: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }),
+  key: KeyReference.optional(),
+  /** The preferred one first; `protocols` is the older name. */
+  formats: FormatNames.optional(),
+  protocols: FormatNames.optional(),
+  /** The name of the output limit in its Chat Completions. */
+  output_limit_member: z
+    .enum(['max_completion_tokens', 'max_tokens'])
+    .default('max_completion_tokens'),
+  /** The API by which it counts tokens. */
+  counter: z.enum(['anthropic', 'vllm', 'llama_cpp']).optional(),
+  connections: z.int().min(1).max(10_000).default(1000),
+  connect_timeout_ms: Milliseconds.default(5000),
+  first_byte_timeout_ms: Milliseconds.default(60_000),
+  idle_timeout_ms: Milliseconds.default(60_000),
+  total_timeout_ms: Milliseconds.default(600_000),
+})
+export type UpstreamEntry = z.infer<typeof UpstreamEntry>
+
+const capability = z.boolean().default(true)
+
+const ModelEntry = z.strictObject({
+  id: Name,
+  aliases: z.array(Name).max(50).default([]),
+  display_name: z.string().min(1).max(200).optional(),
+  owned_by: z.string().min(1).max(200).default('gatehouse'),
+  created_at: z.iso.datetime().default('2026-01-01T00:00:00Z'),
+  context_tokens: z.int().min(1).max(100_000_000),
+  max_output_tokens: z.int().min(1).max(10_000_000),
+  /** The output limit of a call that names none; 4096 if absent. */
+  default_output_tokens: z.int().min(1).max(10_000_000).optional(),
+  encoding: z.enum(['o200k', 'cl100k']).default('o200k'),
+  /** Is `encoding` the model's own, so that a local count is exact? */
+  is_encoding_exact: z.boolean().default(false),
+  /** The first guess at its tokens per token of `encoding`, from where learning goes on. */
+  token_factor: z.number().min(0.7).max(1.6).default(1),
+  prices: z.strictObject({
+    input: Usd,
+    output: Usd,
+    cached_input: Usd.optional(),
+    cache_write: Usd.optional(),
+  }),
+  /** When the prices were last checked: a note to the people who keep the file. */
+  prices_as_of: z.iso.date({ error: 'must be a date like "2026-01-31"' }).optional(),
+  capabilities: z
+    .strictObject({
+      tools: capability,
+      images: capability,
+      documents: capability,
+      reasoning: capability,
+      json_schema: capability,
+    })
+    .prefault({}),
+  /** In the order in which they are tried. */
+  upstreams: z
+    .array(z.strictObject({ upstream: Name, model: z.string().min(1).max(200).optional() }))
+    .min(1, { error: 'must name at least one upstream' })
+    .max(20),
+})
+export type ModelEntry = z.infer<typeof ModelEntry>
+
+const CatalogueFile = z.strictObject({
+  upstreams: z.record(Name, UpstreamEntry),
+  models: z.array(ModelEntry).max(10_000),
+})
+export type CatalogueFile = z.infer<typeof CatalogueFile>
+
+export function parseCatalogueFile(text: string): CatalogueFile {
+  const json = parseJson(text)
+  const result = CatalogueFile.safeParse(json)
+  if (result.success) return result.data
+  throw catalogueError(result.error.issues.map((issue) => describe(issue, json)))
+}
+
+const problemsMax = 20
+
+/** All that is wrong with a catalogue, one problem per line. */
+export function catalogueError(problems: readonly string[]): Error {
+  const lines = problems.slice(0, problemsMax)
+  const others = problems.length - lines.length
+  if (others > 0) lines.push(`and ${others} more`)
+  return new Error(lines.map((line) => `  ${line}`).join('\n'))
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    const { line, column, expected } = findJsonFault(text)
+    throw catalogueError([`line ${line}, column ${column}: it is not JSON; expected ${expected}`])
+  }
+}
+
+function describe(issue: z.core.$ZodIssue, json: unknown): string {
+  if (issue.code === 'unrecognized_keys') {
+    const names = issue.keys.map((name) => `'${name.slice(0, 100)}'`)
+    return `${toPlace(issue.path, json)}: has no member ${names.join(', ')}`
+  }
+  if (issue.code === 'invalid_key') return `${toPlace(issue.path, json)}: its name ${nameRule}`
+  const { path, rule } = explainIssue(issue, json)
+  const hasOwnRule = rule !== 'is required' && issue.message.startsWith('must')
+  return `${toPlace(path, json)}: ${hasOwnRule ? issue.message : rule}`
+}
+
+/** `models.gpt-5.prices.input`: models by their id, where they have one. */
+function toPlace(path: readonly PropertyKey[], json: unknown): string {
+  const [list, index, ...rest] = path
+  const id = list === 'models' && typeof index === 'number' ? idOfModel(json, index) : undefined
+  const steps = id === undefined ? path : [list, id, ...rest]
+  const place = steps
+    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step).slice(0, 100)}`))
+    .join('')
+  return place === '' ? 'the file' : place.slice(1)
+}
+
+function idOfModel(json: unknown, index: number): string | undefined {
+  const { models } = Object(json) as { models?: unknown[] }
+  const { id } = Object(models?.[index]) as { id?: unknown }
+  return Name.safeParse(id).data
+}

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+import { layoutNumber } from '#limits/limit-metrics.ts'
+import { within } from '#platform/deadline.ts'
+import type { Redis, RedisArgument } from '#platform/redis.ts'
+
+export type LimiterFunction = 'admit' | 'settle' | 'renew' | 'absorb'
+
+/** Each process that starts replaces the text of its layout. Texts of one layout must serve all its processes. */
+const library = `gatehouse_limits_${layoutNumber}`
+const loadWaitMs = 40
+const functions: readonly LimiterFunction[] = ['admit', 'settle', 'renew', 'absorb']
+
+const body = readFileSync(new URL('limiter.lua', import.meta.url), 'utf8')
+
+const libraryText = [
+  `#!lua name=${library}`,
+  body,
+  ...functions.map((name) => `redis.register_function('${library}_${name}', ${name})`),
+].join('\n')
+
+/** The same code as a script, for servers without functions. Its first argument names the part to run. */
+const scriptText = [
+  body,
+  `local parts = { ${functions.map((name) => `${name} = ${name}`).join(', ')} }`,
+  'return parts[table.remove(ARGV, 1)](KEYS, ARGV)',
+].join('\n')
+
+const scriptHash = createHash('sha1').update(scriptText).digest('hex')
+
+type Keys = readonly [string, string]
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : '')
+const isMissing = (error: unknown) => /function not found/i.test(messageOf(error))
+const isUnsupported = (error: unknown) => /unknown command/i.test(messageOf(error))
+
+/**
+ * Calls a part of limiter.lua in one round trip. The library is loaded at the start, and again when a server
+ * does not have it (restarted, failed over). Servers that do not support functions run it as a script.
+ */
+export function createFunctionLibrary(redis: Pick<Redis, 'send' | 'sendToPrimaries'>) {
+  let isScripted = false
+  let loading: Promise<void> | undefined
+
+  async function load() {
+    try {
+      await redis.sendToPrimaries(['FUNCTION', 'LOAD', 'REPLACE', libraryText])
+    } catch (error) {
+      if (!isUnsupported(error)) throw error
+      isScripted = true
+    }
+  }
+  const loadOnce = () => (loading ??= load().finally(() => (loading = undefined)))
+
+  async function run(name: LimiterFunction, keys: Keys, args: RedisArgument[]) {
+    if (!isScripted) {
+      return redis.send(keys[0], ['FCALL', `${library}_${name}`, '2', ...keys, ...args])
+    }
+    const rest = ['2', ...keys, name, ...args]
+    try {
+      return await redis.send(keys[0], ['EVALSHA', scriptHash, ...rest])
+    } catch (error) {
+      if (!messageOf(error).startsWith('NOSCRIPT')) throw error
+      return redis.send(keys[0], ['EVAL', scriptText, ...rest])
+    }
+  }
+
+  return {
+    load: loadOnce,
+    async call(name: LimiterFunction, keys: Keys, args: RedisArgument[]) {
+      try {
+        return await run(name, keys, args)
+      } catch (error) {
+        if (!isMissing(error) && !isUnsupported(error)) throw error
+        // This call waits only for a moment; loading goes on for the calls after it.
+        await within(loadWaitMs, () => new Error('the functions are still being loaded'), loadOnce)
+        return run(name, keys, args)
+      }
+    },
+  }
+}

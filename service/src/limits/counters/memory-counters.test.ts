@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+
+import { limitsByTier } from '#limits/tiers.ts'
+
+import { createMemoryCounters } from './memory-counters.ts'
+
+const call = (organizationId: string) => ({
+  organizationId,
+  projectId: '',
+  keyId: 'key_1',
+  tokens: 0,
+  leaseId: organizationId,
+  leaseMs: 0,
+})
+
+test('a new organization takes the place of the least recently active one', async () => {
+  const counters = createMemoryCounters({ now: () => new Date(0), organizationsMax: 3 })
+  for (const id of ['org_1', 'org_2', 'org_3', 'org_1', 'org_4']) {
+    await counters.admit(call(id), limitsByTier.free)
+  }
+  expect([...counters.organizations.keys()]).toEqual(['org_3', 'org_1', 'org_4'])
+})
+
+test('dropping an organization does not look at all of them', async () => {
+  const counters = createMemoryCounters({ now: () => new Date(0), organizationsMax: 20_000 })
+  const add = async (from: number, count: number) => {
+    const { user } = process.cpuUsage()
+    for (let made = from; made < from + count; made++) {
+      await counters.admit(call(`org_${made}`), limitsByTier.free)
+    }
+    return process.cpuUsage().user - user
+  }
+  const withoutDropping = await add(0, 20_000)
+  // Looking at 20,000 organizations for each new one would take about a thousand times as long.
+  expect(await add(20_000, 20_000)).toBeLessThan(20 * withoutDropping)
+}, 60_000)

@@ -1,0 +1,47 @@
+import type { Clock } from '#platform/clock.ts'
+
+type Options = { now: Clock; onChange: (state: CircuitState) => void }
+
+/** What each state means stands in counters-with-fallback.ts. */
+export type CircuitState = 'closed' | 'open' | 'returning'
+
+const failuresMax = 5
+const failuresWithinMs = 1000
+/** Several times the interval between two probes, so that every process has sent its counts by then. */
+const returningMs = 2000
+
+/** Decides from the outcome of earlier tries whether Redis is asked. */
+export function createCircuitBreaker({ now, onChange }: Options) {
+  let state: CircuitState = 'closed'
+  let failedAtMs: number[] = []
+  let returnedAtMs = 0
+
+  function enter(next: CircuitState) {
+    if (state === next) return
+    state = next
+    failedAtMs = []
+    onChange(next)
+  }
+
+  return {
+    state(): CircuitState {
+      if (state === 'returning' && now().getTime() - returnedAtMs >= returningMs) enter('closed')
+      return state
+    },
+    trySucceeded() {
+      failedAtMs = []
+    },
+    tryFailed() {
+      const nowMs = now().getTime()
+      failedAtMs = [...failedAtMs.filter((atMs) => nowMs - atMs < failuresWithinMs), nowMs]
+      if (state === 'returning' || failedAtMs.length >= failuresMax) enter('open')
+    },
+    /** Redis answers again and has the counts of this process. */
+    redisReturned() {
+      if (state !== 'open') return
+      returnedAtMs = now().getTime()
+      enter('returning')
+    },
+  }
+}
+export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>

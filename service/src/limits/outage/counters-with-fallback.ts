@@ -1,0 +1,158 @@
+import type { Counters } from '#limits/counters/counters.ts'
+import { createMemoryCounters } from '#limits/counters/memory-counters.ts'
+import type { RedisCounters } from '#limits/counters/redis-counters.ts'
+import type { LimitedCall, Limits, Verdict } from '#limits/limits.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Metrics } from '#platform/metrics.ts'
+
+import { type CircuitState, createCircuitBreaker } from './circuit-breaker.ts'
+import { divideLimits } from './divide-limits.ts'
+import { createLastKnownUsage } from './last-known-usage.ts'
+import { createProcessLeases } from './process-leases.ts'
+import { type RecoveryDeps, startRecovery } from './recovery.ts'
+import { createUnsentCounts } from './unsent-counts.ts'
+
+/**
+ * Counters that outlast Redis. While Redis answers, it decides about every call, for all processes. While it
+ * does not, each process decides alone: it admits its share of what was left of the limits when Redis last
+ * answered, so no call fails because Redis is away. A Redis that returns may have lost everything. Each process
+ * then restores the usage that Redis last reported to it, sends the calls that it admitted alone, and adds the
+ * leases of its running calls again. Other processes may do so a probe later, so for two seconds a call must
+ * fit both the share of its process and the limits in Redis.
+ *
+ * | state     | who decides    | what admits a call            | what is remembered         | how it is left            |
+ * |-----------|----------------|-------------------------------|----------------------------|---------------------------|
+ * | closed    | Redis          | it fits the limits in Redis;  | last known usage, leases   | five tries in a row fail  |
+ * |           |                | if two answers are lost, the  | of running calls; unsent   | within a second: open     |
+ * |           |                | share of this process         | calls until the next probe |                           |
+ * | open      | this process   | it fits the share             | also local counts, unsent  | a probe, every 500 ms,    |
+ * |           |                |                               | calls, ended leases        | brings Redis up to date:  |
+ * |           |                |                               |                            | returning                 |
+ * | returning | this process,  | it fits the share, and then   | as in open                 | after two seconds: closed |
+ * |           | then Redis     | the limits in Redis           |                            | one try fails: open       |
+ *
+ * What must stay true:
+ *
+ * - Local counts are what the share is compared with; they are forgotten when the circuit closes. Unsent calls
+ *   are kept apart from them, and only a confirmed send removes them. Calls go on while the recovery awaits
+ *   Redis, so one may be admitted after the last send: the next probe sends it, in whichever state.
+ * - Last known usage is restored before unsent calls are sent: Redis restores a scope only while it has no
+ *   counts of it, and a call that was sent is one.
+ * - A call in `returning` is unsent only if Redis did not answer: otherwise Redis has counted it.
+ * - A call that ends is removed from the running leases before Redis settles it. A renewal that is under way may
+ *   restore its lease in Redis after the settlement; it then finds that the call is not running any more, and
+ *   releases the lease.
+ * - Ended leases are released before the circuit leaves `open`, those of the last round aside: each holds a slot for
+ *   up to a minute.
+ */
+export function createCountersWithFallback(options: Options) {
+  const { redis, now, log, metrics, kind, processes } = options
+  const lastKnown = createLastKnownUsage({ now })
+  const local = createMemoryCounters({ now: lastKnown.redisNow })
+  const unsent = createUnsentCounts({ redis, now: lastKnown.redisNow })
+  const leases = createProcessLeases({ redis, metrics })
+  const circuit = createCircuitBreaker({ now, onChange })
+  const parts: Parts = { redis, circuit, lastKnown, local, unsent, leases, processes }
+  const recovery = startRecovery(parts)
+
+  function onChange(state: CircuitState) {
+    metrics.limitsAreLocal.set({ kind }, state === 'closed' ? 0 : 1)
+    log.event(logCodes[state], { kind, processes: processes() })
+    if (state === 'closed') local.forgetAll()
+  }
+
+  const counters: Counters = {
+    async admit(call, limits) {
+      const state = circuit.state()
+      if (state === 'open') return admitAlone(parts, call, limits)
+      if (state === 'returning') {
+        const byShare = await admitByShare(parts, call, limits)
+        if (byShare.refusal) return byShare
+      }
+      const answer = await admitInRedis(parts, call, limits).catch(() => null)
+      const verdict = answer ?? (await admitAlone(parts, call, limits))
+      // The share may have admitted what Redis refuses, and a Redis whose answer was lost what the share refuses.
+      const mayBeAdmitted = state === 'returning' || !answer
+      if (verdict.refusal && mayBeAdmitted) await undo(call, verdict)
+      return verdict
+    },
+    async settle(settlement) {
+      leases.end(settlement)
+      unsent.settle(settlement)
+      const isLocal = local.organizations.has(settlement.organizationId)
+      const wasHeldLocally = isLocal && (await local.settle(settlement))
+      try {
+        if (circuit.state() !== 'open') return await redis.settle(settlement)
+      } catch {
+        circuit.tryFailed()
+      }
+      // Redis goes on counting all that was reserved: too much rather than too little.
+      leases.releaseLater(settlement)
+      return wasHeldLocally
+    },
+    async read(organizationId) {
+      if (circuit.state() === 'open') return local.read(organizationId)
+      return redis.read(organizationId).catch(() => local.read(organizationId))
+    },
+  }
+  const undo = (call: LimitedCall, { nowMs }: Verdict) =>
+    counters.settle({ ...call, reserved: call.tokens, used: 0, admittedAtMs: nowMs })
+  const isExact = () => circuit.state() === 'closed'
+  return { ...counters, forget: redis.forget, isExact, stop: recovery.stop }
+}
+
+type Options = {
+  redis: RedisCounters
+  now: Clock
+  log: Log
+  metrics: Metrics
+  /** Which calls are counted. */
+  kind: string
+  /** How many processes share the limits, this one included. */
+  processes: () => number
+}
+
+const logCodes = {
+  closed: 'limits_counted_in_redis',
+  open: 'limits_counted_locally',
+  returning: 'limits_returning_to_redis',
+} as const satisfies Record<CircuitState, string>
+
+type Parts = RecoveryDeps & { processes: () => number }
+
+/** Admits a call that Redis has not counted. */
+async function admitAlone(parts: Parts, call: LimitedCall, limits: Limits): Promise<Verdict> {
+  const verdict = await admitByShare(parts, call, limits)
+  if (!verdict.refusal) parts.unsent.add(call)
+  return verdict
+}
+
+async function admitByShare(parts: Parts, call: LimitedCall, limits: Limits): Promise<Verdict> {
+  const { lastKnown, leases, local, processes } = parts
+  const share = divideLimits(limits, {
+    processes: processes(),
+    lastKnown: lastKnown.find(call),
+    slotsFromRedis: leases.countFromRedis(call),
+    nowMs: lastKnown.redisNow().getTime(),
+  })
+  const verdict = await local.admit(call, share)
+  if (!verdict.refusal) leases.start(call, { isFromRedis: false })
+  return verdict
+}
+
+/** Tries once more if an answer is lost: with the same lease the call is counted once. */
+async function admitInRedis(parts: Parts, call: LimitedCall, limits: Limits): Promise<Verdict> {
+  const { redis, circuit, lastKnown, leases } = parts
+  const tryOnce = () =>
+    redis.admit(call, limits).catch((error: unknown) => {
+      circuit.tryFailed()
+      throw error
+    })
+  const isRepeatable = call.leaseMs > 0
+  const verdict = await (isRepeatable ? tryOnce().catch(tryOnce) : tryOnce())
+  circuit.trySucceeded()
+  lastKnown.record(call, verdict)
+  if (!verdict.refusal) leases.start(call, { isFromRedis: true })
+  return verdict
+}

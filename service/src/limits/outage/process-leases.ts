@@ -1,0 +1,66 @@
+import type { RedisCounters } from '#limits/counters/redis-counters.ts'
+import { type Lease, leaseMs, type Scope, type ScopeIds } from '#limits/limits.ts'
+import type { Metrics } from '#platform/metrics.ts'
+
+type Options = { redis: Pick<RedisCounters, 'renew' | 'release'>; metrics: Metrics }
+
+/** Further leases are not released: they expire a minute later. */
+const endedMax = 10_000
+
+/** The leases of this process: those of running calls, and those that ended while Redis was away. */
+export function createProcessLeases({ redis, metrics }: Options) {
+  const running = new Map<string, { lease: Lease; isFromRedis: boolean }>()
+  const ended: Lease[] = []
+
+  return {
+    start(lease: Lease & { leaseMs: number }, { isFromRedis }: { isFromRedis: boolean }) {
+      if (lease.leaseMs > 0) running.set(lease.leaseId, { lease, isFromRedis })
+    },
+    end: ({ leaseId }: { leaseId: string }) => void running.delete(leaseId),
+
+    /** How many running calls of each scope have a slot that Redis gave. */
+    countFromRedis({ organizationId, projectId, keyId }: ScopeIds): Record<Scope, number> {
+      const ofOrganization = [...running.values()]
+        .filter(({ isFromRedis }) => isFromRedis)
+        .map(({ lease }) => lease)
+        .filter((lease) => lease.organizationId === organizationId)
+      const ofProject = ofOrganization.filter((lease) => lease.projectId === projectId)
+      return {
+        organization: ofOrganization.length,
+        project: ofProject.length,
+        key: ofProject.filter((lease) => lease.keyId === keyId).length,
+      }
+    },
+
+    /** Extends the leases of running calls; Redis adds those that it lost or never had. */
+    async renew() {
+      const leases = [...running.values()].map(({ lease }) => lease)
+      for (const group of byOrganization(leases)) {
+        const held = await redis.renew(group, leaseMs)
+        metrics.limitSlotsLost.inc(group.length - held)
+        // A call that ended during the renewal would otherwise hold its slot for another minute.
+        await redis.release(group.filter(({ leaseId }) => !running.has(leaseId)))
+      }
+    },
+
+    hasEnded: () => ended.length > 0,
+    releaseLater(lease: Lease) {
+      if (ended.length < endedMax) ended.push(lease)
+    },
+    async releaseEnded() {
+      const unreleased = new Set(byOrganization(ended.splice(0)))
+      try {
+        for (const group of unreleased) {
+          await redis.release(group)
+          unreleased.delete(group)
+        }
+      } finally {
+        for (const group of unreleased) ended.push(...group)
+      }
+    },
+  }
+}
+export type ProcessLeases = ReturnType<typeof createProcessLeases>
+
+const byOrganization = (leases: readonly Lease[]) =>
+  Map.groupBy(leases, ({ organizationId }) => organizationId).values()

@@ -1,0 +1,80 @@
+import { createCounters } from '#limits/counters/buckets.ts'
+import type { MemoryCounters } from '#limits/counters/memory-counters.ts'
+import type { RedisCounters } from '#limits/counters/redis-counters.ts'
+
+import type { CircuitBreaker } from './circuit-breaker.ts'
+import type { LastKnownUsage } from './last-known-usage.ts'
+import type { ProcessLeases } from './process-leases.ts'
+import type { UnsentCounts } from './unsent-counts.ts'
+
+export type RecoveryDeps = {
+  redis: RedisCounters
+  circuit: CircuitBreaker
+  lastKnown: LastKnownUsage
+  local: MemoryCounters
+  unsent: UnsentCounts
+  leases: ProcessLeases
+}
+
+const probeEveryMs = 500
+const renewEveryMs = 20_000
+/**
+ * Calls go on while counts are sent. After so many rounds the circuit leaves `open` all the same, because a busy process
+ * would never finish: for the half second until the next probe, Redis misses the calls of the last round.
+ */
+const roundsMax = 5
+
+/** Brings Redis up to date after an outage or a lost answer, and renews the leases of running calls. */
+export function startRecovery({ redis, circuit, lastKnown, local, unsent, leases }: RecoveryDeps) {
+  let isLoaded = false
+  let isProbing = false
+  const timers = [
+    setInterval(() => void probe(), probeEveryMs).unref(),
+    setInterval(() => void renew(), renewEveryMs).unref(),
+  ]
+
+  async function probe() {
+    if (isProbing) return
+    isProbing = true
+    await recover().catch(() => undefined) // Redis is still away: the next probe tries again
+    isProbing = false
+  }
+
+  /** The order is explained in counters-with-fallback.ts. */
+  async function recover() {
+    const state = circuit.state()
+    if (!isLoaded || state === 'open') await redis.load()
+    isLoaded = true
+    if (state !== 'open' && !hasBacklog()) return
+    await leases.releaseEnded()
+    await leases.renew()
+    if (state === 'open') await restoreLastKnownUsage()
+    for (let round = 0; round < roundsMax && hasBacklog(); round++) {
+      await unsent.send()
+      await leases.releaseEnded()
+    }
+    if (state === 'open') circuit.redisReturned()
+    // Redis has the calls that were counted here after a lost answer: they no longer use up the share of this process.
+    else if (circuit.state() === 'closed') local.forgetAll()
+  }
+
+  const hasBacklog = () => !unsent.isEmpty() || leases.hasEnded()
+
+  async function restoreLastKnownUsage() {
+    for (const [organizationId, fields] of lastKnown.byOrganization()) {
+      const counters = createCounters()
+      const scopes = [...fields].map(([field, usage]) => ({ field, counters, lastKnown: usage }))
+      await redis.absorb(organizationId, scopes)
+    }
+  }
+
+  async function renew() {
+    if (circuit.state() !== 'open') await leases.renew().catch(circuit.tryFailed)
+  }
+
+  return {
+    stop: () => {
+      for (const timer of timers) clearInterval(timer)
+    },
+  }
+}

@@ -1,0 +1,80 @@
+import { spawn } from 'node:child_process'
+import { type AddressInfo, createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+
+import { expect, onTestFinished, test } from 'vitest'
+
+import { serverUrl } from './testing/servers.ts'
+
+// A process that cannot start says why, once, and ends.
+
+const main = fileURLToPath(new URL('./main.ts', import.meta.url))
+const masterKeys = `1:${Buffer.from(Array.from({ length: 32 }, (_, index) => index * 7)).toString('base64')}`
+
+async function run(environment: Record<string, string>) {
+  const child = spawn(process.execPath, [main], {
+    env: {
+      PATH: process.env['PATH'],
+      DATABASE_URL: serverUrl,
+      MASTER_KEYS: masterKeys,
+      HOST: '127.0.0.1',
+      PORT: '0',
+      OPERATIONS_PORT: '0',
+      ROLES: 'api',
+      ...environment,
+    },
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let [stdout, stderr] = ['', '']
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  const code = await new Promise((resolve) => child.once('close', resolve))
+  return { code, stdout, stderr }
+}
+
+async function usedPort(): Promise<string> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return String((server.address() as AddressInfo).port)
+}
+
+test('an invalid setting: every line of the reason is on standard error, and nothing in the log', async () => {
+  expect(await run({ LOG_LEVEL: 'loud', DATABASE_URL: 'postgres://user:canary%@db/x' })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `gatehouse: The configuration is not valid:
+  DATABASE_URL: must have %25 in place of each % that does not begin an escape such as %40
+  LOG_LEVEL: must be one of info, warn, error, silent
+`,
+  })
+})
+
+test('a catalogue that cannot be read', async () => {
+  const outcome = await run({ MODELS_FILE: '/nowhere/models.json', STATE_DIRECTORY: '/nowhere' })
+  expect(outcome).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `gatehouse: Bad model catalogue in MODELS_FILE (/nowhere/models.json):
+ENOENT: no such file or directory, open '/nowhere/models.json'
+`,
+  })
+})
+
+test.each(['PORT', 'OPERATIONS_PORT'])('%s is in use', async (setting) => {
+  const port = await usedPort()
+  const { code, stdout, stderr } = await run({ [setting]: port })
+  expect([code, stderr]).toEqual([
+    1,
+    `gatehouse: Cannot listen on 127.0.0.1:${port}: the port is already in use. Stop the program that uses it, or set ${setting} to another port.\n`,
+  ])
+  expect(stdout).not.toMatch(/EADDRINUSE|already in use/)
+})
+
+test.each(['HOST', 'OPERATIONS_HOST'])('%s is not an address of this machine', async (setting) => {
+  const { code, stderr } = await run({ [setting]: '192.0.2.1' })
+  expect([code, stderr]).toEqual([
+    1,
+    `gatehouse: Cannot listen on 192.0.2.1:0: the host is not an address of this machine. Correct ${setting}.\n`,
+  ])
+})

@@ -1,0 +1,43 @@
+import type { HashKey } from '#access/secret.ts'
+import type { Announce } from '#audit/announce.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Db } from '#platform/database.ts'
+
+/** The flags that take a value. `--json` and `--help` belong to every command. */
+export const flags = ['name', 'after', 'plan', 'id', 'payment', 'usd'] as const
+export type Flag = (typeof flags)[number]
+
+export type CommandArguments = {
+  /** Empty if the command takes none, or if an optional one was left out. */
+  organizationId: string
+  values: Readonly<Partial<Record<Flag, string | undefined>>>
+}
+
+export type OperatorDeps = { db: Db; now: Clock; hashKey: HashKey; announce: Announce }
+
+export type CommandOutput = {
+  /** Printed as JSON, or as one line for each member. */
+  result: object
+  /** Printed instead of `result` unless JSON is asked for. */
+  text?: string
+  /** What failed although the command has done its main work; the exit code is then 1. */
+  failure?: string
+  exitCode?: 0 | 1
+}
+
+export type Command = {
+  synopsis: string
+  /** Lines of the help. */
+  help: readonly string[]
+  organizationId: 'required' | 'optional' | 'none'
+  required: readonly Flag[]
+  optional: readonly Flag[]
+  /** Checks the arguments before anything is connected; what it returns runs the command. */
+  prepare(args: CommandArguments): (deps: OperatorDeps) => Promise<CommandOutput>
+}
+
+/** Commands by their topic and name: `organizations` and `create`. */
+export type Topics = Readonly<Record<string, Readonly<Record<string, Command>>>>
+
+/** The arguments are wrong. */
+export class UsageError extends Error {}

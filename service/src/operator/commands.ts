@@ -1,0 +1,154 @@
+import type { Command, CommandOutput, OperatorDeps, Topics } from './command.ts'
+import { addGrant, addPayment, addRefund, reconcileLedger } from './credits.ts'
+import {
+  createOrganizationWithCredits,
+  createRecoveryKey,
+  listOrganizationPage,
+  setOperatorPlan,
+  setOrganizationStatus,
+  showOrganization,
+} from './organizations.ts'
+import { readAmount, readId, readName, readPlan, readPositiveAmount } from './read-values.ts'
+
+const create: Command = {
+  synopsis: 'create --name <name> [--usd <amount>]',
+  help: [
+    'Creates an organization and prints its first administrator key, which is not shown again.',
+    '--usd also grants it credits. If that fails, credits_granted is false and the exit code is 1,',
+    'but the organization and its key are valid.',
+  ],
+  organizationId: 'none',
+  required: ['name'],
+  optional: ['usd'],
+  prepare({ values }) {
+    const name = readName(values.name)
+    const credits = values.usd === undefined ? 0n : readAmount(values.usd)
+    return (deps) => createOrganizationWithCredits({ name, credits }, deps)
+  },
+}
+
+const list: Command = {
+  synopsis: 'list [--after <organization id>]',
+  help: ['Lists the organizations in the order of their creation, 100 per page.'],
+  organizationId: 'none',
+  required: [],
+  optional: ['after'],
+  prepare:
+    ({ values }) =>
+    (deps) =>
+      listOrganizationPage(values.after, deps),
+}
+
+/** A command about one organization, without flags. */
+const aboutOrganization = (
+  name: string,
+  help: readonly string[],
+  run: (id: string, deps: OperatorDeps) => Promise<CommandOutput>,
+): Command => ({
+  synopsis: `${name} <organization id>`,
+  help,
+  organizationId: 'required',
+  required: [],
+  optional: [],
+  prepare:
+    ({ organizationId }) =>
+    (deps) =>
+      run(organizationId, deps),
+})
+
+const plan: Command = {
+  synopsis: 'plan <organization id> --plan <free|developer|growth|scale>',
+  help: ['Sets the plan that you give. A higher plan from a subscription stays in force.'],
+  organizationId: 'required',
+  required: ['plan'],
+  optional: [],
+  prepare({ organizationId, values }) {
+    const chosen = readPlan(values.plan)
+    return (deps) => setOperatorPlan(organizationId, chosen, deps)
+  },
+}
+
+const payment: Command = {
+  synopsis: 'payment <organization id> --id <payment id> --usd <amount>',
+  help: [
+    'Records a payment: adds credits, and counts towards the tier. Choose the id yourself;',
+    'repeating it changes nothing.',
+  ],
+  organizationId: 'required',
+  required: ['id', 'usd'],
+  optional: [],
+  prepare({ organizationId, values }) {
+    const received = { id: readId('id', values.id), amount: readPositiveAmount(values.usd) }
+    return (deps) => addPayment(organizationId, received, deps)
+  },
+}
+
+const grant: Command = {
+  synopsis: 'grant <organization id> --id <grant id> --usd <amount>',
+  help: ['Adds credits without a payment. They do not count towards the tier.'],
+  organizationId: 'required',
+  required: ['id', 'usd'],
+  optional: [],
+  prepare({ organizationId, values }) {
+    const given = { id: readId('id', values.id), amount: readPositiveAmount(values.usd) }
+    return (deps) => addGrant(organizationId, given, deps)
+  },
+}
+
+const refund: Command = {
+  synopsis: 'refund <organization id> --id <refund id> --payment <payment id> --usd <amount>',
+  help: ['Takes back a payment, or part of one. Credits that are spent already are written off.'],
+  organizationId: 'required',
+  required: ['id', 'payment', 'usd'],
+  optional: [],
+  prepare({ organizationId, values }) {
+    const returned = {
+      id: readId('id', values.id),
+      paymentId: readId('payment', values.payment),
+      amount: readPositiveAmount(values.usd),
+    }
+    return (deps) => addRefund(organizationId, returned, deps)
+  },
+}
+
+const reconcile: Command = {
+  synopsis: 'reconcile [<organization id>]',
+  help: ['Compares balances and usage with the ledger. The exit code is 1 if they differ.'],
+  organizationId: 'optional',
+  required: [],
+  optional: [],
+  prepare:
+    ({ organizationId }) =>
+    (deps) =>
+      reconcileLedger(organizationId, deps),
+}
+
+export const topics: Topics = {
+  organizations: {
+    create,
+    list,
+    show: aboutOrganization(
+      'show',
+      ['Shows its balance, what it has used and paid, its plan and its tier.'],
+      showOrganization,
+    ),
+    suspend: aboutOrganization(
+      'suspend',
+      ['Refuses all of its calls with 403, within 5 seconds.'],
+      (id, deps) => setOrganizationStatus(id, 'suspended', deps),
+    ),
+    reinstate: aboutOrganization('reinstate', ['Accepts its calls again.'], (id, deps) =>
+      setOrganizationStatus(id, 'active', deps),
+    ),
+    recover: aboutOrganization(
+      'recover',
+      ['Creates a new administrator key, for an organization that has lost all of its own.'],
+      createRecoveryKey,
+    ),
+    plan,
+    payment,
+    grant,
+    refund,
+  },
+  credits: { reconcile },
+}

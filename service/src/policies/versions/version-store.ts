@@ -1,0 +1,75 @@
+import { sql } from 'kysely'
+
+import type { Db, Tx } from '#platform/database.ts'
+import type { Page } from '#platform/keyset.ts'
+import type { PolicyKey, Version } from '#policies/policy.ts'
+
+const versionsKept = 200 // the database refuses to prune more
+
+const columns = [
+  ...(['id', 'version', 'rule', 'direction', 'mode', 'scope', 'project_ids'] as const),
+  ...(['match_threshold_basis_points', 'sha256', 'published_at'] as const),
+] as const
+
+export async function insertVersion(tx: Tx, key: PolicyKey, version: Version) {
+  await tx
+    .insertInto('policy_version')
+    .values({ ...version, organization_id: key.organizationId, policy_id: key.policyId })
+    .execute()
+}
+
+/** Deletes versions older than the last 200: at most one, when it runs after every publication. */
+export async function pruneVersions(tx: Tx, key: PolicyKey, newest: number) {
+  if (newest <= versionsKept) return
+  await tx
+    .deleteFrom('policy_version')
+    .where('organization_id', '=', key.organizationId)
+    .where('policy_id', '=', key.policyId)
+    .where('version', '<=', newest - versionsKept)
+    .execute()
+}
+
+const selectVersions = (db: Db | Tx, { organizationId, policyId }: PolicyKey) =>
+  db
+    .selectFrom('policy_version')
+    .select(columns)
+    .where('organization_id', '=', organizationId)
+    .where('policy_id', '=', policyId)
+
+export async function findVersion(
+  db: Db | Tx,
+  key: PolicyKey,
+  version: number,
+): Promise<Version | undefined> {
+  return selectVersions(db, key).where('version', '=', version).executeTakeFirst()
+}
+
+/** The number of a version by its id: the cursor of a list is an id. */
+export async function findVersionNumber(
+  db: Db,
+  { organizationId, policyId }: PolicyKey,
+  id: string,
+): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('policy_version')
+    .select('version')
+    .where('organization_id', '=', organizationId)
+    .where('policy_id', '=', policyId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row?.version
+}
+
+/** Ordered by number, not by time: two versions can be published within one millisecond. */
+export async function listVersions(
+  db: Db,
+  key: PolicyKey,
+  { after, limit, order }: Omit<Page, 'after'> & { after: number | undefined },
+): Promise<Version[]> {
+  const side = order === 'asc' ? sql`>` : sql`<`
+  return selectVersions(db, key)
+    .where(after === undefined ? sql<boolean>`true` : sql<boolean>`version ${side} ${after}`)
+    .orderBy('version', order)
+    .limit(limit + 1)
+    .execute()
+}

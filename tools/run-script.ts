@@ -1,0 +1,31 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+
+type ScriptOptions = {
+  environment: NodeJS.ProcessEnv
+  signal?: AbortSignal | undefined
+  timeoutMs?: number
+}
+
+/** Runs a script of this repository and returns its output. If it fails, the message is its error output. */
+export async function runScript(args: readonly string[], options: ScriptOptions): Promise<string> {
+  const { environment: env, signal, timeoutMs = 120_000 } = options
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, [...args], {
+      cwd: root,
+      env,
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL',
+      maxBuffer: 16 * 1024 * 1024,
+      ...(signal && { signal }),
+    })
+    return stdout
+  } catch (error) {
+    signal?.throwIfAborted()
+    const { stderr = '', message } = error as Error & { stderr?: string }
+    throw new Error(stderr.trim() || message, { cause: error })
+  }
+}

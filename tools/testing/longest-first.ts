@@ -1,0 +1,20 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** By the time they take, which a clean clone cannot know. Started last, one of them would run alone at the end. */
+const longest = [
+  'random-inputs',
+  'policy-model',
+  'credits-killed',
+  'limits-killed',
+  'publish-killed',
+]
+
+/** Otherwise the order of vitest: failed files first, then by duration, then by size. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    const isLong = ({ moduleId }: TestSpecification) =>
+      longest.some((name) => moduleId.endsWith(`/${name}.test.ts`))
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+  }
+}

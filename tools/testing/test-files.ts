@@ -1,0 +1,33 @@
+/**
+ * Files that measure their own process, or change it for good. Each of them has a process of its own; the others
+ * share one, because loading the modules anew takes longer than the tests.
+ */
+export const aloneInUnit = [
+  'service/src/platform/trusted-file.test.ts',
+  'service/src/tokens/count.test.ts',
+  'service/src/limits/counters/memory-counters.test.ts',
+]
+export const aloneInIntegration = [
+  'service/src/tokens/near-linear.integration.scenario.test.ts',
+  'service/src/inference/count/count-in-thread.integration.test.ts',
+  'service/src/limits/outage/faults.integration.scenario.test.ts',
+  'service/src/credits/holds/rate.integration.scenario.test.ts',
+  'service/src/credits/reconcile/many-entries.integration.scenario.test.ts',
+  'service/src/access/authenticate-jwt.integration.test.ts',
+  'service/src/platform/egress.integration.test.ts',
+]
+
+/**
+ * Acceptance tests that compare how fast something is, or that look at everything the machine runs. One runs at a time;
+ * of the others, which mostly wait, two.
+ */
+export const aloneInAcceptance = [
+  'acceptance/hundred-thousand-policies.test.ts',
+  'acceptance/limits-outage.test.ts',
+  'acceptance/million-keys.test.ts',
+  'acceptance/stack-failures.test.ts',
+  'acceptance/stack.test.ts',
+  'acceptance/stream-first-byte.test.ts',
+  'acceptance/stream-hang-up.test.ts',
+  'acceptance/stream-soak.test.ts',
+]

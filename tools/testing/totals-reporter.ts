@@ -1,0 +1,31 @@
+import { writeFileSync } from 'node:fs'
+
+import type { Reporter } from 'vitest/node'
+
+/** What one run of vitest came to. `errors` are those that belong to no test: each of them fails the run. */
+export type Totals = { passed: number; failed: number; skipped: number; errors: string[] }
+
+/** The variable that names the file for the totals. Without it nothing is written. */
+export const totalsVariable = 'TEST_TOTALS_FILE'
+
+/** vitest counts tests only. An error in a hook, on import, or that no test waited for is none of them. */
+export const totalsReporter: Reporter = {
+  onTestRunEnd(modules, unhandledErrors) {
+    const file = process.env[totalsVariable]
+    if (!file) return
+    const totals: Totals = { passed: 0, failed: 0, skipped: 0, errors: [] }
+    for (const module of modules) {
+      for (const test of module.children.allTests()) totals[countedAs(test.result().state)] += 1
+      for (const suite of [module, ...module.children.allSuites()]) {
+        const errors = suite.errors().map(({ message }) => `${module.relativeModuleId}: ${message}`)
+        totals.errors.push(...errors)
+      }
+    }
+    totals.errors.push(...unhandledErrors.map(({ message }) => `unhandled error: ${message}`))
+    writeFileSync(file, JSON.stringify(totals))
+  },
+}
+
+const countedAs = (state: 'passed' | 'failed' | 'skipped' | 'pending') =>
+  // A test that has not ended by now was cut off.
+  state === 'pending' ? 'failed' : state
