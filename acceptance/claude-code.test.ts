@@ -9,7 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { clearRecords, recordedBy, toolNamesIn } from './support/codex/upstream.ts'
 import { beginRaw, eventsOf, promptFor } from './support/streams/call.ts'
 import { startLockstep } from './support/streams/lockstep.ts'
-import { catalogueOf } from './support/streams/models.ts'
+import { catalogueOf, passUnknown } from './support/streams/models.ts'
 import { canary, useStack } from './support/use-stack.ts'
 
 // What Claude Code sends and needs, request by request.
@@ -22,9 +22,13 @@ const stack = useStack({
   models: (urls) => {
     const usual = stackModels(urls)
     const { upstreams, models } = catalogueOf({ lockstep: [{ url: lockstep.url }] })
+    const priced = usual.models.map((model) => ({
+      ...model,
+      prices: { ...model.prices, cache_write_1h: '6' },
+    }))
     return {
-      upstreams: { ...usual.upstreams, ...upstreams },
-      models: [...usual.models, ...models],
+      upstreams: passUnknown({ ...usual.upstreams, ...upstreams }),
+      models: [...priced, ...models],
     }
   },
 })

@@ -6,6 +6,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { installCodex } from './support/codex/install.ts'
 import { type CodexTurn, itemsOf, takeTurn } from './support/codex/turn.ts'
 import { clearRecords, recordedBy, toolNamesIn, toolHistoryIn } from './support/codex/upstream.ts'
+import { passUnknown } from './support/streams/models.ts'
 import { useStack } from './support/use-stack.ts'
 
 // The Codex CLI as users run it, with Gatehouse as its model provider.
@@ -25,11 +26,14 @@ const models = [
 const knownName = 'gpt-6.1-sol'
 
 function catalogue(urls: UpstreamUrls) {
-  const { models: usual, ...others } = stackModels(urls)
+  const { models: usual, upstreams } = stackModels(urls)
   const named = usual.map((model) =>
     model.id === 'gpt-scripted' ? { ...model, aliases: [knownName] } : model,
   )
-  return { ...others, models: named }
+  const searching = usual
+    .filter(({ id }) => id === 'gpt-scripted')
+    .map((model) => ({ ...model, id: 'searching', allows: ['web_search'] }))
+  return { upstreams: passUnknown(upstreams), models: [...named, ...searching] }
 }
 
 describe.skipIf(program === '')('Codex', () => {
@@ -129,6 +133,19 @@ describe.skipIf(program === '')('Codex', () => {
         expect.objectContaining({ type: 'namespace', tools: expect.any(Array) as unknown[] }),
       ]) as unknown[],
     })
+  })
+
+  test('its web search needs a model that allows it, and the refusal says so', async () => {
+    const { base_url: baseUrl } = stack().description
+    const script = { text: 'The gate is open.' }
+    const search = { program, baseUrl, key, script, hasWebSearch: true }
+    const refused = await takeTurn({ ...search, model: 'gpt-scripted' })
+    expect(refused.exitCode, refused.printed).toBe(1)
+    expect(refused.printed).toContain('web_search')
+    expect(refused.printed).toContain("to 'allows' of this model")
+    expectFinished(await takeTurn({ ...search, model: 'searching' }))
+    const [request] = await recordedBy(upstreamUrl())
+    expect(JSON.stringify(request?.body)).toContain('"type":"web_search"')
   })
 
   test('an invalid key fails the turn, and no upstream is called', async () => {

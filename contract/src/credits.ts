@@ -75,9 +75,11 @@ export const LedgerEntry = z
     input_tokens: Tokens.describe('Everything that was read, the next two included.'),
     cached_input_tokens: Tokens,
     cache_write_tokens: Tokens,
+    cache_write_1h_tokens: Tokens.describe('Those of the ones before that are cached for an hour.'),
     output_tokens: Tokens,
+    web_searches: Tokens.describe('Web searches of the provider that have a price.'),
     usage_source: z
-      .enum(['upstream', 'local-estimate'])
+      .enum(['upstream', 'local-estimate', 'time-estimate'])
       .nullable()
       .describe('Who counted the tokens: the provider, or the gateway where that could not be.'),
     price_version: z.string().nullable().describe('Equal prices have equal versions.'),
@@ -86,11 +88,13 @@ export const LedgerEntry = z
         input: UsdPerMillion,
         cached_input: UsdPerMillion,
         cache_write: UsdPerMillion,
+        cache_write_1h: UsdPerMillion.nullable().describe('Null: as `cache_write`.'),
         output: UsdPerMillion,
+        web_search: z.string().nullable().describe('US dollars per search; null: none.'),
       })
       .nullable()
       .describe(
-        'tokens x price / 1,000,000, summed over the four classes, is the cost in US dollars; times ' +
+        'tokens x price / 1,000,000, summed over the classes, plus the searches, is the cost in US dollars; times ' +
           '1,000,000 and rounded up once, it is the amount (with that of the `writeoff`, if there is one).',
       ),
     created_at: Timestamp,

@@ -18,6 +18,8 @@ export type CodexOptions = {
   key: string
   model: string
   script: Script
+  /** Codex offers the model a web search unless it is told otherwise. */
+  hasWebSearch?: boolean
 }
 
 export type CodexItem = {
@@ -49,8 +51,9 @@ export async function takeTurn(options: CodexOptions): Promise<CodexTurn> {
 }
 
 /** No approval prompts, no telemetry, and no retries, so that every failure is visible. */
-const configFor = ({ baseUrl, model }: CodexOptions) => `
+const configFor = ({ baseUrl, model, hasWebSearch = false }: CodexOptions) => `
 model = "${model}"
+${hasWebSearch ? '' : 'web_search = "disabled"'}
 model_provider = "gatehouse"
 approval_policy = "never"
 sandbox_mode = "read-only"

@@ -39,3 +39,12 @@ export function catalogueOf(models: Record<string, readonly UpstreamOptions[]>) 
     })),
   }
 }
+
+/** The same upstreams, each of which gets unknown members of requests, as the vendors' own hosts do by default. */
+export const passUnknown = (upstreams: Readonly<Record<string, object>>) =>
+  Object.fromEntries(
+    Object.entries(upstreams).map(([name, upstream]) => [
+      name,
+      { ...upstream, unknown_fields: 'pass' },
+    ]),
+  )

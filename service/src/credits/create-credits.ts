@@ -94,5 +94,5 @@ export type Credits = ReturnType<typeof createCredits>
 const insufficientCredits = (needed: bigint, available: bigint) =>
   new ApiError(
     'insufficient_credits',
-    `This call may cost up to ${needed} credits and ${available} are available. Add credits, or ask for less output.`,
+    `This call may cost up to ${needed} credits and ${available} are available. Add credits, send less input, or ask for less output.`,
   )

@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { creditsFor, formatPrice, readPrice, worstCaseCredits } from './price.ts'
+import {
+  creditsFor,
+  formatPrice,
+  formatPriceOfCall,
+  readPrice,
+  readPriceOfCall,
+  worstCaseCredits,
+} from './price.ts'
 
 test('a price per million tokens is read exactly', () => {
   expect(readPrice('0.15')).toBe(150_000n)
@@ -28,8 +35,25 @@ test('cached and cache-written tokens have prices of their own and are not count
   expect(creditsFor(usage, price)).toBe(10n * 3n + 18n + 113n - 0n + 150n)
 })
 
+test('what is cached for an hour, and every search, have prices of their own', () => {
+  const dear = { ...price, cacheWriteHour: readPrice('6'), webSearch: readPriceOfCall('0.01') }
+  const usage = {
+    inputTokens: 100,
+    cachedInputTokens: 0,
+    cacheWriteTokens: 40,
+    cacheWriteHourTokens: 30,
+    outputTokens: 0,
+    webSearches: 2,
+  }
+  // 60 x 3 + 10 x 3.75 + 30 x 6, and 2 x 10,000
+  expect(creditsFor(usage, dear)).toBe(180n + 38n + 180n + 20_000n)
+  const estimate = { inputTokens: 100, isExact: true, maxOutputTokens: 0, webSearches: 2 }
+  expect(worstCaseCredits(estimate, dear)).toBe(600n + 20_000n)
+  expect(formatPriceOfCall(Number(dear.webSearch))).toBe('0.01')
+})
+
 test('the worst case is all the output, and input of the most expensive kind', () => {
-  const estimate = { inputTokens: 100, isExact: true, maxOutputTokens: 10 }
+  const estimate = { inputTokens: 100, isExact: true, maxOutputTokens: 10, webSearches: 0 }
   expect(worstCaseCredits(estimate, price)).toBe(375n + 150n)
   expect(worstCaseCredits({ ...estimate, isExact: false }, price)).toBe(413n + 150n)
 })

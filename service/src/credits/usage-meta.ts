@@ -8,8 +8,15 @@ export type HoldMeta = {
   key_id: string
   model: string
   price_version: string
-  /** Pico-USD per token. */
-  prices: { input: number; cached_input: number; cache_write: number; output: number }
+  /** Pico-USD per token, and per search; the last two only for models that have them. */
+  prices: {
+    input: number
+    cached_input: number
+    cache_write: number
+    output: number
+    cache_write_1h?: number
+    web_search?: number
+  }
 }
 
 /** The `meta` of a ledger entry: all that is needed to compute the charge again. */
@@ -18,6 +25,9 @@ export type UsageMeta = HoldMeta & {
   cached_input_tokens: number
   cache_write_tokens: number
   output_tokens: number
+  /** Those of `cache_write_tokens` that were cached for an hour. */
+  cache_write_1h_tokens?: number
+  web_searches?: number
   usage_source: 'upstream' | 'local-estimate'
   /** The upstream's own numbers, where some of them were implausible and not used. */
   said_usage?: Readonly<Record<string, number | string>>
@@ -31,6 +41,8 @@ export function buildHoldMeta({ projectId, keyId, model, price }: HoldMetaSource
     cached_input: Number(price.cachedInput),
     cache_write: Number(price.cacheWrite),
     output: Number(price.output),
+    ...(price.cacheWriteHour !== undefined && { cache_write_1h: Number(price.cacheWriteHour) }),
+    ...(price.webSearch !== undefined && { web_search: Number(price.webSearch) }),
   }
   return {
     project_id: projectId,
@@ -43,8 +55,10 @@ export function buildHoldMeta({ projectId, keyId, model, price }: HoldMetaSource
 
 /** Equal prices have equal versions, in every process and after every restart. */
 function hashPrices(prices: HoldMeta['prices']): string {
-  const { input, cached_input, cache_write, output } = prices
-  const text = [input, cached_input, cache_write, output].join(' ')
+  const { input, cached_input, cache_write, output, cache_write_1h, web_search } = prices
+  const usual = [input, cached_input, cache_write, output]
+  const isUsual = cache_write_1h === undefined && web_search === undefined
+  const text = (isUsual ? usual : [...usual, cache_write_1h ?? '', web_search ?? '']).join(' ')
   return `price_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
 }
 
@@ -59,6 +73,8 @@ export const buildUsageMeta = (hold: HoldMeta, used: MeteredUsage): UsageMeta =>
   cached_input_tokens: used.cachedInputTokens,
   cache_write_tokens: used.cacheWriteTokens,
   output_tokens: used.outputTokens,
+  ...(used.cacheWriteHourTokens && { cache_write_1h_tokens: used.cacheWriteHourTokens }),
+  ...(used.webSearches && { web_searches: used.webSearches }),
   usage_source: used.origin,
   ...(used.said && { said_usage: used.said }),
 })
@@ -71,11 +87,15 @@ export function creditsFromMeta(meta: UsageMeta): bigint {
     cachedInputTokens: meta.cached_input_tokens,
     cacheWriteTokens: meta.cache_write_tokens,
     outputTokens: meta.output_tokens,
+    cacheWriteHourTokens: meta.cache_write_1h_tokens ?? 0,
+    webSearches: meta.web_searches ?? 0,
   }
   return creditsFor(usage, {
     input: BigInt(prices.input),
     cachedInput: BigInt(prices.cached_input),
     cacheWrite: BigInt(prices.cache_write),
     output: BigInt(prices.output),
+    cacheWriteHour: BigInt(prices.cache_write_1h ?? prices.cache_write),
+    webSearch: BigInt(prices.web_search ?? 0),
   })
 }

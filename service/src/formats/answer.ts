@@ -47,6 +47,10 @@ export type Usage = {
   cachedInputTokens: number
   cacheWriteTokens: number
   reasoningTokens: number
+  /** Those of `cacheWriteTokens` that are cached for an hour, where the upstream reports it. */
+  cacheWriteHourTokens?: number
+  /** Web searches of the provider, where it reports them. */
+  webSearches?: number
 }
 
 export const noUsage: Usage = {

@@ -122,12 +122,13 @@ function decideOutcome({ call, request, meter, failure }: EndedCall): CallOutcom
   return meter.hasWritten() && !isAnswerLost ? 'cut' : 'failed'
 }
 
-const worstCaseOf = ({ estimate, maxOutputTokens, model }: ModelRequest) =>
+const worstCaseOf = ({ estimate, maxOutputTokens, webSearchesMax, model }: ModelRequest) =>
   worstCaseCredits(
     {
       inputTokens: estimate.tokens,
       maxOutputTokens,
-      isExact: estimate.origin === 'local-exact',
+      webSearches: webSearchesMax,
+      isExact: estimate.origin !== 'local-estimate',
     },
     model.price,
   )

@@ -87,8 +87,19 @@ export type Meter = ReturnType<typeof createMeter>
 /** Cached tokens are part of the input: a report with more of them is not believed at all. */
 function isPossibleInput(input: Omit<Usage, 'outputTokens' | 'reasoningTokens'>): boolean {
   const { inputTokens, cachedInputTokens, cacheWriteTokens } = input
-  const areCounts = [inputTokens, cachedInputTokens, cacheWriteTokens].every(isTokenCount)
-  return areCounts && cachedInputTokens + cacheWriteTokens <= inputTokens
+  const { cacheWriteHourTokens = 0, webSearches = 0 } = input
+  const counts = [
+    inputTokens,
+    cachedInputTokens,
+    cacheWriteTokens,
+    cacheWriteHourTokens,
+    webSearches,
+  ]
+  return (
+    counts.every(isTokenCount) &&
+    cachedInputTokens + cacheWriteTokens <= inputTokens &&
+    cacheWriteHourTokens <= cacheWriteTokens
+  )
 }
 
 /** The numbers of a usage as they were sent, for the ledger. */

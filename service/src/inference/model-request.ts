@@ -17,6 +17,8 @@ export type ModelRequest = {
   /** The local estimate of what is sent. */
   estimate: TurnCount
   maxOutputTokens: number
+  /** The most web searches of the provider. */
+  webSearchesMax: number
 }
 
 /** A body that was read, or why it could not be. The error is thrown only after the attempt was counted. */

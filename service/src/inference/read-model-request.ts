@@ -1,6 +1,9 @@
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 
 import type { Json } from '#formats/answer.ts'
+import { featuresOfUnknownInput } from '#formats/fields/field-table.ts'
+import { fieldTables } from '#formats/fields/field-tables.ts'
+import { findFeatures, mostWebSearches } from '#formats/fields/find-features.ts'
 import type { CallerFormat } from '#formats/format.ts'
 import type { Turn } from '#formats/turn.ts'
 import { readJson } from '#http/read-json.ts'
@@ -9,6 +12,7 @@ import { ApiError } from '#platform/api-error.ts'
 
 import type { InputCounting } from './count/input-counting.ts'
 import type { ModelRequest, ParsedRequest } from './model-request.ts'
+import { refuseFeatures, refuseUnsent } from './refuse-features.ts'
 import type { Catalogue, CatalogueModel } from './upstreams/catalogue.ts'
 
 export type ReadDeps = {
@@ -16,7 +20,15 @@ export type ReadDeps = {
   counting: Pick<InputCounting, 'estimate'>
 }
 
-type Sent = { endpoint: Endpoint; format: CallerFormat; bytes: Buffer | null; signal: AbortSignal }
+type Sent = {
+  endpoint: Endpoint
+  format: CallerFormat
+  bytes: Buffer | null
+  /** Headers that an upstream of the same format gets. */
+  headers: Readonly<Record<string, string>>
+  isAnonymous: boolean
+  signal: AbortSignal
+}
 
 /** Reads a call's body. What is wrong with it is returned, not thrown: the attempt is counted first. */
 export async function readModelRequest(deps: ReadDeps, sent: Sent): Promise<ParsedRequest> {
@@ -30,13 +42,16 @@ export async function readModelRequest(deps: ReadDeps, sent: Sent): Promise<Pars
 
 async function read(
   { catalogue, counting }: ReadDeps,
-  { endpoint, format, bytes, signal }: Sent,
+  { endpoint, format, bytes, headers, isAnonymous, signal }: Sent,
 ): Promise<ModelRequest> {
   const body = readBody(endpoint, bytes)
   const turn = format.readTurn(body)
   const modelName = String(body['model'])
   const model = findModel(catalogue(), modelName)
   refuseUnsupported(turn, model)
+  const asked = findFeatures(fieldTables[format.name], body, headers)
+  refuseFeatures(asked, model, isAnonymous)
+  if (isAnonymous) refuseUnsent(turn)
   const wantedTokens = turn.maxOutputTokens ?? model.defaultOutputTokens
   return {
     body,
@@ -44,8 +59,18 @@ async function read(
     model,
     modelName,
     isStreamed: body['stream'] === true,
-    estimate: await counting.estimate(turn, model, signal),
+    estimate: await counting.estimate(
+      {
+        turn,
+        model,
+        hasUnseenInput: asked.some(({ feature }) => featuresOfUnknownInput.has(feature)),
+      },
+      signal,
+    ),
     maxOutputTokens: Math.min(wantedTokens, model.maxOutputTokens),
+    webSearchesMax: asked.some(({ feature }) => feature === 'web_search')
+      ? mostWebSearches(body)
+      : 0,
   }
 }
 

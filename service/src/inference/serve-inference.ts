@@ -130,7 +130,10 @@ async function openCall(
   if (!principal || !policies) throw new Error('unguarded endpoint')
   const isLarge = (bodyBytes?.length ?? 0) > largeBodyBytes
   if (isLarge) refuseUnread(request, reply, deps)
-  const read = () => readModelRequest(deps, { endpoint, format, bytes: bodyBytes, signal })
+  const headers = pickForwardedHeaders(format, request.headers)
+  const isAnonymous = freeCaller !== null
+  const sent = { endpoint, format, bytes: bodyBytes, headers, isAnonymous, signal }
+  const read = () => readModelRequest(deps, sent)
   const parsed = await (isLarge ? deps.readingGate(principal.organizationId, read) : read())
   // From here on the pipeline counts the attempt.
   request.isCounted = true
@@ -144,7 +147,7 @@ async function openCall(
     parsed,
     signal,
     line,
-    headers: pickForwardedHeaders(format, request.headers),
+    headers,
     addHeaders: (headers) => void reply.headers(headers),
   }
 }

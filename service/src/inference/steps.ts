@@ -87,7 +87,7 @@ function recordOnce(write: () => Promise<void>): CallRecord {
 
 function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
   const { model, body, turn, maxOutputTokens } = request
-  const { format, headers, signal, line, principal } = call
+  const { format, headers, signal, line, principal, addHeaders } = call
   return {
     // Every anonymous caller has an id of its own, but no more of a share than one organization.
     organizationId: principal.kind === 'anonymous' ? 'anonymous' : principal.organizationId,
@@ -98,9 +98,18 @@ function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
     callerFormat: format.name,
     headers,
     signal,
+    onRemoved: (names: readonly string[]) => addHeaders(describeRemoved(names)),
     onAnswering: (upstream: string) => {
       line.upstream = upstream
     },
     onPiece: meter.observe,
   }
+}
+
+const namesMax = 20
+
+/** Callers choose the names, so only those that a header can carry are repeated. */
+function describeRemoved(names: readonly string[]): Record<string, string> {
+  const listed = names.filter((name) => /^[\w.: -]{1,100}$/.test(name)).slice(0, namesMax)
+  return listed.length === 0 ? {} : { 'x-gatehouse-removed': listed.join(', ') }
 }

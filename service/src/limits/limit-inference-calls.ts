@@ -65,7 +65,7 @@ function refuseTooLarge(tokens: number, limits: Limits): ApiError | null {
   if (tokens <= smallest) return null
   return new ApiError(
     'invalid_request',
-    `The request may use ${tokens} tokens, more than the ${smallest} that your tier allows at once; ask for less output.`,
+    `The request may use ${tokens} tokens, more than the ${smallest} that your tier allows at once; send less input or ask for less output.`,
   )
 }
 

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 
 import { findLedgerPosition, type LedgerRow, listLedger } from '#credits/ledger-store.ts'
 import { toSafeNumber } from '#credits/money.ts'
-import { formatPrice } from '#credits/price.ts'
+import { formatPrice, formatPriceOfCall } from '#credits/price.ts'
 import type { UsageMeta } from '#credits/usage-meta.ts'
 import { bind } from '#http/bind.ts'
 import { invalidCursor } from '#http/read-page.ts'
@@ -49,7 +49,9 @@ function presentEntry({ id, kind, debit, credit, ...row }: LedgerRow): LedgerEnt
     input_tokens: meta.input_tokens ?? null,
     cached_input_tokens: meta.cached_input_tokens ?? null,
     cache_write_tokens: meta.cache_write_tokens ?? null,
+    cache_write_1h_tokens: isUsage(meta) ? (meta.cache_write_1h_tokens ?? 0) : null,
     output_tokens: meta.output_tokens ?? null,
+    web_searches: isUsage(meta) ? (meta.web_searches ?? 0) : null,
     usage_source: meta.usage_source ?? null,
     price_version: meta.price_version ?? null,
     prices: meta.prices ? presentPrices(meta.prices) : null,
@@ -64,9 +66,20 @@ const belongsToCall = (kind: LedgerEntry['kind'], credit: LedgerEntry['credit'])
 /** `req_1:late` and `req_1:writeoff` belong to `req_1`. */
 const requestIdOf = (id: string) => id.split(':', 1)[0] ?? id
 
-const presentPrices = ({ input, cached_input, cache_write, output }: UsageMeta['prices']) => ({
+const isUsage = (meta: Partial<UsageMeta>) => meta.output_tokens !== undefined
+
+const presentPrices = ({
+  input,
+  cached_input,
+  cache_write,
+  cache_write_1h,
+  output,
+  web_search,
+}: UsageMeta['prices']) => ({
   input: formatPrice(input),
   cached_input: formatPrice(cached_input),
   cache_write: formatPrice(cache_write),
+  cache_write_1h: cache_write_1h === undefined ? null : formatPrice(cache_write_1h),
   output: formatPrice(output),
+  web_search: web_search === undefined ? null : formatPriceOfCall(web_search),
 })

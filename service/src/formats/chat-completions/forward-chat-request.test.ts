@@ -40,23 +40,6 @@ test('what the upstream’s own model thought is forwarded as it came', () => {
 const forwarded = (request: object, member = upstream) =>
   chatUpstreamFormat.forwardRequest({ model: 'ours', messages: [question], ...request }, member)
 
-test('nothing travels that lifts the bound on output or chooses another model', () => {
-  const escapes = {
-    n_predict: 9e9,
-    max_new_tokens: 9e9,
-    min_tokens: 9e9,
-    min_new_tokens: 9e9,
-    best_of: 20,
-    extra_body: { max_tokens: 9e9 },
-    models: ['a'],
-    route: 'fallback',
-    fallbacks: ['b'],
-  }
-  expect(Object.keys(forwarded({ ...escapes, seed: 7 })).toSorted()).toEqual(
-    Object.keys(forwarded({ seed: 7 })).toSorted(),
-  )
-})
-
 test('the upstream is not asked to keep anything', () => {
   expect(forwarded({ store: true })).toMatchObject({ store: false })
   expect(forwarded({})).not.toHaveProperty('store')

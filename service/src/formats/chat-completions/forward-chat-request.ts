@@ -1,5 +1,4 @@
 import type { Json } from '#formats/answer.ts'
-import { withoutBlockedMembers } from '#formats/blocked-members.ts'
 import type { UpstreamModel } from '#formats/format.ts'
 import { asNumber, asObject, asText, isObject, listOf } from '#formats/json-values.ts'
 
@@ -7,7 +6,7 @@ import { readReasoning } from './reasoning-signature.ts'
 
 /** The caller's own request. Gatehouse sets the model, the output limit, and streaming with usage. */
 export function forwardChatRequest(request: Json, upstream: UpstreamModel): Json {
-  const { flagged_categories: _ours, store, ...members } = withoutBlockedMembers(request)
+  const { flagged_categories: _ours, store, ...members } = request
   return {
     ...members,
     messages: withOwnReasoning(request['messages']),

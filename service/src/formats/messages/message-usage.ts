@@ -39,6 +39,17 @@ export function readUsage(usage: Json): Usage {
     cachedInputTokens,
     cacheWriteTokens,
     reasoningTokens: tokensOf(objectOf(usage['output_tokens_details'])['thinking_tokens']),
+    ...readPriced(usage),
+  }
+}
+
+/** What has a price of its own, where there is any of it. */
+function readPriced(usage: Json): Pick<Usage, 'cacheWriteHourTokens' | 'webSearches'> {
+  const hour = tokensOf(objectOf(usage['cache_creation'])['ephemeral_1h_input_tokens'])
+  const searches = tokensOf(objectOf(usage['server_tool_use'])['web_search_requests'])
+  return {
+    ...(hour > 0 && { cacheWriteHourTokens: hour }),
+    ...(searches > 0 && { webSearches: searches }),
   }
 }
 
@@ -50,8 +61,19 @@ export function writeUsage(usage: Usage): Json {
     cache_read_input_tokens: cachedInputTokens,
     output_tokens: outputTokens,
     ...(reasoningTokens > 0 && { output_tokens_details: { thinking_tokens: reasoningTokens } }),
+    ...writePriced(usage),
   }
 }
+
+const writePriced = ({ cacheWriteTokens, cacheWriteHourTokens = 0, webSearches = 0 }: Usage) => ({
+  ...(cacheWriteHourTokens > 0 && {
+    cache_creation: {
+      ephemeral_5m_input_tokens: cacheWriteTokens - cacheWriteHourTokens,
+      ephemeral_1h_input_tokens: cacheWriteHourTokens,
+    },
+  }),
+  ...(webSearches > 0 && { server_tool_use: { web_search_requests: webSearches } }),
+})
 
 /** `message_start` has it in the message, `message_delta` beside the delta. */
 export const usageInMessageFrame = (frame: Json): Json | undefined =>

@@ -1,5 +1,4 @@
 import type { Json } from '#formats/answer.ts'
-import { withoutBlockedMembers } from '#formats/blocked-members.ts'
 import type { UpstreamModel } from '#formats/format.ts'
 import { asNumber, asObject, asText, listOf } from '#formats/json-values.ts'
 import { unpackOpaqueState } from '#formats/opaque-state.ts'
@@ -16,7 +15,7 @@ export function forwardResponseRequest(
     max_tokens: _old,
     max_completion_tokens: _new,
     ...others
-  } = withoutBlockedMembers(request)
+  } = request
   const wanted = asNumber(request['max_output_tokens']) ?? maxOutputTokens
   const input = listOf(request['input'])
   return {

@@ -5,12 +5,15 @@ export function readUsage(response: Json): Usage {
   const usage = objectOf(response['usage'])
   const input = objectOf(usage['input_tokens_details'])
   const output = objectOf(usage['output_tokens_details'])
+  const { web_search: search } = objectOf(response['tool_usage'])
+  const searches = tokensOf(objectOf(search)['num_requests'])
   return {
     inputTokens: tokensOf(usage['input_tokens']),
     outputTokens: tokensOf(usage['output_tokens']),
     cachedInputTokens: tokensOf(input['cached_tokens']),
     cacheWriteTokens: tokensOf(input['cache_write_tokens']),
     reasoningTokens: tokensOf(output['reasoning_tokens']),
+    ...(searches > 0 && { webSearches: searches }),
   }
 }
 
@@ -24,6 +27,10 @@ export const writeUsage = (usage: Usage): Json => ({
   output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
   total_tokens: usage.inputTokens + usage.outputTokens,
 })
+
+/** Searches of the provider stand beside the usage. */
+export const writeToolUsage = ({ webSearches = 0 }: Usage): Json =>
+  webSearches === 0 ? {} : { tool_usage: { web_search: { num_requests: webSearches } } }
 
 export const usageInResponseFrame = (frame: Json): Json | undefined =>
   asObject(objectOf(frame['response'])['usage'])

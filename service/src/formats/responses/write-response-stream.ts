@@ -6,7 +6,7 @@ import type { Answering } from '#formats/format.ts'
 import { newItem, type OutputItem, writeItem } from './output-item.ts'
 import { failResponse, toFrame } from './response-error.ts'
 import { newResponse, toOutcome } from './response-object.ts'
-import { writeUsage } from './response-usage.ts'
+import { writeToolUsage, writeUsage } from './response-usage.ts'
 import { addToItem, finishItem, type UnnumberedFrame, startItem } from './write-items.ts'
 
 type Progress = {
@@ -90,6 +90,7 @@ function complete(progress: Progress, receipt: Receipt): UnnumberedFrame {
         ...outcome,
         output: writeOutput(progress),
         usage: writeUsage(receipt.usage ?? finished.usage),
+        ...writeToolUsage(finished.usage),
         ...creditMembers(receipt),
       },
     },

@@ -291,7 +291,12 @@ describe('a count of input', () => {
     keepsAll: false,
     counter,
     toRequest: () => good,
-    rule: { encoding: 'o200k', isOwnEncoding: true, factors: { ascii: 1, other: 1 } } as const,
+    rule: {
+      encoding: 'o200k',
+      isOwnEncoding: true,
+      factors: { ascii: 1, other: 1 },
+      imageTokensMax: 3000,
+    } as const,
   }
   const noAbort = new AbortController().signal
   const asking = (post: PostToUpstream) =>

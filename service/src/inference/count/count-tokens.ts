@@ -57,9 +57,9 @@ type Counting = {
 export async function countInput(counting: Counting, signal: AbortSignal): Promise<InputCount> {
   const { upstream, rule, counter, keepsAll } = counting
   const turn = keepsAll ? counting.turn : withoutEarlierReasoning(counting.turn)
-  requireCountable(turn)
+  requireCountable(turn, rule)
   const reported = await upstream?.count(counting.toRequest(turn), signal, counting.headers)
   if (reported !== undefined) return { tokens: reported, origin: 'upstream' }
   const { tokens, origin } = await counter.count(turn, rule, signal)
-  return { tokens, origin }
+  return { tokens, origin: origin === 'local-exact' ? origin : 'local-estimate' }
 }

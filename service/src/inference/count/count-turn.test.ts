@@ -8,7 +8,12 @@ import { countTexts } from '#tokens/count.ts'
 import { type CountInThread, createTurnCounter } from './count-turn.ts'
 import { withoutEarlierReasoning } from './last-turn.ts'
 
-const own = { encoding: 'o200k', isOwnEncoding: true, factors: { ascii: 1, other: 1 } } as const
+const own = {
+  encoding: 'o200k',
+  isOwnEncoding: true,
+  factors: { ascii: 1, other: 1 },
+  imageTokensMax: 3000,
+} as const
 const noAbort = new AbortController().signal
 const noThread: CountInThread = () => Promise.reject(new Error('No thread was expected.'))
 const tokensOf = async (text: string) =>
@@ -66,7 +71,7 @@ describe('the count of a turn', () => {
     expect((await count(turn)).tokens).toBe(expected)
   })
 
-  test('includes images by their size, or 1600 if unknown, and is then an estimate', async () => {
+  test('includes images by their size, or the maximum if unknown, and is then an estimate', async () => {
     const header = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
     const size = Buffer.from([0, 0, 4, 0, 0, 0, 3, 0])
     const data = Buffer.concat([header, size, Buffer.alloc(16)]).toString('base64')
@@ -79,7 +84,7 @@ describe('the count of a turn', () => {
       tokens: expected,
       origin: 'local-estimate',
     })
-    expect((await count(withImage(unknown))).tokens).toBe(4 + 1600)
+    expect((await count(withImage(unknown))).tokens).toBe(4 + 3000)
   })
 
   test('includes text documents by their text, and others by a constant', async () => {

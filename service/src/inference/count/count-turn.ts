@@ -15,11 +15,14 @@ export type CountingRule = {
   /** True if it is the model's own encoding: then the count is exact and the factors are not used. */
   isOwnEncoding: boolean
   factors: Factors
+  /** The most tokens of one image, and the tokens of one of unknown size. */
+  imageTokensMax: number
 }
 
 export type TurnCount = {
   tokens: number
-  origin: 'local-exact' | 'local-estimate'
+  /** `whole-context`: the input has parts of unknown size, so it may fill the context. */
+  origin: 'local-exact' | 'local-estimate' | 'whole-context'
   /** The count before any factor, and the kind of text: the factors are fitted to both. */
   localTokens: number
   script: Script
@@ -77,7 +80,7 @@ export function createTurnCounter(options: {
 
   return {
     async count(turn, rule, signal) {
-      const { texts, otherTokens, isEstimate, bytes } = requireCountable(turn)
+      const { texts, otherTokens, isEstimate, bytes } = requireCountable(turn, rule)
       const localTokens = otherTokens + (await countAll(rule.encoding, texts, signal))
       const script = scriptOf(bytes, texts)
       if (rule.isOwnEncoding) {
@@ -98,8 +101,11 @@ export function createTurnCounter(options: {
 }
 
 /** The countable items of a turn; 413 when there is too much text. */
-export function requireCountable(turn: Turn): Items & { bytes: number } {
-  const items = itemizeTurn(turn)
+export function requireCountable(
+  turn: Turn,
+  { imageTokensMax }: Pick<CountingRule, 'imageTokensMax'>,
+): Items & { bytes: number } {
+  const items = itemizeTurn(turn, imageTokensMax)
   const bytes = byteLengthOf(items.texts)
   if (bytes > textMaxBytes) throw tooLarge()
   return { ...items, bytes }

@@ -18,12 +18,20 @@ import {
   type TurnCount,
 } from './count-turn.ts'
 import type { FittedFactors } from './fitted-factor.ts'
+import { hasUnsizedPart } from './itemize-turn.ts'
 import { withoutEarlierReasoning } from './last-turn.ts'
 import { createUpstreamCounter, type UpstreamCounter } from './upstream-counter.ts'
 
 type Options = { threads: ThreadPool; pools: OriginPools; factors: FittedFactors; now: Clock }
 
 const leastOutput = { maxOutputTokens: 1, outputLimitMember: 'max_tokens' } as const
+
+type EstimateRequest = {
+  turn: Turn
+  model: CatalogueModel
+  /** Whether the provider may add input that the gateway never sees. */
+  hasUnseenInput: boolean
+}
 
 type CountRequest = { request: Json; keepsAll: boolean; headers: Record<string, string> }
 
@@ -36,6 +44,7 @@ export function createInputCounting({ threads, pools, factors, now }: Options) {
     encoding: model.encoding,
     isOwnEncoding: model.isEncodingExact,
     factors: factors.factorsOf(model.id, model.tokenFactor),
+    imageTokensMax: model.imageTokensMax,
   })
 
   return {
@@ -56,14 +65,18 @@ export function createInputCounting({ threads, pools, factors, now }: Options) {
       }
     },
     /** The local count by which tokens are reserved before a call. */
-    async estimate(turn: Turn, model: CatalogueModel, signal: AbortSignal): Promise<TurnCount> {
+    async estimate(
+      { turn, model, hasUnseenInput }: EstimateRequest,
+      signal: AbortSignal,
+    ): Promise<TurnCount> {
       const read = withoutEarlierReasoning(turn)
-      try {
-        return await counter.count(read, ruleOf(model), signal)
-      } catch (error) {
-        if (error instanceof ApiError && error.code === 'overloaded') return overestimate(read)
+      const rule = ruleOf(model)
+      const count = await counter.count(read, rule, signal).catch((error: unknown) => {
+        if (error instanceof ApiError && error.code === 'overloaded')
+          return overestimate(read, rule)
         throw error
-      }
+      })
+      return hasUnseenInput || hasUnsizedPart(read) ? fillContext(count, model) : count
     },
     /** Counts an answer whose upstream reports no usage. */
     countText: (text: string, encoding: Encoding): Promise<number> =>
@@ -103,10 +116,18 @@ function createUpstreamCounters(pools: OriginPools, now: Clock) {
 }
 
 /** Used if no thread is free or the count takes too long: a high estimate is better than refusing the call. */
-function overestimate(turn: Turn): TurnCount {
-  const { bytes, otherTokens } = requireCountable(turn)
+function overestimate(turn: Turn, rule: CountingRule): TurnCount {
+  const { bytes, otherTokens } = requireCountable(turn, rule)
   const tokens = Math.ceil(bytes / 2) + otherTokens
   return { tokens, origin: 'local-estimate', localTokens: 0, script: 'other' }
 }
+
+/** No model reads more than its context. Nothing is learned from such a call: its local count means nothing. */
+const fillContext = (count: TurnCount, { contextTokens }: CatalogueModel): TurnCount => ({
+  ...count,
+  tokens: Math.max(count.tokens, contextTokens),
+  origin: 'whole-context',
+  localTokens: 0,
+})
 
 export type InputCounting = ReturnType<typeof createInputCounting>

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Json, Piece } from '#formats/answer.ts'
+import { fieldTables } from '#formats/fields/field-tables.ts'
+import { removeFields } from '#formats/fields/remove-fields.ts'
 import type { CallerFormatName } from '#formats/format-name.ts'
 import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
@@ -8,7 +10,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
 
-import type { CatalogueModel } from './catalogue.ts'
+import type { CatalogueModel, Upstream } from './catalogue.ts'
 import { breakerPauseMs, createHealths } from './health.ts'
 import { AttemptFailed, openAnswer, type UpstreamAttempt } from './open-answer.ts'
 import { lastOpaqueOf, type Sticky } from './sticky.ts'
@@ -25,6 +27,8 @@ export type ModelCall = {
   /** Headers of the caller's request that an upstream of the same format gets too. */
   headers: Record<string, string>
   signal: AbortSignal
+  /** Called with the members of the request that its upstream does not get, before each attempt. */
+  onRemoved(names: readonly string[]): void
   /** Called once, before the first piece. */
   onAnswering(upstream: string): void
   onPiece(piece: Piece): void
@@ -149,19 +153,31 @@ function toAttempt(
   { upstream, model }: Candidate,
   leftMs: number,
 ): UpstreamAttempt {
-  const { callerFormat, body, turn, maxOutputTokens, signal } = call
+  const { callerFormat, turn, maxOutputTokens, signal } = call
   const { formats, outputLimitMember } = upstream
   const target = { model, maxOutputTokens, outputLimitMember }
-  const same = formats.find(({ name }) => name === callerFormat)
-  const forwarded = same?.forwardRequest?.(body, target)
-  const format = same && forwarded ? same : formats[0]
+  const same = formats.find(({ name, forwardRequest }) => name === callerFormat && forwardRequest)
+  const kept = same && keepFields(call, upstream)
+  const forwarded = kept && same.forwardRequest?.(kept.request, target)
+  call.onRemoved(kept?.removed ?? [])
+  const format = same ?? formats[0]
   return {
     timeoutMs: Math.min(upstream.totalTimeoutMs, leftMs),
     upstream,
     format,
     model,
     body: forwarded ?? format.writeRequest(turn, target),
-    headers: { ...format.headers, ...(forwarded && call.headers) },
+    headers: { ...format.headers, ...kept?.headers },
     signal,
   }
 }
+
+const keepFields = ({ callerFormat, body, headers, model }: ModelCall, upstream: Upstream) =>
+  removeFields(
+    fieldTables[callerFormat],
+    { request: body, headers },
+    {
+      passesUnknown: upstream.passesUnknownFields,
+      keepsCacheTtl: model.price.cacheWriteHour !== undefined,
+    },
+  )

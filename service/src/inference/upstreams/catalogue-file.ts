@@ -1,5 +1,6 @@
 import { z } from 'zod'
 
+import { features } from '#formats/fields/field-table.ts'
 import { explainIssue } from '#http/validate.ts'
 
 import { findJsonFault } from './json-fault.ts'
@@ -11,6 +12,11 @@ const Name = z.string().regex(/^[\w.:/@-]{1,200}$/, { error: nameRule })
 const Milliseconds = z.int().min(1).max(3_600_000)
 const priceRule = 'must be US dollars per million tokens, as text like "0.15"'
 const Usd = z.string({ error: priceRule }).regex(/^\d{1,6}(\.\d{1,6})?$/, { error: priceRule })
+
+const callPriceRule = 'must be US dollars per call, as text like "0.01"'
+const UsdPerCall = z
+  .string({ error: callPriceRule })
+  .regex(/^\d{1,3}(\.\d{1,6})?$/, { error: callPriceRule })
 
 /** Never the secret itself: where it is kept. */
 const KeyReference = z.union(
@@ -38,6 +44,8 @@ const UpstreamEntry = z.strictObject({
     .default('max_completion_tokens'),
   /** The API by which it counts tokens. */
   counter: z.enum(['anthropic', 'vllm', 'llama_cpp']).optional(),
+  /** What happens to members of a request that no table knows; by default it depends on the host. */
+  unknown_fields: z.enum(['pass', 'drop']).optional(),
   connections: z.int().min(1).max(10_000).default(1000),
   connect_timeout_ms: Milliseconds.default(5000),
   first_byte_timeout_ms: Milliseconds.default(60_000),
@@ -68,6 +76,10 @@ const ModelEntry = z.strictObject({
     output: Usd,
     cached_input: Usd.optional(),
     cache_write: Usd.optional(),
+    /** For cache markers of an hour; without it they last five minutes. */
+    cache_write_1h: Usd.optional(),
+    /** US dollars for each call of a tool that the provider runs. */
+    per_call: z.strictObject({ web_search: UsdPerCall }).optional(),
   }),
   /** When the prices were last checked: a note to the people who keep the file. */
   prices_as_of: z.iso.date({ error: 'must be a date like "2026-01-31"' }).optional(),
@@ -80,6 +92,10 @@ const ModelEntry = z.strictObject({
       json_schema: capability,
     })
     .prefault({}),
+  /** What callers may use although it costs more than its tokens, or reaches further than the model. */
+  allows: z.array(z.enum(features)).max(features.length).default([]),
+  /** The most tokens of one image; an image of unknown size counts as this many. */
+  image_tokens_max: z.int().min(1).max(1_000_000).default(3000),
   /** In the order in which they are tried. */
   upstreams: z
     .array(z.strictObject({ upstream: Name, model: z.string().min(1).max(200).optional() }))

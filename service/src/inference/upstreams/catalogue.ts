@@ -1,4 +1,5 @@
 import type { Price } from '#credits/price.ts'
+import type { Feature } from '#formats/fields/field-table.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
 
 import type { KeyReference, ModelEntry, UpstreamEntry } from './catalogue-file.ts'
@@ -15,6 +16,7 @@ export type Upstream = {
   secret: string | null
   outputLimitMember: UpstreamEntry['output_limit_member']
   counter: NonNullable<UpstreamEntry['counter']> | null
+  passesUnknownFields: boolean
   connections: number
   connectTimeoutMs: number
   firstByteTimeoutMs: number
@@ -36,7 +38,11 @@ export type CatalogueModel = {
   tokenFactor: number
   price: Price
   /** The same in US dollars per million tokens, as the file has them. */
-  usdPerMillion: Record<keyof Price, string>
+  usdPerMillion: { input: string; output: string; cachedInput: string; cacheWrite: string }
+  /** What callers may use beyond the model itself. */
+  allows: ReadonlySet<Feature>
+  /** The most tokens of one image. */
+  imageTokensMax: number
   capabilities: {
     tools: boolean
     images: boolean

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -90,7 +90,9 @@ test('a key file that goes away is reported once with its upstream, and the last
   expect(lines[0]).toContain('catalogue_unusable')
   expect(lines[0]).toContain(`upstreams.first.key: the file ${keyFile} cannot be read (ENOENT)`)
   expect(secret()).toBe('first-secret')
-  await writeFile(keyFile, 'first-secret')
+  // Renamed into place: a file that is being written is empty for a moment.
+  await writeFile(`${keyFile}.new`, 'first-secret')
+  await rename(`${keyFile}.new`, keyFile)
   await waitUntil(() => lines.length === 2)
   expect(lines[1]).toContain('catalogue_changed')
 })

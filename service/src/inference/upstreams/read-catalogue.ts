@@ -1,4 +1,4 @@
-import { readPrice } from '#credits/price.ts'
+import { readPrice, readPriceOfCall } from '#credits/price.ts'
 import type { UpstreamFormats } from '#formats/format.ts'
 
 import {
@@ -87,12 +87,19 @@ const toUpstream = (name: string, entry: UpstreamEntry) => ({
   key: entry.key ?? null,
   outputLimitMember: entry.output_limit_member,
   counter: entry.counter ?? null,
+  passesUnknownFields: (entry.unknown_fields ?? defaultForUnknown(entry)) === 'pass',
   connections: entry.connections,
   connectTimeoutMs: entry.connect_timeout_ms,
   firstByteTimeoutMs: entry.first_byte_timeout_ms,
   idleTimeoutMs: entry.idle_timeout_ms,
   totalTimeoutMs: entry.total_timeout_ms,
 })
+
+/** The hosts of the two vendors, who document what their members cost. */
+const vendorHosts = new Set(['api.anthropic.com', 'api.openai.com'])
+
+const defaultForUnknown = ({ base_url }: UpstreamEntry) =>
+  vendorHosts.has(new URL(base_url).hostname) ? 'pass' : 'drop'
 
 const defaultOutputTokens = 4096
 
@@ -120,12 +127,10 @@ function toModel(entry: ModelEntry, upstreams: ReadonlyMap<string, Upstream>): C
     isEncodingExact: entry.is_encoding_exact,
     tokenFactor: entry.token_factor,
     usdPerMillion,
-    price: {
-      input: readPrice(usdPerMillion.input),
-      output: readPrice(usdPerMillion.output),
-      cachedInput: readPrice(usdPerMillion.cachedInput),
-      cacheWrite: readPrice(usdPerMillion.cacheWrite),
-    },
+    price: toPrice(prices, usdPerMillion),
+    // A price is a permission too.
+    allows: new Set([...entry.allows, ...(prices.per_call ? (['web_search'] as const) : [])]),
+    imageTokensMax: entry.image_tokens_max,
     capabilities: {
       tools: capabilities.tools,
       images: capabilities.images,
@@ -137,5 +142,19 @@ function toModel(entry: ModelEntry, upstreams: ReadonlyMap<string, Upstream>): C
       const upstream = upstreams.get(target.upstream)
       return upstream ? [{ upstream, model: target.model ?? id }] : []
     }),
+  }
+}
+
+function toPrice(
+  { cache_write_1h: hour, per_call: perCall }: ModelEntry['prices'],
+  { input, output, cachedInput, cacheWrite }: CatalogueModel['usdPerMillion'],
+): CatalogueModel['price'] {
+  return {
+    input: readPrice(input),
+    output: readPrice(output),
+    cachedInput: readPrice(cachedInput),
+    cacheWrite: readPrice(cacheWrite),
+    ...(hour !== undefined && { cacheWriteHour: readPrice(hour) }),
+    ...(perCall && { webSearch: readPriceOfCall(perCall.web_search) }),
   }
 }

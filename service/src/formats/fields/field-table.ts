@@ -1,0 +1,65 @@
+/**
+ * What costs extra, or lets a caller reach more than the model: refused unless the model's entry in the catalogue
+ * allows it.
+ */
+export const features = [
+  'web_search',
+  'web_fetch',
+  'code_execution',
+  'image_generation',
+  'file_search',
+  'computer_use',
+  'mcp',
+  'advisor',
+  'audio_output',
+  'image_output',
+  'containers',
+  'stored_prompts',
+  'long_context',
+] as const
+export type Feature = (typeof features)[number]
+
+/** With these the provider adds input that the gateway never sees: it may fill the model's whole context. */
+export const featuresOfUnknownInput: ReadonlySet<Feature> = new Set([
+  'web_search',
+  'web_fetch',
+  'code_execution',
+  'image_generation',
+  'file_search',
+  'mcp',
+  'advisor',
+  'containers',
+  'stored_prompts',
+])
+
+/** What happens to the things of these names, and why. */
+export type Row = { names: readonly string[]; reason: string } & (
+  | { class: 'known' | 'dropped' }
+  | {
+      class: 'refused'
+      feature: Feature
+      /** Whether this value asks for the feature; every value does unless given. */
+      asks?: (value: unknown) => boolean
+    }
+)
+
+/** How a wire format treats what callers send beyond the conversation. What is in no row is unknown. */
+export type FieldTable = {
+  /** Members of the request. A dropped one may be a member of a member, like `a.b`. */
+  fields: readonly Row[]
+  /** Types of tools, by the start of their names: vendors add a date. */
+  tools: readonly Row[]
+  /** Values of the header `anthropic-beta`, by the start of their names. */
+  betas: readonly Row[]
+  /** Whether its cache markers have a `ttl`, with a price of its own. */
+  hasCacheTtl: boolean
+}
+
+export const findRow = (rows: readonly Row[], name: string): Row | undefined =>
+  rows.find(({ names }) => names.includes(name))
+
+/** `web_search` stands for `web_search_20250305` too, but not for `web_searcher`. */
+export const findRowByStart = (rows: readonly Row[], name: string): Row | undefined =>
+  rows.find(({ names }) =>
+    names.some((start) => name.startsWith(start) && /^([_-]|$)/.test(name.slice(start.length))),
+  )

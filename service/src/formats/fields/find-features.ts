@@ -1,0 +1,70 @@
+import type { Json } from '#formats/answer.ts'
+import { asNumber, asText, isObject, listOf, objectOf } from '#formats/json-values.ts'
+
+import { readBetas } from './betas.ts'
+import { type Feature, type FieldTable, findRowByStart } from './field-table.ts'
+
+/** A feature that a request asks for, and where. */
+export type Asked = { feature: Feature; place: string }
+
+/** All features that a request asks for: by its members, by its tools, and by its beta header. */
+export function findFeatures(
+  { fields, tools, betas }: FieldTable,
+  request: Json,
+  headers: Readonly<Record<string, string>>,
+): Asked[] {
+  const inFields = fields.flatMap((row): Asked[] => {
+    if (row.class !== 'refused') return []
+    const { feature, asks = isGiven } = row
+    return row.names
+      .filter((name) => asks(request[name]))
+      .map((name) => ({ feature, place: `body.${name}` }))
+  })
+  const inTools = listTools(request).flatMap(({ tool, place }): Asked[] => {
+    const row = findRowByStart(tools, asText(tool['type']) ?? 'custom')
+    if (row?.class !== 'refused' || row.asks?.(tool) === false) return []
+    return [{ feature: row.feature, place }]
+  })
+  const inBetas = readBetas(headers).flatMap((beta): Asked[] => {
+    const row = findRowByStart(betas, beta)
+    return row?.class === 'refused'
+      ? [{ feature: row.feature, place: `anthropic-beta: ${beta}` }]
+      : []
+  })
+  return [...inFields, ...inTools, ...inBetas]
+}
+
+const isGiven = (value: unknown) =>
+  value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)
+
+type PlacedTool = { tool: Json; place: string }
+
+/** Tools may contain tools (a namespace), and items of a conversation may add some. */
+function listTools(request: Json): PlacedTool[] {
+  const added = listOf(request['input']).flatMap((item, index) =>
+    toolsIn(objectOf(item), `body.input[${index}]`),
+  )
+  return [...toolsIn(request, 'body'), ...added]
+}
+
+const nestedMax = 5
+
+function toolsIn(owner: Json, place: string, depth = 0): PlacedTool[] {
+  if (depth > nestedMax) return []
+  return listOf(owner['tools']).flatMap((tool, index) => {
+    if (!isObject(tool)) return []
+    const at = `${place}.tools[${index}]`
+    return [{ tool, place: at }, ...toolsIn(tool, at, depth + 1)]
+  })
+}
+
+const searchesMax = 100
+/** Where the caller names no limit. */
+const usualSearches = 10
+
+/** The most web searches that a call reserves: searches beyond it are not charged. */
+export function mostWebSearches(request: Json): number {
+  const uses = listTools(request).map(({ tool }) => asNumber(tool['max_uses']) ?? 0)
+  const named = Math.max(0, ...uses) || asNumber(request['max_tool_calls'])
+  return Math.min(named || usualSearches, searchesMax)
+}
