@@ -30,9 +30,15 @@ function withExpensiveModel(urls: UpstreamUrls) {
   const { upstreams, models } = catalogueOf({ expensive: [{ url: lockstep.url, format: 'chat' }] })
   return {
     upstreams: { ...usual.upstreams, ...upstreams },
-    models: [...usual.models, { ...models[0], prices: { input: '3', output: '50000' } }],
+    models: [
+      ...usual.models.map(withoutReasoning),
+      { ...models[0], prices: { input: '3', output: '50000' } },
+    ],
   }
 }
+/** A caller who hangs up on it pays for what it showed, and for nothing else. */
+const withoutReasoning = (model: object) => ({ ...model, capabilities: { reasoning: false } })
+
 const stack = useStack({ processes: 2, models: withExpensiveModel })
 
 /** Long enough for a busy machine; how fast it happens is not checked. */

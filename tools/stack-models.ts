@@ -48,6 +48,12 @@ const storiesModel = {
   max_output_tokens: 256,
   default_output_tokens: 128,
   prices: { input: '0.01', output: '0.02' },
-  capabilities: { tools: false, images: false, documents: false, json_schema: false },
+  capabilities: {
+    tools: false,
+    images: false,
+    documents: false,
+    reasoning: false,
+    json_schema: false,
+  },
   upstreams: [{ upstream: 'llama' }],
 }

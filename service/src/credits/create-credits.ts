@@ -72,7 +72,7 @@ export function createCredits(options: Options) {
     /** Never throws: the caller has been served. Null if the settlement was written down to be charged later. */
     async settle(settlement: Settlement): Promise<SettleResult | null> {
       const { id, amount, meta } = settlement
-      const isEstimated = meta.usage_source === 'local-estimate' && amount > 0n
+      const isEstimated = meta.usage_source !== 'upstream' && amount > 0n
       if (isEstimated) metrics.settlementsEstimated.inc()
       try {
         return await settleOrWriteDown(settlement)

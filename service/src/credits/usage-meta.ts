@@ -28,7 +28,7 @@ export type UsageMeta = HoldMeta & {
   /** Those of `cache_write_tokens` that were cached for an hour. */
   cache_write_1h_tokens?: number
   web_searches?: number
-  usage_source: 'upstream' | 'local-estimate'
+  usage_source: 'upstream' | 'local-estimate' | 'time-estimate'
   /** The upstream's own numbers, where some of them were implausible and not used. */
   said_usage?: Readonly<Record<string, number | string>>
 }

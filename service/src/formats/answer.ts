@@ -67,6 +67,8 @@ export type Frame = {
   source: SourceFrame
   /** The usage in this frame, as the upstream wrote it. */
   reportedUsage?: Json | undefined
+  /** Whether it carries audio or an image, whose tokens cannot be counted here. */
+  hasMedia?: boolean
 }
 
 /** The frames of an answer that arrived together, in the upstream's format. */

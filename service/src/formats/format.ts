@@ -59,6 +59,8 @@ export type UpstreamFormat = {
   createReader(): Reader
   /** The usage in one frame of an answer, as the upstream wrote it; undefined where the frame has none. */
   usageIn(frame: Json): Json | undefined
+  /** Whether a frame carries audio or an image; absent for a format that has neither. */
+  hasMedia?(frame: Json): boolean
   /** What the body of a refusal says; null when it says nothing readable. */
   readError(body: Json): UpstreamComplaint | null
   /** The family of errors that has the same bodies, so that its callers can get them verbatim. */

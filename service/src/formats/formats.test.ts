@@ -46,6 +46,19 @@ test.each([
   expect(upstreamFormats.get(name)?.usageIn(frame)).toEqual(expected)
 })
 
+test.each([
+  ['messages', { type: 'content_block_delta', delta: { type: 'text_delta', text: 'a' } }, false],
+  ['responses', { type: 'response.audio.delta', delta: 'QQ==' }, true],
+  ['responses', { type: 'response.image_generation_call.partial_image' }, true],
+  ['responses', { type: 'response.output_item.done', item: { result: 'QQ==' } }, true],
+  ['responses', { type: 'response.output_item.done', item: { type: 'message' } }, false],
+  ['chat_completions', { choices: [{ delta: { audio: { data: 'QQ==' } } }] }, true],
+  ['chat_completions', { choices: [{ delta: { images: [{}] } }] }, true],
+  ['chat_completions', { choices: [{ delta: { content: 'a', images: [] } }] }, false],
+])('%s: audio and images in %j are noticed', (name, frame, expected) => {
+  expect(upstreamFormats.get(name)?.hasMedia?.(frame) ?? false).toBe(expected)
+})
+
 test('only the headers that choose versions and features are forwarded, and only single ones', () => {
   const sent = {
     'anthropic-version': '2023-06-01',

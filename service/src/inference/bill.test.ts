@@ -59,7 +59,13 @@ function open(
     principal: { organizationId: 'org_1', projectId: 'proj_1', credentialId: 'key_1' },
     freeCaller: {},
   } as unknown as InferenceCall
-  const meter = createMeter({ inputTokens: 100, countText: async (text) => text.length })
+  const meter = createMeter({
+    inputTokens: 100,
+    maxOutputTokens: 1000,
+    countText: async (text) => text.length,
+    hiddenTokensPerSecond: () => 0,
+    now: () => new Date(0),
+  })
   for (const event of events) {
     meter.observe({ format: 'messages', frames: [{ events: [event], source }] })
   }

@@ -19,8 +19,16 @@ const finished = (usage: Partial<Usage> = {}): AnswerEvent => ({
   usage: { ...noUsage, ...usage },
 })
 
-function meter(events: AnswerEvent[], countText = async (text: string) => text.length) {
-  const created = createMeter({ inputTokens: 50, countText })
+const options = {
+  inputTokens: 50,
+  maxOutputTokens: 1000,
+  countText: async (text: string) => text.length,
+  hiddenTokensPerSecond: () => 0,
+  now: () => new Date(0),
+}
+
+function meter(events: AnswerEvent[], countText = options.countText) {
+  const created = createMeter({ ...options, countText })
   for (const event of events) {
     created.observe({ format: 'messages', frames: [{ events: [event], source }] })
   }
@@ -86,7 +94,7 @@ test.each([{ outputTokens: 0 }, { outputTokens: -5 }, { outputTokens: 1e15 }])(
 
 test('what an upstream said and was not believed is kept as it was said', async () => {
   const reportedUsage = { output_tokens: -3, input_tokens: Infinity, note: 'x', 'a\0b': 1 }
-  const created = createMeter({ inputTokens: 50, countText: async (text) => text.length })
+  const created = createMeter(options)
   const frames = [{ events: [said('Hello'), finished()], source, reportedUsage }]
   created.observe({ format: 'messages', frames })
   expect((await created.usage()).said).toEqual({ output_tokens: -3, input_tokens: 'Infinity' })
@@ -102,4 +110,58 @@ test('an absurd input at the beginning is not believed either', async () => {
 test('a count that fails does not keep a call from ending', async () => {
   const fail = () => Promise.reject(new Error('no thread is free'))
   expect(await meter([started(), said('123456')], fail)).toMatchObject({ outputTokens: 2 })
+})
+
+/** An answer whose events come at these times after the request, and which ends at the last of them. */
+async function meterInTime(
+  timeline: readonly (readonly [ms: number, event?: AnswerEvent | 'image'])[],
+) {
+  let nowMs = 0
+  const now = () => new Date(nowMs)
+  const created = createMeter({ ...options, hiddenTokensPerSecond: () => 100, now })
+  created.noteSent()
+  for (const [ms, event] of timeline) {
+    nowMs = ms
+    if (!event) continue
+    const frame =
+      event === 'image' ? { events: [], source, hasMedia: true } : { events: [event], source }
+    created.observe({ format: 'messages', frames: [frame] })
+  }
+  return created.usage()
+}
+const thinking: AnswerEvent = { type: 'block_started', index: 0, block: { type: 'reasoning' } }
+
+test('a cut answer is charged for the time in which it showed nothing', async () => {
+  const cut = [
+    [0, started({ inputTokens: 12 })],
+    [2000, said('Hel')],
+    [3000, said('lo')],
+  ] as const
+  const charged = { inputTokens: 12, origin: 'time-estimate' }
+  // Two seconds before the first word, and one and a half after the last.
+  expect(await meterInTime([...cut, [4500]])).toMatchObject({ ...charged, outputTokens: 355 })
+  expect(await meterInTime([[0, started({ inputTokens: 12 })], [4000]])).toMatchObject({
+    ...charged,
+    outputTokens: 400,
+  })
+  expect(await meterInTime([...cut, [60_000]])).toMatchObject({ ...charged, outputTokens: 1000 })
+})
+
+test('an answer that shows its reasoning, or that is complete, is not charged by time', async () => {
+  const shown = [[0, started()], [2000, thinking], [3000, said('Hm.')], [9000]] as const
+  expect(await meterInTime(shown)).toMatchObject({ outputTokens: 3, origin: 'local-estimate' })
+  const sealed = [[0, started()], [2000, thinking], [3000]] as const
+  expect(await meterInTime(sealed)).toMatchObject({ outputTokens: 300, origin: 'time-estimate' })
+  const whole = [
+    [0, started()],
+    [2000, said('Hello')],
+    [9000, finished({ inputTokens: 9 })],
+  ] as const
+  expect(await meterInTime(whole)).toMatchObject({ outputTokens: 5, origin: 'local-estimate' })
+})
+
+test('a cut answer with audio or an image is charged its output limit', async () => {
+  const cut = [[0, started({ inputTokens: 12 })], [1, 'image'], [2]] as const
+  const charged = { inputTokens: 12, outputTokens: 1000, origin: 'time-estimate' }
+  expect(await meterInTime(cut)).toMatchObject(charged)
 })

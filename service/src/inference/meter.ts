@@ -1,14 +1,22 @@
 import { type AnswerEvent, type Json, noUsage, type Piece, type Usage } from '#formats/answer.ts'
 import { isTokenCount } from '#formats/json-values.ts'
+import type { Clock } from '#platform/clock.ts'
+
+import { createVisibleTimes } from './visible-times.ts'
 
 type Options = {
   /** The local estimate of the input, used where the upstream reports none. */
   inputTokens: number
+  maxOutputTokens: number
   countText: (text: string) => Promise<number>
+  /** The tokens per second that the model writes while it shows nothing; 0 for a model that does not reason. */
+  hiddenTokensPerSecond: () => number
+  now: Clock
 }
 
 export type MeteredUsage = Usage & {
-  origin: 'upstream' | 'local-estimate'
+  /** `time-estimate`: counted here, with output that nobody saw. */
+  origin: 'upstream' | 'local-estimate' | 'time-estimate'
   /** The upstream's own numbers, where they were not, or not all, believed. */
   said?: Readonly<Record<string, number | string>>
 }
@@ -17,47 +25,39 @@ export type MeteredUsage = Usage & {
 const textMaxLength = 4 * 1024 * 1024
 
 /** Observes an answer and knows, whenever it ends, how many tokens it has used. */
-export function createMeter({ inputTokens, countText }: Options) {
-  let reported: Usage = noUsage
-  let isOutputReported = false
+export function createMeter({ inputTokens, countText, now, ...hiding }: Options) {
+  const times = createVisibleTimes(now)
+  const written = createWrittenText(countText)
+  const reported = createReportedUsage()
   let hasBegun = false
   let hasWritten = false
-  /** The last usage of the upstream, as it wrote it. */
-  let rawUsage: Json | undefined
-  const texts: string[] = []
-  let textLength = 0
-  let counted: Promise<number> | undefined
+  let hasMedia = false
 
   function observe(event: AnswerEvent) {
     hasBegun = true
-    if (event.type === 'started' || event.type === 'finished') observeUsage(event)
-    else hasWritten = true
-    if (event.type === 'block_delta' && textLength < textMaxLength) {
-      texts.push(event.text)
-      textLength += event.text.length
-    }
+    times.observe(event)
+    if (event.type === 'block_delta') written.add(event.text)
+    if (event.type === 'started' || event.type === 'finished') reported.observe(event)
+    if (event.type !== 'started') hasWritten = true
   }
 
-  /** Input and output are judged separately. The output that is reported at the start is not a result. */
-  function observeUsage({ type, usage }: AnswerEvent & { type: 'started' | 'finished' }) {
-    const { outputTokens, reasoningTokens, ...input } = usage
-    if (isPossibleInput(input)) reported = { ...reported, ...input }
-    const isPossible = isTokenCount(outputTokens) && isTokenCount(reasoningTokens)
-    if (isPossible) reported = { ...reported, outputTokens, reasoningTokens }
-    if (type === 'started') return
-    hasWritten = true
-    isOutputReported = isPossible && (outputTokens > 0 || textLength === 0)
+  /** For an answer whose upstream reported no believable output. */
+  async function estimateOutput(reportedTokens: number) {
+    const visible = Math.max(reportedTokens, await written.count())
+    const hidden = reported.hasFinished() ? 0 : hiddenTokens(times.hiddenMs(), hasMedia, hiding)
+    if (hidden === 0) return { outputTokens: visible, origin: 'local-estimate' as const }
+    const most = Math.max(visible, hiding.maxOutputTokens)
+    return { outputTokens: Math.min(visible + hidden, most), origin: 'time-estimate' as const }
   }
-
-  /** The tokens written so far. A count that fails is estimated, because it must not make the call fail. */
-  const countWritten = () =>
-    (counted ??= countText(texts.join('')).catch(() => Math.ceil(textLength / 3)))
 
   return {
+    /** Called when the request is sent to an upstream; the last attempt counts. */
+    noteSent: times.noteSent,
     /** Called with every piece of the answer, as it comes from the upstream. */
     observe(piece: Piece) {
-      for (const { events, reportedUsage } of piece.frames) {
-        rawUsage = reportedUsage ?? rawUsage
+      for (const { events, reportedUsage, hasMedia: isMedia = false } of piece.frames) {
+        reported.noteRaw(reportedUsage)
+        hasMedia ||= isMedia
         for (const event of events) observe(event)
       }
     },
@@ -65,24 +65,87 @@ export function createMeter({ inputTokens, countText }: Options) {
     hasBegun: () => hasBegun,
     /** True once the model has written something: a bare start does not count. */
     hasWritten: () => hasWritten,
+    /** From the request to the end of the answer. */
+    tookMs: times.tookMs,
     /** As the upstream reports it, member by member; missing or impossible members are counted here. */
     async usage(): Promise<MeteredUsage> {
+      times.end()
       if (!hasBegun) return { ...noUsage, origin: 'local-estimate' }
-      const isInputReported = reported.inputTokens > 0
+      const { usage, isOutputReported, said } = reported.read(written.isEmpty())
+      const isInputReported = usage.inputTokens > 0
       const isReported = isInputReported && isOutputReported
       return {
-        ...reported,
-        inputTokens: isInputReported ? reported.inputTokens : inputTokens,
-        outputTokens: isOutputReported
-          ? reported.outputTokens
-          : Math.max(reported.outputTokens, await countWritten()),
-        origin: isReported ? 'upstream' : 'local-estimate',
-        ...(!isReported && rawUsage && { said: numbersIn(rawUsage) }),
+        ...usage,
+        inputTokens: isInputReported ? usage.inputTokens : inputTokens,
+        ...(isOutputReported
+          ? { origin: isReported ? 'upstream' : 'local-estimate' }
+          : await estimateOutput(usage.outputTokens)),
+        ...(!isReported && said && { said }),
       }
     },
   }
 }
 export type Meter = ReturnType<typeof createMeter>
+
+/** What a cut answer has cost beyond the text that it showed: by time, because nothing else is known. */
+function hiddenTokens(
+  hiddenMs: number,
+  hasMedia: boolean,
+  {
+    maxOutputTokens,
+    hiddenTokensPerSecond,
+  }: Pick<Options, 'maxOutputTokens' | 'hiddenTokensPerSecond'>,
+): number {
+  if (hasMedia) return maxOutputTokens
+  return Math.ceil((hiddenMs / 1000) * hiddenTokensPerSecond())
+}
+
+/** The visible text of an answer, kept in order to count it. */
+function createWrittenText(countText: Options['countText']) {
+  const texts: string[] = []
+  let length = 0
+  let counted: Promise<number> | undefined
+  return {
+    add(text: string) {
+      if (length >= textMaxLength) return
+      texts.push(text)
+      length += text.length
+    },
+    isEmpty: () => length === 0,
+    /** A count that fails is estimated, because it must not make the call fail. */
+    count: () => (counted ??= countText(texts.join('')).catch(() => Math.ceil(length / 3))),
+  }
+}
+
+/** The usage that an upstream reports, as far as it is possible. Input and output are judged separately. */
+function createReportedUsage() {
+  let usage: Usage = noUsage
+  let isLastPossible = false
+  let hasFinished = false
+  /** The last usage of the upstream, as it wrote it. */
+  let raw: Json | undefined
+  return {
+    observe({ type, usage: sent }: AnswerEvent & { type: 'started' | 'finished' }) {
+      const { outputTokens, reasoningTokens, ...input } = sent
+      if (isPossibleInput(input)) usage = { ...usage, ...input }
+      const isPossible = isTokenCount(outputTokens) && isTokenCount(reasoningTokens)
+      if (isPossible) usage = { ...usage, outputTokens, reasoningTokens }
+      // The output that is reported at the start is not a result.
+      if (type === 'started') return
+      hasFinished = true
+      isLastPossible = isPossible
+    },
+    noteRaw(sent: Json | undefined) {
+      raw = sent ?? raw
+    },
+    hasFinished: () => hasFinished,
+    read: (isNothingWritten: boolean) => ({
+      usage,
+      isOutputReported: isLastPossible && (usage.outputTokens > 0 || isNothingWritten),
+      said: raw && numbersIn(raw),
+    }),
+  }
+}
 
 /** Cached tokens are part of the input: a report with more of them is not believed at all. */
 function isPossibleInput(input: Omit<Usage, 'outputTokens' | 'reasoningTokens'>): boolean {

@@ -1,11 +1,13 @@
 import type { Principal } from '#http/principal.ts'
 import type { InferenceAdmission } from '#limits/limit-inference-calls.ts'
+import type { Clock } from '#platform/clock.ts'
 
 import { type BillDeps, type FreeCall, openBill, openFreeBill } from './bill.ts'
 import type { InputCounting } from './count/input-counting.ts'
 import type { InferenceCall } from './inference-call.ts'
-import { createMeter, type Meter } from './meter.ts'
-import type { ModelRequest } from './model-request.ts'
+import { createMeter, type Meter, type MeteredUsage } from './meter.ts'
+import type { ModelRequest, ParsedRequest } from './model-request.ts'
+import { createOutputRates } from './output-rates.ts'
 import type { CallRecord, Steps } from './run-inference.ts'
 import type { CallModel } from './upstreams/call-model.ts'
 
@@ -17,18 +19,31 @@ export type StepDeps = BillDeps & {
   }): Promise<InferenceAdmission>
   callModel: CallModel
   counting: Pick<InputCounting, 'countText' | 'learn'>
+  steadyNow: Clock
+}
+
+const unreadRequest = {
+  inputTokens: 0,
+  maxOutputTokens: 0,
+  countText: async () => 0,
+  hiddenTokensPerSecond: () => 0,
 }
 
 /** The steps of the pipeline, wired to the features of this process. */
 export function createSteps(deps: StepDeps): Steps {
-  const { limitInferenceCall, callModel, counting } = deps
+  const { limitInferenceCall, callModel, counting, steadyNow } = deps
+  const rates = createOutputRates()
   return {
-    openMeter({ parsed }) {
-      if (!parsed.ok) return createMeter({ inputTokens: 0, countText: async () => 0 })
-      const { model, estimate } = parsed.request
+    openMeter({ parsed, line }) {
+      if (!parsed.ok) return createMeter({ ...unreadRequest, now: steadyNow })
+      const { model, estimate, maxOutputTokens } = parsed.request
       return createMeter({
         inputTokens: estimate.tokens,
+        maxOutputTokens,
         countText: (text) => counting.countText(text, model.encoding),
+        hiddenTokensPerSecond: () =>
+          model.capabilities.reasoning ? rates.tokensPerSecond(line.upstream ?? '', model.id) : 0,
+        now: steadyNow,
       })
     },
 
@@ -38,8 +53,7 @@ export function createSteps(deps: StepDeps): Steps {
       addHeaders(admission.headers)
       const { slot, refusal } = admission
       const settle = async () => {
-        const { inputTokens, outputTokens } = await meter.usage()
-        await slot?.settle(inputTokens + outputTokens)
+        await slot?.settle(usedTokens(await meter.usage(), parsed))
       }
       if (refusal) {
         await settle()
@@ -57,7 +71,10 @@ export function createSteps(deps: StepDeps): Steps {
         if (!parsed.ok) return
         const { model, estimate } = parsed.request
         line.model = model.id
-        if (usage.origin === 'upstream') counting.learn(model, estimate, usage)
+        if (usage.origin !== 'upstream') return
+        counting.learn(model, estimate, usage)
+        const { outputTokens } = usage
+        rates.observe(line.upstream ?? '', model.id, { outputTokens, tookMs: meter.tookMs() })
       }
       return recordOnce(write)
     },
@@ -71,6 +88,13 @@ export function createSteps(deps: StepDeps): Steps {
     callModel: (call, request, meter) => callModel(toModelCall(call, request, meter)),
     guardAnswer: (_, pieces) => pieces,
   }
+}
+
+/** An upstream's false report must not use up the limits of its caller. */
+function usedTokens({ inputTokens, outputTokens }: MeteredUsage, parsed: ParsedRequest): number {
+  if (!parsed.ok) return 0
+  const { model, maxOutputTokens } = parsed.request
+  return Math.min(inputTokens, model.contextTokens) + Math.min(outputTokens, maxOutputTokens)
 }
 
 const mostTokens = ({ estimate, maxOutputTokens }: ModelRequest) =>
@@ -98,7 +122,10 @@ function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
     callerFormat: format.name,
     headers,
     signal,
-    onRemoved: (names: readonly string[]) => addHeaders(describeRemoved(names)),
+    onAttempt: (removed: readonly string[]) => {
+      meter.noteSent()
+      addHeaders(describeRemoved(removed))
+    },
     onAnswering: (upstream: string) => {
       line.upstream = upstream
     },

@@ -4,7 +4,7 @@ import { vendorHeaders } from '#formats/forwarded-headers.ts'
 import { serverSentEvents } from '#formats/sse.ts'
 
 import { readChatError } from './chat-error.ts'
-import { usageInChunk } from './chat-usage.ts'
+import { hasMediaInChunk, usageInChunk } from './chat-usage.ts'
 import { foldChatStream } from './fold-chat-stream.ts'
 import { forwardChatRequest } from './forward-chat-request.ts'
 import { createChatPassThrough } from './pass-chat-stream.ts'
@@ -38,6 +38,7 @@ export const chatUpstreamFormat = {
   framing: serverSentEvents,
   createReader: createChatReader,
   usageIn: usageInChunk,
+  hasMedia: hasMediaInChunk,
   readError: readChatError,
   errorDialect: 'openai',
 } satisfies UpstreamFormat

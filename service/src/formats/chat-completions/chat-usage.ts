@@ -1,5 +1,5 @@
 import type { Json, Usage } from '#formats/answer.ts'
-import { asObject, objectOf, tokensOf } from '#formats/json-values.ts'
+import { asObject, isObject, listOf, objectOf, tokensOf } from '#formats/json-values.ts'
 
 export function readUsage(usage: Json): Usage {
   const input = objectOf(usage['prompt_tokens_details'])
@@ -28,5 +28,12 @@ export const writeUsage = (usage: Usage): Json => ({
 /** A plain answer always has usage; a stream has it when the caller asked for it. */
 export const isUsageWanted = (request: Json): boolean =>
   request['stream'] !== true || objectOf(request['stream_options'])['include_usage'] === true
+
+/** Audio and images are members of the delta. */
+export const hasMediaInChunk = (chunk: Json): boolean =>
+  listOf(chunk['choices']).some((choice) => {
+    const { audio, images } = objectOf(objectOf(choice)['delta'])
+    return isObject(audio) || listOf(images).length > 0
+  })
 
 export const usageInChunk = (chunk: Json): Json | undefined => asObject(chunk['usage'])

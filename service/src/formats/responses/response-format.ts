@@ -9,7 +9,7 @@ import { createResponsePassThrough } from './pass-response-stream.ts'
 import { createResponseReader } from './read-response-stream.ts'
 import { readResponseTurn } from './read-response-turn.ts'
 import { readResponseError } from './response-error.ts'
-import { usageInResponseFrame } from './response-usage.ts'
+import { hasMediaInResponseFrame, usageInResponseFrame } from './response-usage.ts'
 import { writeResponseRequest } from './write-response-request.ts'
 import { createResponseWriter } from './write-response-stream.ts'
 
@@ -37,6 +37,7 @@ export const responseUpstreamFormat = {
   framing: serverSentEvents,
   createReader: createResponseReader,
   usageIn: usageInResponseFrame,
+  hasMedia: hasMediaInResponseFrame,
   readError: readResponseError,
   // The error bodies of Gatehouse are flat here, those of upstreams are not.
   errorDialect: null,

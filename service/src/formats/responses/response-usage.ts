@@ -1,5 +1,5 @@
 import type { Json, Usage } from '#formats/answer.ts'
-import { asObject, objectOf, tokensOf } from '#formats/json-values.ts'
+import { asObject, asText, objectOf, tokensOf } from '#formats/json-values.ts'
 
 export function readUsage(response: Json): Usage {
   const usage = objectOf(response['usage'])
@@ -31,6 +31,13 @@ export const writeUsage = (usage: Usage): Json => ({
 /** Searches of the provider stand beside the usage. */
 export const writeToolUsage = ({ webSearches = 0 }: Usage): Json =>
   webSearches === 0 ? {} : { tool_usage: { web_search: { num_requests: webSearches } } }
+
+/** Audio has frames of its own; an image comes in previews, and as the result of its item. */
+export function hasMediaInResponseFrame(frame: Json): boolean {
+  const type = asText(frame['type']) ?? ''
+  if (type.startsWith('response.audio.') || type.endsWith('.partial_image')) return true
+  return asText(objectOf(frame['item'])['result']) !== undefined
+}
 
 export const usageInResponseFrame = (frame: Json): Json | undefined =>
   asObject(objectOf(frame['response'])['usage'])

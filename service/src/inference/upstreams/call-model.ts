@@ -27,8 +27,8 @@ export type ModelCall = {
   /** Headers of the caller's request that an upstream of the same format gets too. */
   headers: Record<string, string>
   signal: AbortSignal
-  /** Called with the members of the request that its upstream does not get, before each attempt. */
-  onRemoved(names: readonly string[]): void
+  /** Called before each attempt, with the members of the request that its upstream does not get. */
+  onAttempt(removed: readonly string[]): void
   /** Called once, before the first piece. */
   onAnswering(upstream: string): void
   onPiece(piece: Piece): void
@@ -159,7 +159,7 @@ function toAttempt(
   const same = formats.find(({ name, forwardRequest }) => name === callerFormat && forwardRequest)
   const kept = same && keepFields(call, upstream)
   const forwarded = kept && same.forwardRequest?.(kept.request, target)
-  call.onRemoved(kept?.removed ?? [])
+  call.onAttempt(kept?.removed ?? [])
   const format = same ?? formats[0]
   return {
     timeoutMs: Math.min(upstream.totalTimeoutMs, leftMs),

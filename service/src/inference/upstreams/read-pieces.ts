@@ -71,7 +71,7 @@ function discardRest(body: AnswerBody) {
 /** Some upstreams end the stream without an end marker: the reader decides whether the answer was complete. */
 const endOfStream: RawFrame = { event: '', data: '[DONE]', bytes: Buffer.alloc(0) }
 
-function readFrames(sent: readonly RawFrame[], reader: Reader, { usageIn }: UpstreamFormat) {
+function readFrames(sent: readonly RawFrame[], reader: Reader, format: UpstreamFormat) {
   const frames: Frame[] = []
   try {
     for (const frame of sent) {
@@ -79,7 +79,12 @@ function readFrames(sent: readonly RawFrame[], reader: Reader, { usageIn }: Upst
       const { event, data, bytes } = frame
       const json = readJson(data)
       const source = { event, data, bytes, json }
-      frames.push({ events: reader.read(source), source, reportedUsage: usageIn(json) })
+      frames.push({
+        events: reader.read(source),
+        source,
+        reportedUsage: format.usageIn(json),
+        hasMedia: format.hasMedia?.(json) ?? false,
+      })
     }
   } catch (error) {
     return { frames, problem: error }

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+
+import { openAccount } from './support/credits/money.ts'
+import { begin, type Format, formats } from './support/streams/call.ts'
+import { useStack } from './support/use-stack.ts'
+
+// A caller that hangs up after the last visible word pays for the reasoning that it did not see.
+
+const stack = useStack({ paidUsd: '1000' })
+
+const modelOf = {
+  messages: 'claude-scripted',
+  chat: 'chat-scripted',
+  responses: 'responses-scripted',
+} as const satisfies Record<Format, string>
+
+/** Nothing is visible for most of the time, and nearly all of the output is hidden. */
+const script = {
+  headMs: 500,
+  text: 'The answer is 42.',
+  usage: { input: 1000, output: 20_000, reasoning: 19_990 },
+  stallAfter: { pieces: 100, ms: 400 },
+}
+const limits = {
+  messages: 'max_tokens',
+  chat: 'max_completion_tokens',
+  responses: 'max_output_tokens',
+}
+
+/** As many complete calls as it takes to know how fast a model writes. */
+const callsBefore = 10
+
+test.each(formats)(
+  '%s: hanging up after the last word costs most of what waiting costs',
+  async (format) => {
+    const account = await openAccount(stack(), `Thinker of ${format}`, 50_000_000)
+    await account.recordPayment(500)
+    const options = { format, model: modelOf[format], script, body: { [limits[format]]: 30_000 } }
+    const whole = await Promise.all(
+      Array.from({ length: callsBefore }, () => begin(account.target, options).answer),
+    )
+    expect(whole.map(({ status }) => status)).toEqual(whole.map(() => 200))
+    const [usual] = await account.calls()
+    expect(usual).toMatchObject({ amount: 303_000, usage_source: 'upstream' })
+
+    const call = begin(account.target, options)
+    await expect.poll(() => call.chunks.map(({ text }) => text).join('')).toContain('42.')
+    call.hangUp()
+    await expect.poll(async () => (await account.calls()).length).toBe(callsBefore + 1)
+    const [cut] = await account.calls()
+    expect(cut).toMatchObject({ usage_source: 'time-estimate' })
+    expect(Number(cut?.amount) / 303_000).toBeGreaterThan(0.3)
+    expect(cut?.output_tokens).toBeLessThanOrEqual(30_000)
+  },
+)
