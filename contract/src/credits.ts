@@ -36,7 +36,7 @@ export const readCredits = {
   isIdempotent: false,
 } as const satisfies Endpoint
 
-/** `writeoff`: what a call cost beyond the balance, which is not charged. */
+/** `writeoff`: what a call cost beyond the balance, which is not charged. `refund`: also what undoes one. */
 export const LedgerKind = z.enum([
   'usage',
   'late_usage',

@@ -7,8 +7,8 @@ import {
   type Payment,
   recordPayment,
   type Refund,
-  refundPayment,
 } from '#credits/payments/payments.ts'
+import { refundPayment } from '#credits/payments/refunds.ts'
 import { describeReport } from '#credits/reconcile/describe-report.ts'
 import { reconcile } from '#credits/reconcile/reconcile.ts'
 

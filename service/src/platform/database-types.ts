@@ -174,6 +174,15 @@ export interface PaymentCustomer {
   organization_id: string;
 }
 
+export interface PaymentDispute {
+  as_of: Timestamp;
+  charge: string;
+  id: string;
+  is_ended: boolean;
+  is_won: boolean;
+  micro_usd: Int8;
+}
+
 export interface PaymentEvent {
   charge: string | null;
   created_at: Timestamp;
@@ -192,6 +201,7 @@ export interface PaymentLink {
 }
 
 export interface PaymentReference {
+  charged_micro_usd: Int8 | null;
   organization_id: string;
   reference: string;
 }
@@ -199,10 +209,24 @@ export interface PaymentReference {
 export interface PaymentRefund {
   charge: string;
   invoice: string | null;
+  is_counted: Generated<boolean>;
   micro_usd: Int8;
   payment_intent: string | null;
   posted_micro_usd: Generated<Int8>;
   reported_at: Timestamp;
+}
+
+export interface PaymentRefundFailure {
+  charge: string;
+  failed_at: Timestamp;
+  micro_usd: Int8;
+  refund: string;
+}
+
+export interface PaymentRefundReport {
+  as_of: Timestamp;
+  charge: string;
+  micro_usd: Int8;
 }
 
 export interface PaymentSubscription {
@@ -305,10 +329,13 @@ export interface DB {
   organization: Organization;
   payment: Payment;
   payment_customer: PaymentCustomer;
+  payment_dispute: PaymentDispute;
   payment_event: PaymentEvent;
   payment_link: PaymentLink;
   payment_reference: PaymentReference;
   payment_refund: PaymentRefund;
+  payment_refund_failure: PaymentRefundFailure;
+  payment_refund_report: PaymentRefundReport;
   payment_subscription: PaymentSubscription;
   policy: Policy;
   policy_epoch: PolicyEpoch;

@@ -23,12 +23,12 @@ export async function createStripeTestApi(options: Options = {}) {
     send: (...[event, sending]: [object | string, Parameters<typeof sendToWebhook>[2]?]) =>
       sendToWebhook(api.app, event, sending),
     /** The balance, the sum of payments and the plan. */
-    async state() {
+    async state(organizationId = id) {
       const row = await api.db
         .selectFrom('organization')
         .innerJoin('credit_account', 'credit_account.organization_id', 'organization.id')
         .select(['posted', 'paid_micro_usd', 'plan'])
-        .where('organization.id', '=', id)
+        .where('organization.id', '=', organizationId)
         .executeTakeFirstOrThrow()
       return [Number(row.posted), Number(row.paid_micro_usd), row.plan]
     },
@@ -59,16 +59,51 @@ export const session = (changes: object) =>
     client_reference_id: null,
     ...changes,
   })
-export const refunded = (cents: number, changes: object = {}) =>
-  stripeEvent('charge.refunded', {
-    id: 'ch_1',
-    customer: null,
-    currency: 'usd',
-    amount_refunded: cents,
-    metadata: {},
-    payment_intent: 'pi_1',
-    ...changes,
-  })
+/** A second on Stripe's clock, counted from an arbitrary one. */
+const at = (second: number) => ({ created: 1_780_315_200 + second })
+
+export const refunded = (cents: number, changes: object = {}, second = 0) =>
+  stripeEvent(
+    'charge.refunded',
+    {
+      id: 'ch_1',
+      customer: null,
+      currency: 'usd',
+      amount_refunded: cents,
+      metadata: {},
+      payment_intent: 'pi_1',
+      ...changes,
+    },
+    at(second),
+  )
+export const refundFailed = (cents: number, changes: object = {}, second = 0) =>
+  stripeEvent('refund.failed', failedRefund(cents, changes), at(second))
+export const failedRefund = (cents: number, changes: object = {}) => ({
+  id: 're_1',
+  object: 'refund',
+  charge: 'ch_1',
+  payment_intent: 'pi_1',
+  currency: 'usd',
+  amount: cents,
+  status: 'failed',
+  failure_reason: 'expired_or_canceled_card',
+  ...changes,
+})
+export const disputed = (verb: 'created' | 'closed', changes: object = {}, second = 0) =>
+  stripeEvent(
+    `charge.dispute.${verb}`,
+    {
+      id: 'dp_1',
+      object: 'dispute',
+      charge: 'ch_1',
+      payment_intent: 'pi_1',
+      currency: 'usd',
+      amount: 2000,
+      status: verb === 'created' ? 'needs_response' : 'lost',
+      ...changes,
+    },
+    at(second),
+  )
 export const invoicePaid = (changes: object = {}) =>
   stripeEvent('invoice.paid', {
     id: 'in_1',

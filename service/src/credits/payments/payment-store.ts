@@ -1,3 +1,5 @@
+import { sql } from 'kysely'
+
 import type { Tx } from '#platform/database.ts'
 
 type NewPayment = { id: string; amount: bigint; recordedAt: Date }
@@ -10,7 +12,7 @@ export async function insertPayment(tx: Tx, organizationId: string, payment: New
     .execute()
 }
 
-/** The payment, and how much of it has been refunded. */
+/** The payment, and how much of it has been refunded, without refunds that were undone. */
 export async function findPayment(tx: Tx, organizationId: string, id: string) {
   const row = await tx
     .selectFrom('payment')
@@ -47,4 +49,28 @@ export async function findRefund(tx: Tx, organizationId: string, id: string) {
     .where('id', '=', id)
     .executeTakeFirst()
   return row && { paymentId: row.payment_id, amount: BigInt(row.micro_usd) }
+}
+
+/** What an actor has refunded of a payment and not undone, and how many entries all actors have made for it. */
+export async function sumRefundsBy(tx: Tx, organizationId: string, paymentId: string, by: string) {
+  const { rows } = await sql<{ sum: string; count: string }>`
+    select coalesce(sum(micro_usd) filter (where meta->>'by' = ${by}), 0)::text as sum,
+      count(*)::text as count
+    from refund join ledger_entry using (organization_id, id)
+    where organization_id = ${organizationId} and payment_id = ${paymentId}`.execute(tx)
+  return { sum: BigInt(rows[0]?.sum ?? 0), count: Number(rows[0]?.count ?? 0) }
+}
+
+/** What refunds of a payment have written off and not undone. */
+export async function sumWrittenOff(
+  tx: Tx,
+  organizationId: string,
+  paymentId: string,
+): Promise<bigint> {
+  const { rows } = await sql<{ sum: string }>`
+    select coalesce(sum(case when credit = 'refund' then amount else -amount end), 0)::text as sum
+    from refund join ledger_entry entry on entry.organization_id = refund.organization_id
+      and entry.id = refund.id || ':writeoff'
+    where refund.organization_id = ${organizationId} and payment_id = ${paymentId}`.execute(tx)
+  return BigInt(rows[0]?.sum ?? 0)
 }

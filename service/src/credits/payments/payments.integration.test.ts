@@ -6,7 +6,8 @@ import { operator } from '#audit/event.ts'
 import { findAccount } from '#credits/holds/account-store.ts'
 import { createTestApi } from '#testing/test-api.ts'
 
-import { grantCredits, recordPayment, refundPayment } from './payments.ts'
+import { grantCredits, recordPayment } from './payments.ts'
+import { refundPayment } from './refunds.ts'
 
 // Payments, grants and refunds on a real database.
 

@@ -14,9 +14,9 @@ import type { Db, Tx } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 
 import { findAliases } from './payment-link-store.ts'
-import { findPayment, findRefund, insertPayment, insertRefund } from './payment-store.ts'
+import { findPayment, insertPayment } from './payment-store.ts'
 
-// Payments, grants and refunds. `id` is chosen by the caller and unique within the organization: recording
+// Payments and grants; refunds are in refunds.ts. `id` is chosen by the caller and unique within the organization: recording
 // the same id again changes nothing. Amounts are in credits.
 
 export type Payment = { id: string; amount: bigint }
@@ -55,19 +55,13 @@ export const grantCredits = (
 ): Promise<BalanceChange | undefined> =>
   transact(deps.db, async (tx) => {
     const { announce, by } = deps
-    const found = await lock(tx, organizationId)
+    const found = await lockBalance(tx, organizationId)
     if (!found || (await isRecorded(tx, organizationId, 'grant', grant))) return repeated(found)
     const account = await addCredits(tx, found, { ...grant, kind: 'grant', from: 'promo', by })
     const after = { id: grant.id, object: 'credit_grant', credits: Number(grant.amount) }
     await announce(tx, { organizationId, by, action: 'created', before: null, after })
     return { ...found, account, isRepetition: false }
   })
-
-export const refundPayment = (
-  organizationId: string,
-  refund: Refund,
-  deps: PaymentDeps & { db: Db },
-) => transact(deps.db, (tx) => refundPaymentIn(tx, organizationId, refund, deps))
 
 /** Adds credits, and counts towards the tier. */
 export async function recordPaymentIn(
@@ -76,7 +70,7 @@ export async function recordPaymentIn(
   payment: Payment,
   { now, announce, by }: PaymentDeps,
 ): Promise<BalanceChange | undefined> {
-  const found = await lock(tx, organizationId)
+  const found = await lockBalance(tx, organizationId)
   if (!found || (await isRecorded(tx, organizationId, 'payment', payment))) return repeated(found)
   const { id, amount } = payment
   const account = await addCredits(tx, found, { ...payment, kind: 'payment', from: 'topup', by })
@@ -88,60 +82,19 @@ export async function recordPaymentIn(
   return { organization, account, isRepetition: false }
 }
 
-/**
- * Takes back a payment or part of one. All of it stops counting towards the tier. Credits are taken back as
- * far as the balance goes, without those held for open calls; the rest has been spent and is written off.
- */
-export async function refundPaymentIn(
-  tx: Tx,
-  organizationId: string,
-  refund: Refund,
-  deps: PaymentDeps,
-): Promise<BalanceChange | undefined> {
-  const found = await lock(tx, organizationId)
-  if (!found) return undefined
-  const { id, amount, paymentId } = refund
-  if (await isRefunded(tx, organizationId, refund)) return repeated(found)
-  await rejectMoreThanPaid(tx, organizationId, refund)
-  const { posted, held } = found.account
-  const available = posted > held ? posted - held : 0n
-  const taken = amount < available ? amount : available
-  const meta = { by: deps.by.id, payment_id: paymentId }
-  const entry = { id, debit: 'wallet', credit: 'refund', kind: 'refund', meta } as const
-  await insertEntry(tx, organizationId, { ...entry, amount: taken })
-  if (taken < amount) {
-    const writeoff = {
-      ...entry,
-      id: `${id}:writeoff`,
-      debit: 'writeoff',
-      kind: 'writeoff',
-    } as const
-    await insertEntry(tx, organizationId, { ...writeoff, amount: amount - taken })
-  }
-  await setPosted(tx, organizationId, posted - taken)
-  await insertRefund(tx, organizationId, { id, amount, paymentId, recordedAt: deps.now() })
-  const paid = BigInt(found.organization.paid_micro_usd) - amount
-  const organization = await setOrganizationPaid(tx, organizationId, paid)
-  const credits = { credits: Number(-taken), credits_written_off: Number(amount - taken) }
-  const facts = { refund_id: id, payment_id: paymentId, ...credits }
-  await deps.announce(tx, { ...tierChange(found.organization, organization, deps.by), facts })
-  const account = { ...found.account, posted: posted - taken }
-  return { organization, account, isRepetition: false }
-}
-
-type Locked = { organization: OrganizationRow; account: Account }
+export type Locked = { organization: OrganizationRow; account: Account }
 
 /** Always in this order, so that two transactions never wait for each other. */
-async function lock(tx: Tx, organizationId: string): Promise<Locked | undefined> {
+export async function lockBalance(tx: Tx, organizationId: string): Promise<Locked | undefined> {
   const organization = await lockOrganization(tx, organizationId)
   return organization && { organization, account: await lockAccount(tx, organizationId) }
 }
 
-const repeated = (found: Locked | undefined): BalanceChange | undefined =>
+export const repeated = (found: Locked | undefined): BalanceChange | undefined =>
   found && { ...found, isRepetition: true }
 
 /** Is exactly this in the ledger already? */
-async function isRecorded(
+export async function isRecorded(
   tx: Tx,
   organizationId: string,
   kind: 'payment' | 'grant' | 'refund',
@@ -159,19 +112,7 @@ async function isRecorded(
   return true
 }
 
-async function isRefunded(tx: Tx, organizationId: string, refund: Refund): Promise<boolean> {
-  if (!(await isRecorded(tx, organizationId, 'refund', refund))) return false
-  const recorded = await findRefund(tx, organizationId, refund.id)
-  if (recorded?.paymentId !== refund.paymentId) {
-    throw new PaymentRejected(
-      `The refund '${refund.id}' is recorded already, for the payment '${recorded?.paymentId}'. Use another id for this refund.`,
-    )
-  }
-  if (recorded.amount !== refund.amount) throw anotherAmount('refund', refund.id, recorded.amount)
-  return true
-}
-
-const anotherAmount = (kind: string, id: string, amount: bigint) =>
+export const anotherAmount = (kind: string, id: string, amount: bigint) =>
   new PaymentRejected(
     `The ${kind} '${id}' is recorded already, with another amount: ${formatUsd(amount)} USD. Repeat it with that amount, or use another id for this ${kind}.`,
   )
@@ -188,21 +129,6 @@ async function rejectAlias(tx: Tx, organizationId: string, id: string) {
 function rejectReservedSuffix(id: string) {
   const suffix = [':writeoff', ':late'].find((each) => id.endsWith(each))
   if (suffix) throw new PaymentRejected(`An id cannot end with '${suffix}'. Choose another one.`)
-}
-
-async function rejectMoreThanPaid(tx: Tx, organizationId: string, refund: Refund) {
-  const { paymentId, amount } = refund
-  const payment = await findPayment(tx, organizationId, paymentId)
-  if (!payment) {
-    throw new PaymentRejected(
-      `The organization '${organizationId}' has no payment '${paymentId}'. Record the payment first, or name another one.`,
-    )
-  }
-  const left = payment.amount - payment.refunded
-  if (amount <= left) return
-  throw new PaymentRejected(
-    `Only ${formatUsd(left)} USD of the payment '${paymentId}' can be refunded: ${formatUsd(payment.amount)} USD were paid, ${formatUsd(payment.refunded)} USD have been refunded.`,
-  )
 }
 
 type Addition = (Payment | Grant) & {

@@ -31,10 +31,10 @@ const accountsByKind: Record<CheckedEntry['kind'], readonly string[]> = {
   usage: ['wallet to revenue'],
   late_usage: ['wallet to revenue'],
   void_unknown: ['wallet to revenue'],
-  writeoff: ['writeoff to revenue', 'writeoff to refund'],
+  writeoff: ['writeoff to revenue', 'writeoff to refund', 'refund to writeoff'],
   payment: ['topup to wallet'],
   grant: ['promo to wallet'],
-  refund: ['wallet to refund'],
+  refund: ['wallet to refund', 'refund to wallet'], // the latter if it is undone
 }
 
 const isCharge = ({ kind }: CheckedEntry) => kind === 'usage' || kind === 'late_usage'
@@ -51,6 +51,7 @@ export function createLedgerSums() {
     if (kind === 'payment') sums.paid += amount
     // A refund lowers what was paid by its full amount, also by the part that was written off.
     if (credit === 'refund') sums.paid -= amount
+    if (debit === 'refund') sums.paid += amount
     if (kind === 'writeoff' && credit === 'revenue') sums.writtenOff += amount
     if (isCharge(entry)) {
       sums.used += amount

@@ -3,7 +3,9 @@ import { expect, test } from 'vitest'
 
 import { createOrganization } from '#access/manage-organizations.ts'
 import { operator } from '#audit/event.ts'
-import { grantCredits, recordPayment, refundPayment } from '#credits/payments/payments.ts'
+import { grantCredits, recordPayment } from '#credits/payments/payments.ts'
+import { refundPayment, undoRefundsIn } from '#credits/payments/refunds.ts'
+import { transact } from '#platform/transaction.ts'
 import { chargeCall } from '#testing/ledger.ts'
 import { createTestApi } from '#testing/test-api.ts'
 
@@ -84,6 +86,8 @@ test('200: payments, grants and refunds belong to no call; write-offs of calls d
   await house.db.updateTable('credit_account').set({ held: 9_000_000 }).execute()
   const back = { id: 'back_1', amount: 10_000_000n, paymentId: 'pay_1' }
   await refundPayment(organizationId, back, deps)
+  const undone = { ...back, id: 'undone_1' }
+  await transact(house.db, (tx) => undoRefundsIn(tx, organizationId, undone, deps))
   const { data } = await list()
   expect(data.map((entry) => [entry.id, entry.request_id, entry.debit, entry.credit])).toEqual([
     ['pay_1', null, 'topup', 'wallet'],
@@ -94,6 +98,8 @@ test('200: payments, grants and refunds belong to no call; write-offs of calls d
     ['req_late:late:writeoff', 'req_late', 'writeoff', 'revenue'],
     ['back_1', null, 'wallet', 'refund'],
     ['back_1:writeoff', null, 'writeoff', 'refund'],
+    ['undone_1', null, 'refund', 'wallet'],
+    ['undone_1:writeoff', null, 'refund', 'writeoff'],
   ])
   const [payment] = data
   expect(payment).toMatchObject({ amount: 10_000_000, prices: null, model: null, key_id: null })

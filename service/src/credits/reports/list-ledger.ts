@@ -42,7 +42,7 @@ function presentEntry({ id, kind, debit, credit, ...row }: LedgerRow): LedgerEnt
     amount: toSafeNumber(row.amount),
     debit,
     credit,
-    request_id: belongsToCall(kind, credit) ? requestIdOf(id) : null,
+    request_id: belongsToCall({ kind, debit, credit }) ? requestIdOf(id) : null,
     project_id: row.project_id,
     key_id: meta.key_id ?? null,
     model: meta.model ?? null,
@@ -59,9 +59,9 @@ function presentEntry({ id, kind, debit, credit, ...row }: LedgerRow): LedgerEnt
   }
 }
 
-/** A write-off belongs to a call or, if its credit side is `refund`, to a refund. */
-const belongsToCall = (kind: LedgerEntry['kind'], credit: LedgerEntry['credit']) =>
-  !['payment', 'grant', 'refund'].includes(kind) && credit !== 'refund'
+/** A write-off belongs to a call or, if one of its sides is `refund`, to a refund. */
+const belongsToCall = ({ kind, debit, credit }: Pick<LedgerEntry, 'kind' | 'debit' | 'credit'>) =>
+  !['payment', 'grant', 'refund'].includes(kind) && debit !== 'refund' && credit !== 'refund'
 
 /** `req_1:late` and `req_1:writeoff` belong to `req_1`. */
 const requestIdOf = (id: string) => id.split(':', 1)[0] ?? id

@@ -23,7 +23,12 @@ const seed = Number(process.env['STRIPE_SEED'] ?? Date.now() % 2 ** 31)
 
 type Amounts = {
   bought: number
+  tax: number
+  /** The sums that were refunded, and one refund that failed in the end. */
   refunds: number[]
+  failed: number
+  disputed: number
+  isWon: boolean
   invoiced: number
   invoiceRefund: number
   /** Paid with a client reference that the payer has written. */
@@ -36,7 +41,7 @@ const handPaid = (run: number) => `pi_hand_${run}`
 
 /** The ids differ in every run: all runs share a database. */
 function buildEvents(run: number, organizationId: string, amounts: Amounts): StripeEvent[] {
-  const { bought, refunds, invoiced, invoiceRefund, stray, byHand } = amounts
+  const { bought, tax, refunds, invoiced, invoiceRefund, stray, byHand } = amounts
   const name = (id: string) => `${id}_${run}`
   const usd = { currency: 'usd', metadata: {} }
   const buy = {
@@ -45,6 +50,7 @@ function buildEvents(run: number, organizationId: string, amounts: Amounts): Str
     mode: 'payment',
     payment_status: 'paid',
     amount_total: bought,
+    total_details: { amount_tax: tax, amount_shipping: 0 },
     payment_intent: name('pi_1'),
     customer: name('cus_1'),
     metadata: { organization_id: organizationId },
@@ -85,6 +91,7 @@ function buildEvents(run: number, organizationId: string, amounts: Amounts): Str
     stripeEvent('checkout.session.async_payment_succeeded', buy),
     stripeEvent('checkout.session.completed', buy),
     ...refunds.map((cents) => stripeEvent('charge.refunded', charge('ch_1', 'pi_1', cents))),
+    ...buildReports(name, amounts),
     stripeEvent('checkout.session.completed', subscribe),
     stripeEvent('invoice.paid', invoice, { created: 1 }),
     stripeEvent('invoice.paid', { ...invoice, id: name('in_2'), currency: 'eur' }),
@@ -110,6 +117,7 @@ function buildEvents(run: number, organizationId: string, amounts: Amounts): Str
     stripeEvent('customer.updated', { id: name('cus_1') }),
     stripeEvent('checkout.session.completed', {
       ...buy,
+      total_details: null,
       metadata: {},
       client_reference_id: 'cart_7',
       amount_total: stray,
@@ -121,17 +129,50 @@ function buildEvents(run: number, organizationId: string, amounts: Amounts): Str
     }),
     stripeEvent('checkout.session.completed', {
       ...buy,
+      total_details: null,
       amount_total: byHand,
       payment_intent: handPaid(run),
     }),
   ]
 }
 
-const eventCount = 23
+/** What the payer of `pi_1` and the one of `pi_2` try to take back. */
+function buildReports(name: (id: string) => string, amounts: Amounts): StripeEvent[] {
+  const { failed, disputed, isWon } = amounts
+  const usd = { currency: 'usd' }
+  const ofFirst = { ...usd, charge: name('ch_1'), payment_intent: name('pi_1') }
+  const ofSecond = { ...usd, charge: name('ch_2'), payment_intent: name('pi_2') }
+  const refund = { ...ofFirst, id: name('re_1'), amount: failed, status: 'failed' }
+  const first = { ...ofFirst, id: name('dp_1'), amount: disputed, status: 'needs_response' }
+  const second = { ...ofSecond, id: name('dp_2'), amount: 900, status: 'warning_needs_response' }
+  const later = { created: 1_780_315_300 }
+  return [
+    stripeEvent('refund.failed', refund, later),
+    stripeEvent('charge.refund.updated', refund, later),
+    stripeEvent('charge.dispute.created', first),
+    stripeEvent('charge.dispute.closed', { ...first, status: isWon ? 'won' : 'lost' }, later),
+    stripeEvent('charge.dispute.created', second),
+    stripeEvent('charge.dispute.closed', { ...second, status: 'warning_closed' }, later),
+  ]
+}
+
+/** What is left of the credits of `pi_1`, in micro-USD. */
+function computeLeft({ bought, tax, refunds, failed, disputed, isWon }: Amounts): number {
+  const refunded = Math.max(0, Math.max(...refunds) - failed)
+  const takenBack = Math.min(bought, refunded + (isWon ? 0 : disputed))
+  const credited = (bought - tax) * 10_000
+  return credited - Number((BigInt(credited) * BigInt(takenBack)) / BigInt(bought))
+}
+
+const eventCount = 29
 const cents = fc.integer({ min: 1000, max: 99_999 })
 const arbitrary = fc.record({
   bought: cents,
+  tax: fc.nat(900),
   refunds: fc.tuple(fc.nat(1000), fc.nat(1000), fc.nat(1000)),
+  failed: fc.integer({ min: 1, max: 1000 }),
+  disputed: fc.integer({ min: 1, max: 120_000 }),
+  isWon: fc.boolean(),
   invoiced: cents,
   invoiceRefund: fc.integer({ min: 1, max: 1000 }),
   stray: cents,
@@ -176,9 +217,10 @@ test(
         )
         expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
       }
-      const { bought, refunds, invoiced, invoiceRefund, stray, byHand } = amounts
-      const left = bought - Math.max(...refunds) + invoiced - invoiceRefund + stray + byHand - 100
-      const expected = { posted: left * 10_000, paid: left * 10_000, plan: 'developer' }
+      const { invoiced, invoiceRefund, stray, byHand } = amounts
+      const others = invoiced - invoiceRefund + stray + byHand - 100
+      const left = computeLeft(amounts) + others * 10_000
+      const expected = { posted: left, paid: left, plan: 'developer' }
       expect(await stateOf(organizationId)).toEqual(expected)
       const waiting = await db
         .selectFrom('payment_event')

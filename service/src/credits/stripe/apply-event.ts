@@ -5,7 +5,8 @@ import { changePlan } from '#access/organizations/tier.ts'
 import type { Db, Tx } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 
-import { addLinks, applyPayment, applyRefund } from './apply-payment.ts'
+import { applyChargeReport } from './apply-charge-report.ts'
+import { addLinks, applyPayment } from './apply-payment.ts'
 import { applied, type ApplyDeps, type ApplyResult } from './event-outcome.ts'
 import type { NamedOrganization } from './event-schemas.ts'
 import {
@@ -25,8 +26,8 @@ const waitingMax = 500
 
 /**
  * Applies an event once; the event and all that follows from it commit together. The order in which events
- * arrive makes no difference: payments count by their id, refunds by their sum, subscriptions by their newest
- * report, and an event whose organization is not known yet waits for it.
+ * arrive makes no difference: payments count by their id, refunds by their sum, disputes and subscriptions by
+ * their newest report, and an event whose organization is not known yet waits for it.
  */
 export async function applyEvent(
   event: PaymentEvent,
@@ -96,7 +97,9 @@ async function apply(
     case 'link':
       return addLinks(tx, effect.links, deps)
     case 'refund':
-      return applyRefund(tx, effect, deps)
+    case 'failed_refund':
+    case 'dispute':
+      return applyChargeReport(tx, effect, event.createdAt, deps)
     case 'payment': {
       const { problem } = await addLinks(tx, effect.links, deps)
       if (owner.organizationId === null) return applyWithoutOwner(event, owner)

@@ -1,67 +1,61 @@
-import { lockOrganization } from '#access/organizations/organization-store.ts'
 import { findAliases, insertLink } from '#credits/payments/payment-link-store.ts'
 import { findPayment } from '#credits/payments/payment-store.ts'
-import { PaymentRejected, recordPaymentIn, refundPaymentIn } from '#credits/payments/payments.ts'
+import { PaymentRejected, recordPaymentIn } from '#credits/payments/payments.ts'
 import type { Tx } from '#platform/database.ts'
 
+import { adjustRefundsOf } from './apply-charge-report.ts'
+import { setChargeInvoice } from './charge-store.ts'
 import { applied, type ApplyDeps, type ApplyResult } from './event-outcome.ts'
-import { setRefundEventsApplied } from './event-store.ts'
+import { findKnownPayment, type KnownPayment } from './known-payment.ts'
 import type { Effect } from './read-event.ts'
-import {
-  findPendingRefunds,
-  findRecordedPayments,
-  findReference,
-  insertReference,
-  raiseRefund,
-  setRefundInvoice,
-  setRefundPosted,
-} from './report-store.ts'
+import { findRecordedPayments, insertReference, setCharged } from './report-store.ts'
 
-// Payments and their refunds, under any of the ids that Stripe has for them, reported in any order.
+// Payments under any of the ids that Stripe has for them, reported in any order.
+
+type ReportedPayment = Extract<Effect, { kind: 'payment' }>
 
 export async function applyPayment(
   tx: Tx,
-  { reference, microUsd }: Extract<Effect, { kind: 'payment' }>,
+  payment: ReportedPayment,
   organizationId: string,
   deps: ApplyDeps,
 ): Promise<ApplyResult> {
-  const ids = [reference, ...(await findAliases(tx, reference))]
+  const ids = [payment.reference, ...(await findAliases(tx, payment.reference))]
   const known = await findKnownPayment(tx, ids)
-  if (known) await postPendingRefunds(tx, ids, deps)
-  if (known && known.organizationId !== organizationId) {
-    const problem = `it is already counted for the organization '${known.organizationId}'`
-    return { outcome: 'ignored', problem }
-  }
-  if (known && known.reference !== reference) return applied // it is counted under its other id
-  try {
-    await recordPaymentIn(tx, organizationId, { id: reference, amount: BigInt(microUsd) }, deps)
-  } catch (error) {
-    // Recorded by the operator with another amount. Nothing was written, so the transaction can go on.
-    if (error instanceof PaymentRejected) return { outcome: 'ignored', problem: error.message }
-    throw error
-  }
-  if (known) return applied
-  await insertReference(tx, reference, organizationId)
-  await postPendingRefunds(tx, [reference], deps)
-  return applied
+  const result =
+    known && known.organizationId !== organizationId
+      ? countedElsewhere(known)
+      : await countPayment(tx, payment, { organizationId, known }, deps)
+  await adjustRefundsOf(tx, ids, deps)
+  return result
 }
 
-type KnownPayment = { reference: string; organizationId: string }
+const countedElsewhere = ({ organizationId }: KnownPayment): ApplyResult => ({
+  outcome: 'ignored',
+  problem: `it is already counted for the organization '${organizationId}'`,
+})
 
-/** A payment that Stripe has reported, or one that the operator has recorded under the same id for one organization. */
-async function findKnownPayment(
+async function countPayment(
   tx: Tx,
-  references: readonly (string | null)[],
-): Promise<KnownPayment | undefined> {
-  const reported = await findReference(tx, references)
-  if (reported) return reported
-  const [recorded, ...others] = await findRecordedPayments(tx, references)
-  const isUnambiguous = others.every(
-    ({ organizationId }) => organizationId === recorded?.organizationId,
-  )
-  if (!recorded || !isUnambiguous) return undefined
-  await insertReference(tx, recorded.reference, recorded.organizationId)
-  return recorded
+  { reference, microUsd, chargedMicroUsd = microUsd }: ReportedPayment,
+  { organizationId, known }: { organizationId: string; known: KnownPayment | undefined },
+  deps: ApplyDeps,
+): Promise<ApplyResult> {
+  const counted = known?.reference ?? reference // which may be its other id
+  if (counted === reference) {
+    try {
+      await recordPaymentIn(tx, organizationId, { id: reference, amount: BigInt(microUsd) }, deps)
+    } catch (error) {
+      // Recorded by the operator with another amount. Nothing was written, so the transaction can go on.
+      if (error instanceof PaymentRejected) return { outcome: 'ignored', problem: error.message }
+      throw error
+    }
+    if (!known) await insertReference(tx, reference, organizationId)
+  }
+  // The operator may have credited the tax too; then refunds take back as much as they say.
+  const recorded = await findPayment(tx, organizationId, counted)
+  if (recorded?.amount === BigInt(microUsd)) await setCharged(tx, counted, chargedMicroUsd)
+  return applied
 }
 
 /** Stores which payment intent and which invoice are the same payment. If both are counted, that is one too many. */
@@ -73,46 +67,13 @@ export async function addLinks(
   let problem: string | undefined
   for (const link of links) {
     await insertLink(tx, link)
-    await setRefundInvoice(tx, link)
+    await setChargeInvoice(tx, link)
     const { paymentIntent, invoice } = link
     const recorded = await findRecordedPayments(tx, [paymentIntent, invoice])
     const areCountedTwice = new Set(recorded.map(({ reference }) => reference)).size > 1
     if (areCountedTwice)
       problem = `${paymentIntent} and ${invoice} are the same payment, but are counted as two`
-    await postPendingRefunds(tx, [invoice], deps)
+    await adjustRefundsOf(tx, [paymentIntent, invoice], deps)
   }
   return { ...applied, ...(problem && { problem }) }
-}
-
-export async function applyRefund(
-  tx: Tx,
-  effect: Extract<Effect, { kind: 'refund' }>,
-  deps: ApplyDeps,
-): Promise<ApplyResult> {
-  const { charge } = effect
-  const { paymentIntent, invoice } = await raiseRefund(tx, effect, deps.now())
-  const payment = await findKnownPayment(tx, [paymentIntent, invoice])
-  if (!payment) return { outcome: 'waiting' }
-  await postPendingRefunds(tx, [charge], deps)
-  await setRefundEventsApplied(tx, charge, payment.organizationId)
-  return applied
-}
-
-/** Posts reported refunds whose payment is known by now. */
-async function postPendingRefunds(tx: Tx, references: readonly string[], deps: ApplyDeps) {
-  for (const pending of await findPendingRefunds(tx, references)) {
-    const { charge, paymentIntent, invoice, amount, posted } = pending
-    const payment = await findKnownPayment(tx, [paymentIntent, invoice])
-    if (!payment) continue
-    const { organizationId, reference: paymentId } = payment
-    // Locked before the sums are read: the operator may be refunding the same payment.
-    await lockOrganization(tx, organizationId)
-    const recorded = await findPayment(tx, organizationId, paymentId)
-    const left = recorded ? recorded.amount - recorded.refunded : 0n
-    const wanted = amount - posted
-    const refund = { id: `${charge}:${amount}`, paymentId, amount: wanted < left ? wanted : left }
-    if (refund.amount > 0n) await refundPaymentIn(tx, organizationId, refund, deps)
-    await setRefundPosted(tx, charge, amount)
-    await setRefundEventsApplied(tx, charge, organizationId)
-  }
 }

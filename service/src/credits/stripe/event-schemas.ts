@@ -15,6 +15,8 @@ const Reference = z
   .nullish()
   .transform((id) => id ?? null)
 const Cents = z.int().min(0).max(100_000_000_000)
+/** Invoices with more credit than debit have negative totals. */
+const SignedCents = z.int().min(-100_000_000_000).max(100_000_000_000)
 const Currency = z.string().regex(/^[a-z0-9]{1,10}$/i, { error: 'must be the code of a currency' })
 
 /** The organization that an event names. An id of null cannot be the id of any organization. */
@@ -39,6 +41,10 @@ const ClientReference = Id.nullish()
     typeof organizationId === 'string' ? { in: 'client_reference_id', organizationId } : null,
   )
 const SubscriptionDetails = z.object({ metadata: Metadata }).nullish()
+const TaxAmounts = z
+  .array(z.object({ amount: SignedCents }))
+  .max(100)
+  .nullish()
 const PaidBy = z.object({ payment_intent: Reference }).nullish()
 
 export const Session = z.object({
@@ -47,6 +53,9 @@ export const Session = z.object({
   payment_status: z.string().max(50),
   currency: Currency.nullish(),
   amount_total: Cents.nullish(),
+  total_details: z
+    .object({ amount_tax: Cents.nullish(), amount_shipping: Cents.nullish() })
+    .nullish(),
   customer: Reference,
   client_reference_id: ClientReference,
   metadata: Metadata,
@@ -60,6 +69,12 @@ export const Invoice = z.object({
   customer: Reference,
   currency: Currency,
   amount_paid: Cents,
+  total: SignedCents.nullish(),
+  total_excluding_tax: SignedCents.nullish(),
+  total_taxes: TaxAmounts,
+  tax: SignedCents.nullish(), // until 2025-03-31
+  total_tax_amounts: TaxAmounts, // until 2025-03-31
+  shipping_cost: z.object({ amount_subtotal: Cents }).nullish(),
   metadata: Metadata,
   payment_intent: Reference, // until 2025-03-31
   payments: z.object({ data: z.array(z.object({ payment: PaidBy })).max(100) }).nullish(),
@@ -77,6 +92,24 @@ export const Charge = z.object({
   metadata: Metadata,
   payment_intent: Reference,
   invoice: Reference, // until 2025-03-31
+})
+
+export const Refund = z.object({
+  id: Id,
+  charge: Reference,
+  payment_intent: Reference,
+  currency: Currency,
+  amount: Cents,
+  status: z.string().max(50).nullish(),
+})
+
+export const Dispute = z.object({
+  id: Id,
+  charge: Reference,
+  payment_intent: Reference,
+  currency: Currency,
+  amount: Cents,
+  status: z.string().max(50),
 })
 
 const Price = z.object({ id: Id, product: Reference }).nullish()

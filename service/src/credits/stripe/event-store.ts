@@ -18,7 +18,7 @@ export async function lockEvents(tx: Tx) {
 /** False if the event was received before. */
 export async function insertEvent(tx: Tx, event: PaymentEvent, receivedAt: Date): Promise<boolean> {
   const { id, type, customer, effect } = event
-  const charge = effect.kind === 'refund' ? effect.charge : null
+  const charge = 'charge' in effect ? effect.charge : null
   const row = await tx
     .insertInto('payment_event')
     .values({
@@ -42,23 +42,13 @@ type EventResult = { state: PaymentEventState; organizationId: string | null }
 export async function setEventState(tx: Tx, id: string, { state, organizationId }: EventResult) {
   await tx
     .updateTable('payment_event')
-    // The organization of a refund comes from its payment and is set already.
+    // The organization of a refund or dispute comes from its payment and is set already.
     .set({ state, organization_id: sql`coalesce(organization_id, ${organizationId})` })
     .where('id', '=', id)
     .execute()
 }
 
-/** For refund events whose sum is posted. */
-export async function setRefundEventsApplied(tx: Tx, charge: string, organizationId: string) {
-  await tx
-    .updateTable('payment_event')
-    .set({ state: 'applied', organization_id: organizationId })
-    .where('charge', '=', charge)
-    .where('state', '=', 'waiting')
-    .execute()
-}
-
-/** Events that wait until their customer is known, oldest first. Refunds wait for their payment instead. */
+/** Events that wait until their customer is known, oldest first. Refunds and disputes wait for their payment instead. */
 export async function findWaitingEvents(tx: Tx, customer: string, limit: number) {
   const rows = await tx
     .selectFrom('payment_event')
@@ -103,17 +93,17 @@ export async function insertCustomer(tx: Tx, customer: string, organizationId: s
   return row !== undefined
 }
 
-/** Removes a bounded number of old events, and of old refunds whose payment was never reported. */
+/** Removes a bounded number of old events, and of old charges whose payment was never reported. */
 export async function removeOldEvents(tx: Tx, before: Date, limit: number) {
   const events = await sql<{ id: string; type: string; state: PaymentEventState }>`
     delete from payment_event where id in (
       select id from payment_event where received_at < ${before} order by received_at limit ${limit}
     ) returning id, type, state`.execute(tx)
-  const refunds = await sql<{ charge: string }>`
+  const charges = await sql<{ charge: string }>`
     delete from payment_refund where charge in (
       select charge from payment_refund
-      where posted_micro_usd = 0 and reported_at < ${before}
+      where not is_counted and posted_micro_usd = 0 and reported_at < ${before}
       order by reported_at limit ${limit}
-    ) and posted_micro_usd = 0 returning charge`.execute(tx)
-  return { events: events.rows, refunds: refunds.rows }
+    ) and not is_counted returning charge`.execute(tx)
+  return { events: events.rows, charges: charges.rows }
 }

@@ -35,7 +35,26 @@ test('a paid session is a payment by its payment intent, to the cent', () => {
     customer: 'cus_1',
     createdAt: new Date('2026-06-01T12:00:00Z'),
     namedOrganization: byReference,
-    effect: { kind: 'payment', reference: 'pi_1', microUsd: 20_500_000, links: [] },
+    effect: {
+      kind: 'payment',
+      reference: 'pi_1',
+      microUsd: 20_500_000,
+      chargedMicroUsd: 20_500_000,
+      links: [],
+    },
+  })
+})
+
+test('tax and shipping of a session buy no credits', () => {
+  const taxed = { ...session, total_details: { amount_tax: 350, amount_shipping: 200 } }
+  expect(effectOf('checkout.session.completed', taxed)).toMatchObject({
+    microUsd: 15_000_000,
+    chargedMicroUsd: 20_500_000,
+  })
+  const nothingElse = { ...session, total_details: { amount_tax: 2050 } }
+  expect(effectOf('checkout.session.completed', nothingElse)).toEqual({
+    kind: 'nothing',
+    why: 'it is all tax or shipping',
   })
 })
 
@@ -123,6 +142,14 @@ test.each([
   })
 })
 
+test('the tax of an invoice buys no credits', () => {
+  const taxed = { ...invoice, total: 900, total_excluding_tax: 750 }
+  expect(effectOf('invoice.paid', taxed)).toMatchObject({
+    microUsd: 7_500_000,
+    chargedMicroUsd: 9_000_000,
+  })
+})
+
 test('a paid part of an invoice links it to its payment intent', () => {
   const object = { invoice: 'in_1', payment: { type: 'payment_intent', payment_intent: 'pi_1' } }
   expect(effectOf('invoice_payment.paid', object)).toEqual({ kind: 'link', links: [link] })
@@ -143,6 +170,62 @@ test.each([
     invoice: ofInvoice,
     microUsd: 2_500_000,
   })
+})
+
+const refund = { id: 're_1', charge: 'ch_1', payment_intent: 'pi_1', currency: 'usd', amount: 250 }
+
+test.each(['refund.failed', 'refund.updated', 'charge.refund.updated'])(
+  'a %s matters if the refund has failed or was canceled',
+  (type) => {
+    for (const status of ['failed', 'canceled']) {
+      expect(effectOf(type, { ...refund, status })).toEqual({
+        kind: 'failed_refund',
+        refund: 're_1',
+        charge: 'ch_1',
+        paymentIntent: 'pi_1',
+        invoice: null,
+        microUsd: 2_500_000,
+      })
+    }
+    for (const status of ['pending', 'requires_action', 'succeeded', null]) {
+      expect(effectOf(type, { ...refund, status, currency: 'eur' })).toEqual({
+        kind: 'nothing',
+        why: 'the refund has not failed',
+      })
+    }
+  },
+)
+
+test.each([
+  ['created', 'needs_response', false, false],
+  ['created', 'warning_needs_response', false, false],
+  ['closed', 'lost', true, false],
+  ['closed', 'won', true, true],
+  ['closed', 'warning_closed', true, true],
+  ['closed', 'prevented', true, false],
+  ['closed', 'a status that is new', true, false],
+])('a dispute that was %s and is %s', (verb, status, isEnded, isWon) => {
+  const dispute = { ...refund, id: 'dp_1', status, charge: { id: 'ch_1' } }
+  expect(effectOf(`charge.dispute.${verb}`, dispute)).toEqual({
+    kind: 'dispute',
+    dispute: 'dp_1',
+    charge: 'ch_1',
+    paymentIntent: 'pi_1',
+    invoice: null,
+    microUsd: 2_500_000,
+    isEnded,
+    isWon,
+  })
+})
+
+test.each([
+  ['refund.failed', { charge: null }, 'it names no charge'],
+  ['charge.dispute.created', { charge: null }, 'it names no charge'],
+  ['refund.failed', { currency: 'eur' }, 'the currency is eur, not usd'],
+  ['charge.dispute.created', { currency: 'eur' }, 'the currency is eur, not usd'],
+])('a %s with %j is a problem', (type, change, why) => {
+  const effect = effectOf(type, { ...refund, status: 'failed', ...change })
+  expect(effect).toEqual({ kind: 'nothing', isProblem: true, why })
 })
 
 const subscription = {
@@ -234,6 +317,11 @@ test.each([
     'body.data.object.amount_total',
   ],
   ['an endless amount', { ...session, amount_total: 1e300 }, 'body.data.object.amount_total'],
+  [
+    'a tax that is a text',
+    { ...session, total_details: { amount_tax: '400' } },
+    'body.data.object.total_details.amount_tax',
+  ],
   ['an endless id', { ...session, id: 'x'.repeat(181) }, 'body.data.object.id'],
   ['an id with NUL', { ...session, id: 'cs_\u0000' }, 'body.data.object.id'],
   ['an empty id', { ...session, id: '' }, 'body.data.object.id'],

@@ -6,29 +6,46 @@ import { validate } from '#http/validate.ts'
 
 import {
   Charge,
+  Dispute,
   Invoice,
   InvoicePayment,
   type NamedOrganization,
+  Refund,
   Session,
   Subscription,
 } from './event-schemas.ts'
+import { type PaidAmounts, readInvoiceAmounts, readSessionAmounts } from './paid-amounts.ts'
 import type { StripeMode } from './settings.ts'
 
 /** Which payment intent has paid which invoice: refunds name the former, payments the latter. */
 export type PaymentLink = { paymentIntent: string; invoice: string }
 
+/** A charge of which the payer has taken something back, and the payment it is of. */
+type Charged = { charge: string; paymentIntent: string | null; invoice: string | null }
+
 /** What an event leads to. Stored with the event, so old events must stay readable. */
 export type Effect =
-  | { kind: 'payment'; reference: string; microUsd: number; links: PaymentLink[] }
+  | {
+      kind: 'payment'
+      reference: string
+      /** What buys credits. */
+      microUsd: number
+      /** With tax and shipping. Older events do not have it. */
+      chargedMicroUsd?: number
+      links: PaymentLink[]
+    }
   | { kind: 'link'; links: PaymentLink[] }
   /** `microUsd` is the sum of all refunds of the charge, not the newest one. */
-  | {
-      kind: 'refund'
-      charge: string
-      paymentIntent: string | null
-      invoice: string | null
+  | ({ kind: 'refund'; microUsd: number } & Charged)
+  | ({ kind: 'failed_refund'; refund: string; microUsd: number } & Charged)
+  /** `isWon`: the payer does not get the money. */
+  | ({
+      kind: 'dispute'
+      dispute: string
       microUsd: number
-    }
+      isEnded: boolean
+      isWon: boolean
+    } & Charged)
   | {
       kind: 'subscription'
       subscription: string
@@ -41,6 +58,8 @@ export type Effect =
     }
   /** `isProblem`: a payment that cannot be counted, or an event that should not have been sent to us. */
   | { kind: 'nothing'; why: string; isProblem?: true }
+
+export type ChargeEffect = Extract<Effect, { kind: 'refund' | 'failed_refund' | 'dispute' }>
 
 export type PaymentEvent = {
   id: string
@@ -75,6 +94,13 @@ export function readEvent(json: unknown, mode: StripeMode): PaymentEvent {
       return { ...base, ...readInvoicePayment(read(InvoicePayment)) }
     case 'charge.refunded':
       return { ...base, ...readCharge(read(Charge)) }
+    case 'refund.failed':
+    case 'refund.updated':
+    case 'charge.refund.updated':
+      return { ...base, ...withoutCustomer(readRefund(read(Refund))) }
+    case 'charge.dispute.created':
+    case 'charge.dispute.closed':
+      return { ...base, ...withoutCustomer(readDispute(read(Dispute), type)) }
     case 'customer.subscription.created':
     case 'customer.subscription.updated':
     case 'customer.subscription.deleted':
@@ -125,20 +151,24 @@ function readSessionEffect(session: z.infer<typeof Session>): Effect {
   }
   if (mode !== 'payment') return nothing('it takes no payment')
   if (payment_status !== 'paid') return nothing('it is not paid yet')
-  const reference = payment_intent ?? id
-  return effectInUsd(
-    { currency: session.currency, cents: session.amount_total ?? 0 },
-    (microUsd) => ({
-      kind: 'payment',
-      reference,
-      microUsd,
-      links: [],
-    }),
+  const payment = { reference: payment_intent ?? id, links: [] }
+  return readPayment(session.currency, readSessionAmounts(session), payment)
+}
+
+function readPayment(
+  currency: string | null | undefined,
+  { chargedCents, creditedMicroUsd }: PaidAmounts,
+  payment: { reference: string; links: PaymentLink[] },
+): Effect {
+  return effectInUsd({ currency, cents: chargedCents }, (chargedMicroUsd) =>
+    creditedMicroUsd > 0
+      ? { kind: 'payment', ...payment, microUsd: creditedMicroUsd, chargedMicroUsd }
+      : nothing('it is all tax or shipping'),
   )
 }
 
 function readInvoice(invoice: z.infer<typeof Invoice>): EventContent {
-  const { id, customer, currency, amount_paid, payment_intent, payments, parent } = invoice
+  const { id, customer, currency, payment_intent, payments, parent } = invoice
   const paidBy = (payments?.data ?? []).map(({ payment }) => payment?.payment_intent ?? null)
   const links = buildLinks(id, [payment_intent, ...paidBy])
   const sources = [parent?.subscription_details, invoice.subscription_details, invoice]
@@ -146,12 +176,7 @@ function readInvoice(invoice: z.infer<typeof Invoice>): EventContent {
   return {
     customer,
     namedOrganization: named.find((each) => each !== null) ?? null,
-    effect: effectInUsd({ currency, cents: amount_paid }, (microUsd) => ({
-      kind: 'payment',
-      reference: id,
-      microUsd,
-      links,
-    })),
+    effect: readPayment(currency, readInvoiceAmounts(invoice), { reference: id, links }),
   }
 }
 
@@ -179,6 +204,41 @@ function readCharge(charge: z.infer<typeof Charge>): EventContent {
       microUsd,
     })),
   }
+}
+
+/** Of other refunds the charge reports the sum. */
+function readRefund(refund: z.infer<typeof Refund>): Effect {
+  const { id, status, charge, currency, amount, payment_intent: paymentIntent } = refund
+  if (status !== 'failed' && status !== 'canceled') return nothing('the refund has not failed')
+  if (charge === null) return withoutCharge
+  return effectInUsd({ currency, cents: amount }, (microUsd) => ({
+    kind: 'failed_refund',
+    refund: id,
+    charge,
+    paymentIntent,
+    invoice: null,
+    microUsd,
+  }))
+}
+
+const withoutCharge: Effect = { kind: 'nothing', why: 'it names no charge', isProblem: true }
+
+/** `warning_closed`: the payer's bank has asked, and taken nothing. */
+const wonStatuses = new Set(['won', 'warning_closed'])
+
+function readDispute(dispute: z.infer<typeof Dispute>, type: string): Effect {
+  const { id, status, charge, currency, amount, payment_intent: paymentIntent } = dispute
+  if (charge === null) return withoutCharge
+  return effectInUsd({ currency, cents: amount }, (microUsd) => ({
+    kind: 'dispute',
+    dispute: id,
+    charge,
+    paymentIntent,
+    invoice: null,
+    microUsd,
+    isEnded: type === 'charge.dispute.closed',
+    isWon: wonStatuses.has(status),
+  }))
 }
 
 /** A subscription with a late payment keeps its plan until Stripe gives up. */

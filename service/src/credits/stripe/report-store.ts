@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 
 import type { Tx } from '#platform/database.ts'
 
-import type { Effect, PaymentLink } from './read-event.ts'
+import type { Effect } from './read-event.ts'
 
 export async function findReference(tx: Tx, references: readonly (string | null)[]) {
   const given = references.filter((reference) => reference !== null)
@@ -35,63 +35,32 @@ export async function insertReference(tx: Tx, reference: string, organizationId:
     .execute()
 }
 
-/** For refunds that were reported before the link between their payment intent and its invoice. */
-export async function setRefundInvoice(tx: Tx, { paymentIntent, invoice }: PaymentLink) {
-  await tx
-    .updateTable('payment_refund')
-    .set({ invoice })
-    .where('payment_intent', '=', paymentIntent)
-    .where('invoice', 'is', null)
+/** All payments that are known by one of these ids. */
+export async function listReferences(tx: Tx, references: readonly string[]) {
+  return tx
+    .selectFrom('payment_reference')
+    .select(['reference', 'organization_id as organizationId'])
+    .where('reference', 'in', references)
+    .orderBy('reference')
     .execute()
 }
 
-type ReportedRefund = Extract<Effect, { kind: 'refund' }>
-
-/** Each report has the sum of the charge's refunds so far: the largest counts. Returns what the charge paid. */
-export async function raiseRefund(tx: Tx, refund: ReportedRefund, reportedAt: Date) {
-  const { charge, paymentIntent, invoice, microUsd } = refund
-  const { rows } = await sql<{ paymentIntent: string | null; invoice: string | null }>`
-    insert into payment_refund as known (charge, payment_intent, invoice, micro_usd, reported_at)
-    values (${charge}, ${paymentIntent},
-      coalesce(${invoice}, (select invoice from payment_link where payment_intent = ${paymentIntent})),
-      ${microUsd}, ${reportedAt})
-    on conflict (charge) do update set
-      micro_usd = greatest(known.micro_usd, excluded.micro_usd),
-      payment_intent = coalesce(known.payment_intent, excluded.payment_intent),
-      invoice = coalesce(known.invoice, excluded.invoice)
-    returning payment_intent as "paymentIntent", invoice`.execute(tx)
-  return rows[0] ?? { paymentIntent, invoice }
+/** What was charged for a payment, tax and shipping included; undefined if Stripe has not said. */
+export async function findCharged(tx: Tx, reference: string): Promise<bigint | undefined> {
+  const row = await tx
+    .selectFrom('payment_reference')
+    .select('charged_micro_usd')
+    .where('reference', '=', reference)
+    .executeTakeFirst()
+  const charged = row?.charged_micro_usd ?? undefined
+  return charged === undefined ? undefined : BigInt(charged)
 }
 
-/** Refunds that are reported and not posted yet, by charge, payment intent or invoice. */
-export async function findPendingRefunds(tx: Tx, references: readonly string[]) {
-  const rows = await tx
-    .selectFrom('payment_refund')
-    .selectAll()
-    .whereRef('posted_micro_usd', '<', 'micro_usd')
-    .where(({ or, eb }) =>
-      or([
-        eb('charge', 'in', references),
-        eb('payment_intent', 'in', references),
-        eb('invoice', 'in', references),
-      ]),
-    )
-    .orderBy('charge')
-    .execute()
-  return rows.map((row) => ({
-    charge: row.charge,
-    paymentIntent: row.payment_intent,
-    invoice: row.invoice,
-    amount: BigInt(row.micro_usd),
-    posted: BigInt(row.posted_micro_usd),
-  }))
-}
-
-export async function setRefundPosted(tx: Tx, charge: string, amount: bigint) {
+export async function setCharged(tx: Tx, reference: string, chargedMicroUsd: number) {
   await tx
-    .updateTable('payment_refund')
-    .set({ posted_micro_usd: amount })
-    .where('charge', '=', charge)
+    .updateTable('payment_reference')
+    .set({ charged_micro_usd: chargedMicroUsd })
+    .where('reference', '=', reference)
     .execute()
 }
 

@@ -16,10 +16,10 @@ export async function sweepPaymentEvents(
   before: Date,
   limit: number,
 ): Promise<number> {
-  const { events, refunds } = await transact(db, (tx) => removeOldEvents(tx, before, limit))
+  const { events, charges } = await transact(db, (tx) => removeOldEvents(tx, before, limit))
   const lost = [
     ...events.filter(({ state }) => state === 'waiting').map(({ id, type }) => `${type} ${id}`),
-    ...refunds.map(({ charge }) => `the refund of ${charge}`),
+    ...charges.map(({ charge }) => `the refund or dispute of ${charge}`),
   ]
   for (const each of lost.slice(0, loggedMax)) {
     log.problem('uncounted_payment_event_dropped', new Error(each))
@@ -28,5 +28,5 @@ export async function sweepPaymentEvents(
   if (others > 0) {
     log.problem('uncounted_payment_events_dropped', new Error(`${others} more`))
   }
-  return Math.max(events.length, refunds.length)
+  return Math.max(events.length, charges.length)
 }

@@ -311,6 +311,7 @@ test('200: what else an event holds does not matter, whatever it is called', asy
     kind: 'payment',
     links: [],
     microUsd: usd(20),
+    chargedMicroUsd: usd(20),
     reference: 'pi_1',
   })
 })
@@ -492,7 +493,7 @@ test('old events are removed a few at a time, and named if they still waited; an
   expect(lost.toSorted()).toEqual([
     `charge.refunded ${refund.id}`,
     `invoice.paid ${payment.id}`,
-    'the refund of ch_2',
+    'the refund or dispute of ch_2',
   ])
   const left = await db.selectFrom('payment_refund').select('charge').execute()
   expect(left).toEqual([{ charge: 'ch_1' }])
