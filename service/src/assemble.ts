@@ -173,6 +173,7 @@ function assembleInference(foundation: Foundation, { access, credits, limits }: 
     namespace: config.REDIS_NAMESPACE,
     now,
     steadyNow,
+    findAddresses: foundation.findAddresses,
     log,
     metrics,
     environment,

@@ -2,7 +2,7 @@ import { holdPool } from '#credits/holds/hold-pool.ts'
 import { createBoundedOutput } from '#platform/bounded-output.ts'
 import { type Clock, steadyClock, systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
-import { createEgress } from '#platform/egress.ts'
+import { createAddressFinder, createEgress, type FindAddresses } from '#platform/egress.ts'
 import { createLog, type Log, type LogLevel } from '#platform/log.ts'
 import { createMetrics, type Metrics } from '#platform/metrics.ts'
 import { connectRedis, type Redis } from '#platform/redis.ts'
@@ -19,6 +19,8 @@ export type Edges = {
   log?: Log
   /** Where the keys of upstreams stand, if not in files. */
   environment?: Readonly<Record<string, string | undefined>>
+  /** Resolves the host names in media URLs. */
+  findAddresses?: FindAddresses
 }
 
 /** Clock, log, metrics and connections: what every feature is built on. */
@@ -57,6 +59,7 @@ export function layFoundation(config: Config, edges: Edges) {
     creditsDb,
     redis,
     egress,
+    findAddresses: edges.findAddresses ?? createAddressFinder(),
     files,
     async stop() {
       redis?.close()

@@ -83,6 +83,8 @@ export const matrixModels =
       base_url: `${scripted}/v1`,
       key: { env: 'UPSTREAM_KEY' },
       ...(format !== 'messages' && { protocols: [format] }),
+      // The upstream is on this machine and would get no media URLs; the matrix is about translation.
+      media_urls: 'any',
     })
     const named = [
       ...new Map(places.map(({ format }) => [modelOf(format), format])),

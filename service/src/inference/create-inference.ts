@@ -1,6 +1,7 @@
 import type { UpstreamFormats } from '#formats/format.ts'
 import { upstreamFormats } from '#formats/formats.ts'
 import type { Clock } from '#platform/clock.ts'
+import type { FindAddresses } from '#platform/egress.ts'
 import { createGate } from '#platform/gate.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
@@ -14,6 +15,7 @@ import { createInputCounting } from './count/input-counting.ts'
 import { createSavedFactors } from './count/saved-factors.ts'
 import { createSteps, type StepDeps } from './steps.ts'
 import { createModelCalls } from './upstreams/call-model.ts'
+import { createMediaUrlCheck } from './upstreams/check-media-urls.ts'
 import { followCatalogue } from './upstreams/follow-catalogue.ts'
 import { originsOf } from './upstreams/origins.ts'
 import { createSticky } from './upstreams/sticky.ts'
@@ -22,6 +24,7 @@ type Options = BillDeps & {
   redis: Redis | undefined
   namespace: string
   steadyNow: Clock
+  findAddresses: FindAddresses
   log: Log
   metrics: Metrics
   environment: Readonly<Record<string, string | undefined>>
@@ -45,7 +48,15 @@ export function createInference(options: Options) {
     onChange: (current) => pools.keepOnly(originsOf(current)),
   })
   const sticky = createSticky({ redis, namespace })
-  const callModel = createModelCalls({ pools, sticky, metrics, now: steadyNow })
+  const { findAddresses } = options
+  const findRefusedMediaUrl = createMediaUrlCheck({ findAddresses, now: steadyNow })
+  const callModel = createModelCalls({
+    pools,
+    sticky,
+    findRefusedMediaUrl,
+    metrics,
+    now: steadyNow,
+  })
   const { limitInferenceCall, files } = options
   const { factors, stop: stopSaving } = createSavedFactors({ files, log })
   const threads = createThreadPool({
@@ -54,7 +65,13 @@ export function createInference(options: Options) {
     waitingMax: 100,
     deadlineMs: 10_000,
   })
-  const counting = createInputCounting({ threads, pools, factors, now: steadyNow })
+  const counting = createInputCounting({
+    threads,
+    pools,
+    factors,
+    findRefusedMediaUrl,
+    now: steadyNow,
+  })
   return {
     catalogue: catalogue.current,
     counting,

@@ -111,12 +111,16 @@ function readAddress(address: string): URL {
   return url
 }
 
+/** Whether a name belongs to private networks by its last label. */
+export function isPrivateName(hostname: string): boolean {
+  return privateDomains.has(hostname.split('.').findLast((label) => label !== '') ?? '')
+}
+
 function checkName(hostname: string): void {
   if (isIP(hostname) !== 0 || hostname.startsWith('[')) {
     throw new EgressBlocked('The address must hold a host name, not an IP address.')
   }
-  const top = hostname.split('.').findLast((label) => label !== '') ?? ''
-  if (privateDomains.has(top)) {
+  if (isPrivateName(hostname)) {
     throw new EgressBlocked('The host name is reserved for private networks.')
   }
   if (hostname.length > nameLimit || !dnsName.test(hostname)) {

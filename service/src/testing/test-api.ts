@@ -7,6 +7,7 @@ import { assemble, type House } from '#assemble.ts'
 import { loadConfig } from '#config.ts'
 import { createServer } from '#http/server.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
+import type { FindAddresses } from '#platform/egress.ts'
 import { serveRoutes } from '#routes.ts'
 
 import { createTestDatabase } from './test-database.ts'
@@ -24,10 +25,12 @@ type Sent = {
 export async function createTestApi({
   now = systemClock,
   environment = {},
+  findAddresses,
   change = (house: House): House => house,
 }: {
   now?: Clock
   environment?: Record<string, string>
+  findAddresses?: FindAddresses
   /** Replaces parts of the house before the routes are registered. */
   change?: (house: House) => House
 } = {}) {
@@ -39,7 +42,9 @@ export async function createTestApi({
     ...generousLimits,
     ...environment,
   })
-  const house = change(assemble(config, { now, environment }))
+  const house = change(
+    assemble(config, { now, environment, ...(findAddresses && { findAddresses }) }),
+  )
   const app = createServer({
     ...house,
     trustedProxies: config.TRUSTED_PROXIES,

@@ -2,6 +2,7 @@ import type { Json, Usage } from '#formats/answer.ts'
 import { chatUpstreamFormat } from '#formats/chat-completions/chat-completion-format.ts'
 import type { Turn } from '#formats/turn.ts'
 import type { CatalogueModel } from '#inference/upstreams/catalogue.ts'
+import type { FindRefusedMediaUrl } from '#inference/upstreams/check-media-urls.ts'
 import { createUpstreamPosts } from '#inference/upstreams/post-upstream.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -22,7 +23,13 @@ import { hasUnsizedPart } from './itemize-turn.ts'
 import { withoutEarlierReasoning } from './last-turn.ts'
 import { createUpstreamCounter, type UpstreamCounter } from './upstream-counter.ts'
 
-type Options = { threads: ThreadPool; pools: OriginPools; factors: FittedFactors; now: Clock }
+type Options = {
+  threads: ThreadPool
+  pools: OriginPools
+  factors: FittedFactors
+  findRefusedMediaUrl: FindRefusedMediaUrl
+  now: Clock
+}
 
 const leastOutput = { maxOutputTokens: 1, outputLimitMember: 'max_tokens' } as const
 
@@ -36,9 +43,23 @@ type EstimateRequest = {
 type CountRequest = { request: Json; keepsAll: boolean; headers: Record<string, string> }
 
 /** Counts the tokens of requests and answers: on the event loop, in a thread, or by the upstream's counter. */
-export function createInputCounting({ threads, pools, factors, now }: Options) {
+export function createInputCounting(options: Options) {
+  const { threads, pools, factors, findRefusedMediaUrl, now } = options
   const counter = createTurnCounter({ countInThread: createThreadCounter(threads) })
   const findUpstreamCounter = createUpstreamCounters(pools, now)
+
+  /** Servers fetch media also to count them: what an upstream may not get is counted here instead. */
+  function findGuardedCounter(model: CatalogueModel): UpstreamCounter | null {
+    const [first] = model.upstreams
+    const asked = findUpstreamCounter(model)
+    if (!first || !asked) return null
+    return {
+      async count(request, signal, headers) {
+        if (await findRefusedMediaUrl(first.upstream, request)) return undefined
+        return asked.count(request, signal, headers)
+      },
+    }
+  }
 
   const ruleOf = (model: CatalogueModel): CountingRule => ({
     encoding: model.encoding,
@@ -56,7 +77,7 @@ export function createInputCounting({ threads, pools, factors, now }: Options) {
       return {
         rule: ruleOf(model),
         counter,
-        upstream: findUpstreamCounter(model),
+        upstream: findGuardedCounter(model),
         ...(isMessages && { headers }),
         toRequest: (turn: Turn): Json =>
           isMessages

@@ -11,6 +11,7 @@ import type { Metrics } from '#platform/metrics.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
 
 import type { CatalogueModel, Upstream } from './catalogue.ts'
+import { type FindRefusedMediaUrl, toMediaUrlError } from './check-media-urls.ts'
 import { breakerPauseMs, createHealths } from './health.ts'
 import { AttemptFailed, openAnswer, type UpstreamAttempt } from './open-answer.ts'
 import { lastOpaqueOf, type Sticky } from './sticky.ts'
@@ -37,6 +38,7 @@ export type ModelCall = {
 type Deps = {
   pools: OriginPools
   sticky: Sticky
+  findRefusedMediaUrl: FindRefusedMediaUrl
   metrics: Metrics
   now: Clock
   /** From 0 to 1, as a share of the longest pause before a retry. */
@@ -62,12 +64,11 @@ export function createModelCalls(deps: Deps) {
   const { pools, sticky, metrics, now, random = Math.random } = deps
   const healthOf = createHealths(now)
 
-  async function attempt(call: ModelCall, candidate: Candidate, leftMs: number) {
-    const { breaker } = healthOf(candidate.upstream)
-    const count = (outcome: string) =>
-      metrics.upstreamAttempts.inc({ upstream: candidate.upstream.name, outcome })
+  async function attempt(call: ModelCall, sent: UpstreamAttempt) {
+    const { breaker } = healthOf(sent.upstream)
+    const count = countOutcomes(metrics, sent)
     try {
-      const answer = await openAnswer(pools, toAttempt(call, candidate, leftMs))
+      const answer = await openAnswer(pools, sent)
       breaker.record(call.organizationId, 'good')
       count('answered')
       return answer
@@ -77,8 +78,7 @@ export function createModelCalls(deps: Deps) {
         throw error
       }
       const { failure } = error
-      if (!isCutShort(failure, candidate, leftMs))
-        breaker.record(call.organizationId, failure.health)
+      if (!isCutShort(failure, sent)) breaker.record(call.organizationId, failure.health)
       count(failure.error.code)
       return failure
     }
@@ -92,8 +92,11 @@ export function createModelCalls(deps: Deps) {
       budget.noteCall()
       for (let attempts = 1; attempts <= attemptsMax; attempts++) {
         const leftMs = endsAtMs - now().getTime()
-        if (leftMs <= 0 || !breaker.mayTry(call.organizationId)) break
-        const result = await attempt(call, candidate, leftMs)
+        if (leftMs <= 0 || breaker.isPausing(call.organizationId)) break
+        // Before `mayTry`, which may claim the probe of an upstream that is out: a refused call would waste it.
+        const sent = await prepareAttempt(call, candidate, leftMs, deps)
+        if (!breaker.mayTry(call.organizationId)) break
+        const result = await attempt(call, sent)
         if (!('remedy' in result)) return { answer: result, upstream: candidate.upstream }
         last = result
         if (result.remedy === 'final') throw result.error
@@ -124,8 +127,8 @@ export function createModelCalls(deps: Deps) {
 export type CallModel = ReturnType<typeof createModelCalls>
 
 /** Whether the deadline of the call ended an attempt that earlier ones had left little time: the upstream may be well. */
-const isCutShort = ({ error }: UpstreamFailure, { upstream }: Candidate, leftMs: number) =>
-  error.cause instanceof TotalTimeout && leftMs < upstream.totalTimeoutMs
+const isCutShort = ({ error }: UpstreamFailure, { upstream, timeoutMs }: UpstreamAttempt) =>
+  error.cause instanceof TotalTimeout && timeoutMs < upstream.totalTimeoutMs
 
 /** A turn with opaque state can only go to the upstream that made that state. */
 async function findCandidates(
@@ -146,6 +149,24 @@ const noUpstreamAvailable = () =>
   new ApiError('overloaded', 'No upstream of this model can be reached at the moment.', {
     headers: { 'retry-after': String(breakerPauseMs / 1000) },
   })
+
+const countOutcomes =
+  ({ upstreamAttempts }: Metrics, { upstream }: UpstreamAttempt) =>
+  (outcome: string) =>
+    upstreamAttempts.inc({ upstream: upstream.name, outcome })
+
+/** 400 for a request with a media URL that this upstream may not get. No other upstream is tried then. */
+async function prepareAttempt(
+  call: ModelCall,
+  candidate: Candidate,
+  leftMs: number,
+  { findRefusedMediaUrl }: Deps,
+): Promise<UpstreamAttempt> {
+  const attempt = toAttempt(call, candidate, leftMs)
+  const refused = await findRefusedMediaUrl(attempt.upstream, attempt.body)
+  if (refused) throw toMediaUrlError(refused, call.body)
+  return attempt
+}
 
 /** An upstream that speaks the caller's format gets the caller's own request and headers. */
 function toAttempt(

@@ -46,6 +46,8 @@ const UpstreamEntry = z.strictObject({
   counter: z.enum(['anthropic', 'vllm', 'llama_cpp']).optional(),
   /** What happens to members of a request that no table knows; by default it depends on the host. */
   unknown_fields: z.enum(['pass', 'drop']).optional(),
+  /** Which URLs of images and other media it gets; see media-urls.ts for what applies if absent. */
+  media_urls: z.enum(['refuse', 'public', 'any']).optional(),
   connections: z.int().min(1).max(10_000).default(1000),
   connect_timeout_ms: Milliseconds.default(5000),
   first_byte_timeout_ms: Milliseconds.default(60_000),

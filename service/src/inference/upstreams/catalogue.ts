@@ -3,6 +3,7 @@ import type { Feature } from '#formats/fields/field-table.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
 
 import type { KeyReference, ModelEntry, UpstreamEntry } from './catalogue-file.ts'
+import type { MediaUrls } from './media-urls.ts'
 
 /** A server that answers model calls. */
 export type Upstream = {
@@ -17,6 +18,7 @@ export type Upstream = {
   outputLimitMember: UpstreamEntry['output_limit_member']
   counter: NonNullable<UpstreamEntry['counter']> | null
   passesUnknownFields: boolean
+  mediaUrls: MediaUrls
   connections: number
   connectTimeoutMs: number
   firstByteTimeoutMs: number

@@ -54,6 +54,18 @@ test('a refusal by the circuit of all does not use up the probe of an organizati
   expect(['one', 'two', 'three'].map(breaker.mayTry)).toEqual([true, true, true])
 })
 
+test('asking whether an upstream is out does not use up its probe', () => {
+  const { breaker, fail, clock } = prepare()
+  expect(breaker.isPausing('one')).toBe(false)
+  fail('one', 5)
+  expect(['one', 'other'].map(breaker.isPausing)).toEqual([true, false])
+  fail('two', 5, true)
+  expect(['one', 'other'].map(breaker.isPausing)).toEqual([true, true])
+  clock.pass(5000)
+  expect(['one', 'other'].map(breaker.isPausing)).toEqual([false, false])
+  expect([breaker.mayTry('other'), breaker.isPausing('other')]).toEqual([true, true])
+})
+
 test('at most a thousand circuits are kept', () => {
   const { breaker, fail } = prepare()
   for (let each = 0; each < 1001; each++) {

@@ -45,6 +45,9 @@ export function createUpstreamBreaker(now: Clock) {
   }
 
   return {
+    /** Whether calls are refused at the moment. Unlike `mayTry` it does not claim the probe. */
+    isPausing: (organizationId: string): boolean =>
+      shared.isPausing() || (own.get(organizationId)?.isPausing() ?? false),
     mayTry(organizationId: string): boolean {
       const breaker = own.get(organizationId)
       // The probe of the organization is not claimed unless the circuit of all lets the call through.

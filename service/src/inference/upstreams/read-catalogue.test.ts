@@ -222,3 +222,14 @@ test('what only shows when the parts are put together is listed as well', () => 
     ),
   )
 })
+
+test('media_urls is decided by the address of the upstream unless it is given', () => {
+  const mediaUrlsOf = (changes: object) =>
+    read({ ...good, upstreams: { first: { ...upstream, ...changes } } }).upstreams[0]?.mediaUrls
+  expect(mediaUrlsOf({ base_url: 'https://models.example.com/v1' })).toBe('public')
+  expect(mediaUrlsOf({ base_url: 'http://vllm:8000/v1' })).toBe('refuse')
+  expect(mediaUrlsOf({ base_url: 'http://vllm:8000/v1', media_urls: 'any' })).toBe('any')
+  expect(() => mediaUrlsOf({ media_urls: 'private' })).toThrow(
+    'upstreams.first.media_urls: must be one of refuse, public, any',
+  )
+})

@@ -10,6 +10,8 @@ import {
   type UpstreamEntry,
 } from './catalogue-file.ts'
 import type { Catalogue, CatalogueModel, Upstream } from './catalogue.ts'
+import { decideMediaUrls } from './media-urls.ts'
+import { isVendorHost } from './vendor-hosts.ts'
 
 type Options = {
   formats: UpstreamFormats
@@ -88,6 +90,7 @@ const toUpstream = (name: string, entry: UpstreamEntry) => ({
   outputLimitMember: entry.output_limit_member,
   counter: entry.counter ?? null,
   passesUnknownFields: (entry.unknown_fields ?? defaultForUnknown(entry)) === 'pass',
+  mediaUrls: decideMediaUrls(entry),
   connections: entry.connections,
   connectTimeoutMs: entry.connect_timeout_ms,
   firstByteTimeoutMs: entry.first_byte_timeout_ms,
@@ -95,11 +98,8 @@ const toUpstream = (name: string, entry: UpstreamEntry) => ({
   totalTimeoutMs: entry.total_timeout_ms,
 })
 
-/** The hosts of the two vendors, who document what their members cost. */
-const vendorHosts = new Set(['api.anthropic.com', 'api.openai.com'])
-
 const defaultForUnknown = ({ base_url }: UpstreamEntry) =>
-  vendorHosts.has(new URL(base_url).hostname) ? 'pass' : 'drop'
+  isVendorHost(base_url) ? 'pass' : 'drop'
 
 const defaultOutputTokens = 4096
 

@@ -85,6 +85,7 @@ async function prepare(answer: { status?: number; lines: object[] }) {
       files: noFiles,
       now,
       steadyNow: now,
+      findAddresses: async () => [],
       log,
       metrics,
       credits: credits.calls,

@@ -1,0 +1,28 @@
+import { isIP } from 'node:net'
+
+import { isPrivateName } from '#platform/egress-target.ts'
+import { isPublicAddress } from '#platform/special-addresses.ts'
+
+import type { UpstreamEntry } from './catalogue-file.ts'
+import { isVendorHost } from './vendor-hosts.ts'
+
+/** Which URLs of media an upstream gets: none, those of the public internet, or all. */
+export type MediaUrls = NonNullable<UpstreamEntry['media_urls']>
+
+/** Without a word of the operator, an upstream on a private network gets no media URLs: it could fetch from there. */
+export function decideMediaUrls({
+  base_url,
+  media_urls,
+}: Pick<UpstreamEntry, 'base_url' | 'media_urls'>): MediaUrls {
+  const { hostname } = new URL(base_url)
+  const decided = media_urls ?? (isPrivateHost(hostname) ? 'refuse' : 'public')
+  return decided === 'public' && isVendorHost(base_url) ? 'any' : decided
+}
+
+/** Decided by the spelling alone: names are not resolved when the catalogue is read. */
+function isPrivateHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  if (isIP(host) !== 0) return !isPublicAddress(host)
+  const isSingleLabel = host.split('.').filter((label) => label !== '').length < 2
+  return isSingleLabel || isPrivateName(host)
+}
