@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { request as httpRequest } from 'node:http'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createProject } from '@gatehouse/contract/project'
@@ -7,12 +8,16 @@ import { type ApiProcess, untilReady } from '@gatehouse/tools/service-process'
 import { type Stack, startStack } from '@gatehouse/tools/start-stack'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
+import { countHolds } from './support/credits/books.ts'
+import { openAccount } from './support/credits/money.ts'
+import { begin as beginCall } from './support/streams/call.ts'
+
 // After SIGTERM no request that has begun is lost, new ones are refused, and the exit code is 0. One stack serves all
-// tests: each terminates its own API process.
+// tests: each terminates its own API process. Callers that read nothing or send nothing do not delay the end.
 
 let stack: Stack
 beforeAll(async () => {
-  stack = await startStack({ models: null })
+  stack = await startStack()
 }, 300_000)
 afterAll(() => stack.stop(), 300_000)
 
@@ -83,8 +88,8 @@ test('SIGTERM during 100 open requests loses none of them', async () => {
 const seconds = { UNREADY_SECONDS: 2, DRAIN_SECONDS: 1 }
 
 /** A baseline: after SIGTERM this process only waits as long as the drained one may, and exits. */
-async function startBareProcess() {
-  const waitMs = 1000 * (seconds.UNREADY_SECONDS + seconds.DRAIN_SECONDS)
+async function startBareProcess(waitSeconds: number) {
+  const waitMs = 1000 * waitSeconds
   const code = `process.on('SIGTERM', () => setTimeout(process.exit, ${waitMs})); setInterval(() => {}, 1000); console.log()`
   const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
   await new Promise((resolve) => child.stdout.once('data', resolve))
@@ -100,7 +105,7 @@ async function startBareProcess() {
 test('a process reports that it is not ready before it stops listening, and ends by its deadline', async () => {
   const environment = Object.entries(seconds).map(([name, value]) => [name, String(value)])
   const api = await startApi(Object.fromEntries(environment) as Record<string, string>)
-  const endBareProcess = await startBareProcess()
+  const endBareProcess = await startBareProcess(seconds.UNREADY_SECONDS + seconds.DRAIN_SECONDS)
   const stuck = begin(api, 'never finished')
   stuck.status.catch(() => undefined)
   await stuck.opened
@@ -118,6 +123,59 @@ test('a process reports that it is not ready before it stops listening, and ends
     `ended after ${Math.round(tookMs)} ms, the bare process after ${Math.round(baselineMs)} ms`,
   )
   expect(tookMs / baselineMs).toBeLessThan(1.7)
+}, 300_000)
+
+/** Opens a connection that sends these bytes and reads nothing of the answers. */
+async function openAndIgnore({ baseUrl }: ApiProcess, bytes: string) {
+  const { hostname, port } = new URL(baseUrl)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => undefined).pause()
+  await new Promise<void>((resolve) => socket.write(bytes, () => resolve()))
+  return socket
+}
+
+test('a stream that ends in time is complete, one that does not is cut and charged for what was sent; nobody else delays the end', async () => {
+  const drainSeconds = 3
+  const api = await startApi({ DRAIN_SECONDS: String(drainSeconds) })
+  const account = await openAccount(stack, 'Drained Ltd', 5_000_000)
+  const target = { ...account.target, baseUrl: api.baseUrl }
+  const request = { format: 'messages', model: 'claude-scripted' } as const
+  const usage = { input: 100, output: 10 }
+  const short = beginCall(target, { ...request, script: { tokens: 10, paceMs: 50, usage } })
+  const long = beginCall(target, { ...request, script: { tokens: 3000, paceMs: 100 } })
+  const unread = await openAndIgnore(
+    api,
+    'GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(60),
+  )
+  const stalled = await openAndIgnore(
+    api,
+    `POST /v1/messages HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${target.credential}\r\n` +
+      'content-type: application/json\r\ncontent-length: 1000\r\n\r\n{',
+  )
+  await Promise.all([short.responseStarted, long.responseStarted])
+  await expect.poll(() => countInFlight(api), eventually).toBeGreaterThanOrEqual(4)
+  const endBareProcess = await startBareProcess(drainSeconds)
+  const startedAt = performance.now()
+  api.terminate()
+  const baseline = endBareProcess()
+  expect(await api.exit).toBe(0)
+  const [tookMs, baselineMs] = [performance.now() - startedAt, await baseline]
+  expect(tookMs / baselineMs).toBeLessThan(1.7)
+  const [whole, cut] = await Promise.all([short.answer, long.answer])
+  expect([whole.status, whole.isBroken]).toEqual([200, false])
+  expect(whole.text).toContain('event: message_stop')
+  expect([cut.status, cut.isBroken]).toEqual([200, true])
+  expect(cut.text).not.toContain('event: message_stop')
+  for (const socket of [unread, stalled]) socket.destroy()
+  const entries = await account.calls()
+  expect(new Set(entries.map(({ usage_source }) => usage_source))).toEqual(
+    new Set(['upstream', 'local-estimate']),
+  )
+  expect(entries).toHaveLength(2)
+  for (const { kind, amount, output_tokens } of entries) {
+    expect([kind, amount > 0, (output_tokens ?? 0) > 0]).toEqual(['usage', true, true])
+  }
+  expect(await countHolds(stack.database.url)).toBe(0)
 }, 300_000)
 
 test('a second SIGTERM ends the process at once', async () => {

@@ -80,6 +80,13 @@ describe.each(named(guarded))('%s', (_, endpoint) => {
     }
   })
 
+  test('401: a token without a signature', async () => {
+    const answer = await send(endpoint, { credential: token })
+    const takesTokens = endpoint.credentials.some((kind) => kind === 'jwt')
+    const code = takesTokens ? 'invalid_token' : 'invalid_api_key'
+    expect([answer.status, codeOf(answer)]).toEqual([401, code])
+  })
+
   test('401: an expired key', async () => {
     const answer = await send(endpoint, { credential: tenants.keysFor(endpoint).expired })
     expect([answer.status, codeOf(answer)]).toEqual([401, 'expired_api_key'])

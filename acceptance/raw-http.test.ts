@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { errorBodies } from '@gatehouse/contract/error-body'
 import { describe, expect, test } from 'vitest'
 
+import { type Exchange, exchange as exchangeWith } from './support/raw-exchange.ts'
 import { canary, useStack } from './support/use-stack.ts'
 
 // Requests that no well-behaved client sends. Each is answered with a request id, or its connection is closed; there
@@ -11,35 +12,8 @@ import { canary, useStack } from './support/use-stack.ts'
 
 const stack = useStack({ environment: { CONNECTIONS_MAX: '50' } })
 
-type Exchange = { text: string; heads: string[]; status: number; elapsedMs: number }
-
-/** Sends raw bytes and reads until the server closes the connection or sends nothing more. */
-function exchange(
-  bytes: string | Buffer,
-  { quietMs = 500, timeoutMs = 120_000 } = {},
-): Promise<Exchange> {
-  const { hostname, port } = new URL(stack().description.base_url)
-  const startedAt = performance.now()
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(port), hostname, () => socket.write(bytes))
-    let text = ''
-    let quiet: NodeJS.Timeout | undefined
-    const finish = () => {
-      socket.destroy()
-      const heads = text.match(/HTTP\/1\.1 \d{3}/g) ?? []
-      const elapsedMs = performance.now() - startedAt
-      resolve({ text, heads, status: Number(heads[0]?.slice(9)), elapsedMs })
-    }
-    socket.on('data', (chunk) => {
-      text += chunk.toString()
-      clearTimeout(quiet)
-      quiet = setTimeout(finish, quietMs)
-    })
-    socket.on('close', finish)
-    socket.on('error', finish)
-    setTimeout(() => reject(new Error('There was no answer.')), timeoutMs).unref()
-  })
-}
+const exchange = (bytes: string | Buffer, options?: { quietMs?: number }) =>
+  exchangeWith(stack().description.base_url, bytes, options)
 
 function expectAnswer({ text, heads }: Exchange, status: number, code: string) {
   expect(heads).toHaveLength(1)

@@ -170,6 +170,12 @@ export async function clearCounters(stack: Stack, organizationId: string) {
   await sendToRedis('DEL', ...keysOf(stack, organizationId))
 }
 
+/** How many slots an organization has in use or has left behind. */
+export async function countSlots(stack: Stack, organizationId: string): Promise<number> {
+  const [, leases = ''] = keysOf(stack, organizationId)
+  return Number((await sendToRedis('ZCARD', leases)).slice(1))
+}
+
 /** Adds usage to the current day, more than a test could send, through the service's own Redis function. */
 export async function addUsageToday(
   stack: Stack,
@@ -194,7 +200,7 @@ function uint(value: number, width: number): Buffer {
 }
 
 /** Sends one command on its own connection; fails if the server answers with an error. */
-async function sendToRedis(...words: (string | Buffer)[]): Promise<void> {
+async function sendToRedis(...words: (string | Buffer)[]): Promise<string> {
   const { hostname, port } = new URL(redisUrl)
   const socket = connect(Number(port || 6379), hostname)
   const parts = words.flatMap((word) => {
@@ -208,6 +214,7 @@ async function sendToRedis(...words: (string | Buffer)[]): Promise<void> {
       socket.once('error', reject)
     })
     if (reply.startsWith('-')) throw new Error(`Redis refused ${String(words[0])}: ${reply}`)
+    return reply
   } finally {
     socket.destroy()
   }

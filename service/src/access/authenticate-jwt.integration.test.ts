@@ -136,6 +136,7 @@ const bentTokens: [name: string, claims: Claims, bent?: Bent][] = [
   ['was tampered with', {}, { tampered: { sub: 'root' } }],
   ['lacks the end of its signature', {}, { cut: 4 }],
   ['has an unknown key id', {}, { header: { kid: 'nobody' } }],
+  ['has a key id that is a path', {}, { header: { kid: '../../../../dev/null' } }],
   ['has a key id of another algorithm', {}, { alg: 'RS256', header: { kid: 'key-1' } }],
   ['has a critical header we do not know', {}, { header: { crit: ['rule'], rule: 1 } }],
   ['speaks for an organization of another issuer', { organization_id: foreign.organizationId }],

@@ -1,0 +1,165 @@
+import {
+  createAdminApiKey,
+  createProjectApiKey,
+  deleteAdminApiKey,
+  deleteProjectApiKey,
+  listAdminApiKeys,
+  listProjectApiKeys,
+} from '@gatehouse/contract/api-key'
+import type { Endpoint } from '@gatehouse/contract/endpoint'
+import {
+  createPolicy,
+  deletePolicy,
+  listPolicies,
+  listPolicyVersions,
+  pausePolicy,
+  publishPolicy,
+  readPolicyRollout,
+  restorePolicyVersion,
+  resumePolicy,
+  retrievePolicy,
+  retrievePolicyVersion,
+  updatePolicy,
+} from '@gatehouse/contract/policy'
+import {
+  archiveProject,
+  createProject,
+  listProjects,
+  retrieveProject,
+  updateProject,
+} from '@gatehouse/contract/project'
+import { beforeEach, expect, test } from 'vitest'
+
+import { createOrganization } from '#access/manage-organizations.ts'
+import { createTestApi } from '#testing/test-api.ts'
+
+// An administrator with every permission tries the ids of another organization, in requests that are valid in every
+// other way: the same requests succeed for the owner.
+
+let api: Awaited<ReturnType<typeof createTestApi>>
+let foreign: Awaited<ReturnType<typeof createOrganization>>
+let owned: Awaited<ReturnType<typeof prepareOwner>>
+beforeEach(async () => {
+  api = await createTestApi()
+  foreign = await createOrganization('Foreign Ltd', api.house)
+  owned = await prepareOwner()
+})
+
+const canary = 'canary-5d1e'
+
+async function prepareOwner() {
+  const { id: policy_id } = (
+    await api.send(createPolicy, { body: { name: canary, rule: 'Be kind.' } })
+  ).body
+  await api.send(publishPolicy, { params: { policy_id }, body: { revision: 1 } })
+  const { id: project_id } = (await api.send(createProject, { body: { name: canary } })).body
+  const key = await api.send(createProjectApiKey, {
+    params: { project_id },
+    body: { name: canary },
+  })
+  const admin = await api.send(createAdminApiKey, { body: { name: canary, permissions: [] } })
+  return { policy_id, project_id, key_id: key.body.id, admin_key_id: admin.body.id }
+}
+
+type Sent = NonNullable<Parameters<typeof api.send>[1]>
+type Probe = [endpoint: Endpoint, sent: Sent, refusal: [status: number, code: string]]
+
+/** In an order in which all succeed for the owner, whose policy has revision 2. */
+function probes(): Probe[] {
+  const { policy_id, project_id, key_id, admin_key_id } = owned
+  const policy = { params: { policy_id } }
+  const version = { params: { policy_id, version: '1' } }
+  const project = { params: { project_id } }
+  const noPolicy: Probe[2] = [404, 'policy_not_found']
+  const noProject: Probe[2] = [404, 'project_not_found']
+  const noCursor: Probe[2] = [400, 'invalid_cursor']
+  const scoped = { name: 'x', rule: 'Be kind.', scope: 'projects', project_ids: [project_id] }
+  const at = (revision: number, more: object = {}) => ({ body: { revision, ...more } })
+  return [
+    [listPolicies, { query: { after: policy_id } }, noCursor],
+    [listProjects, { query: { after: project_id } }, noCursor],
+    [listAdminApiKeys, { query: { after: admin_key_id } }, noCursor],
+    [listProjectApiKeys, { ...project, query: { after: key_id } }, noProject],
+    [createPolicy, { body: scoped }, [422, 'unknown_project']],
+    [retrievePolicy, policy, noPolicy],
+    [listPolicyVersions, policy, noPolicy],
+    [retrievePolicyVersion, version, noPolicy],
+    [readPolicyRollout, policy, noPolicy],
+    [updatePolicy, { ...policy, ...at(2, { rule: 'Be mine.' }) }, noPolicy],
+    [publishPolicy, { ...policy, ...at(3) }, noPolicy],
+    [pausePolicy, { ...policy, ...at(4) }, noPolicy],
+    [resumePolicy, { ...policy, ...at(5) }, noPolicy],
+    [restorePolicyVersion, { ...version, ...at(6) }, noPolicy],
+    [deletePolicy, { ...policy, query: { revision: '7' } }, noPolicy],
+    [retrieveProject, project, noProject],
+    [updateProject, { ...project, body: { name: 'Mine' } }, noProject],
+    [listProjectApiKeys, project, noProject],
+    [createProjectApiKey, { ...project, body: { name: 'Mine' } }, noProject],
+    [deleteProjectApiKey, { params: { project_id, key_id } }, noProject],
+    [deleteAdminApiKey, { params: { key_id: admin_key_id } }, [404, 'api_key_not_found']],
+    [archiveProject, project, noProject],
+  ]
+}
+
+const nameOf = ([endpoint, { query }]: Probe) =>
+  `${endpoint.method} ${endpoint.path} ${JSON.stringify(query ?? {})}`
+
+/** All that the owner has, as PostgreSQL stores it. */
+async function readOwner() {
+  const { organizationId } = api.organization
+  const rowsOf = (table: 'policy' | 'policy_version' | 'project' | 'api_key' | 'event') =>
+    api.db.selectFrom(table).selectAll().where('organization_id', '=', organizationId).execute()
+  return {
+    policies: await rowsOf('policy'),
+    versions: await rowsOf('policy_version'),
+    projects: await rowsOf('project'),
+    keys: (await rowsOf('api_key')).map((row) => ({ ...row, last_used_at: null })),
+    events: await rowsOf('event'),
+  }
+}
+
+test('ids of another organization are not found, and nothing of it is told or changed', async () => {
+  const before = await readOwner()
+  const found: unknown[] = []
+  const told: string[] = []
+  for (const probe of probes()) {
+    const [endpoint, sent] = probe
+    const { status, body } = await api.send(endpoint, { ...sent, credential: foreign.adminKey })
+    found.push([nameOf(probe), [status, body.error?.code]])
+    if (JSON.stringify(body).includes(canary)) told.push(nameOf(probe))
+  }
+  expect(found).toEqual(probes().map((probe) => [nameOf(probe), probe[2]]))
+  expect(told).toEqual([])
+  expect(await readOwner()).toEqual(before)
+  // The requests are not refused for another reason: the owner succeeds with them.
+  for (const probe of probes()) {
+    const { status } = await api.send(probe[0], probe[1])
+    expect([nameOf(probe), Math.floor(status / 100)]).toEqual([nameOf(probe), 2])
+  }
+})
+
+/** What someone who may create keys, and nothing else, tries to give a key. */
+const escalations = [
+  ['administrator', ['policies.publish'], 403],
+  ['administrator', ['credits.write'], 403],
+  ['administrator', ['admin_api_keys.write', 'audit.read'], 403],
+  ['administrator', ['model.invoke'], 422],
+  ['administrator', ['everything'], 422],
+  ['project', ['exports.write'], 403],
+  ['project', ['policy_gateway.write'], 403],
+] as const
+
+test('nobody gives a key a permission that they do not have', async () => {
+  const narrow = { name: 'Narrow', permissions: ['admin_api_keys.write', 'projects.write'] }
+  const { value: credential } = (await api.send(createAdminApiKey, { body: narrow })).body
+  const params = { project_id: owned.project_id }
+  const found: unknown[] = []
+  for (const [kind, permissions] of escalations) {
+    const sent = { credential, body: { name: 'Wide', permissions } }
+    const { status } = await (kind === 'project'
+      ? api.send(createProjectApiKey, { ...sent, params })
+      : api.send(createAdminApiKey, sent))
+    found.push([kind, permissions, status])
+  }
+  expect(found).toEqual(escalations)
+})
