@@ -35,7 +35,7 @@ const scripts: readonly Script[] = [
   { tokens: 10, errorAfter: { pieces: 2 } },
   { error: { status: 400 } },
   { tokens: 20, splitBytes: 7 },
-  { hugeFrameBytes: 300_000 },
+  { hugeFrameBytes: 70_000 },
   { tokens: 8, noDone: true },
   { toolCalls: [{ name: 'f', arguments: { a: 1 } }] },
   { thinking: 'Hm.', tokens: 5 },
