@@ -15,3 +15,7 @@ export type Principal = {
   readonly plan: Plan
   readonly paidMicroUsd: number
 }
+
+/** Whose share of memory, threads and upstreams a caller uses. All anonymous callers have that of one organization. */
+export const shareOf = ({ kind, organizationId }: Principal): string =>
+  kind === 'anonymous' ? 'anonymous' : organizationId

@@ -62,8 +62,8 @@ export function createInference(options: Options) {
   const threads = createThreadPool({
     entry: new URL('../thread.ts', import.meta.url),
     threadsMax: 2,
-    waitingMax: 100,
-    deadlineMs: 10_000,
+    waitingMax: 10,
+    waitingTotalMax: 200,
   })
   const counting = createInputCounting({
     threads,

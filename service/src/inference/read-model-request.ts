@@ -27,6 +27,8 @@ type Sent = {
   /** Headers that an upstream of the same format gets. */
   headers: Readonly<Record<string, string>>
   isAnonymous: boolean
+  /** Whose share of the counting threads is used. */
+  owner: string
   signal: AbortSignal
 }
 
@@ -42,7 +44,7 @@ export async function readModelRequest(deps: ReadDeps, sent: Sent): Promise<Pars
 
 async function read(
   { catalogue, counting }: ReadDeps,
-  { endpoint, format, bytes, headers, isAnonymous, signal }: Sent,
+  { endpoint, format, bytes, headers, isAnonymous, owner, signal }: Sent,
 ): Promise<ModelRequest> {
   const body = readBody(endpoint, bytes)
   const turn = format.readTurn(body)
@@ -65,7 +67,7 @@ async function read(
         model,
         hasUnseenInput: asked.some(({ feature }) => featuresOfUnknownInput.has(feature)),
       },
-      signal,
+      { owner, signal },
     ),
     maxOutputTokens: Math.min(wantedTokens, model.maxOutputTokens),
     webSearchesMax: asked.some(({ feature }) => feature === 'web_search')

@@ -68,7 +68,7 @@ export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteD
     speakInferenceErrors(scope, 'count_tokens', errors)
     identify(scope, authentication)
     pinSnapshots(scope, inForce)
-    serveCountTokens(scope, { limitInferenceCall, catalogue, counting })
+    serveCountTokens(scope, { limitInferenceCall, catalogue, counting, readingGate })
   })
   void app.register(async (scope) => {
     speakInferenceErrors(scope, 'openai', errors)

@@ -5,20 +5,26 @@ import { requirePermission } from '#access/unauthorized.ts'
 import { pickForwardedHeaders } from '#formats/forwarded-headers.ts'
 import { messageCallerFormat } from '#formats/messages/message-format.ts'
 import { answerText, route, sendJson } from '#http/bind.ts'
+import { shareOf } from '#http/principal.ts'
 import { readJson } from '#http/read-json.ts'
 import { ApiError } from '#platform/api-error.ts'
+import type { Gate } from '#platform/gate.ts'
 
 import { countInput, keepsAllThinking, readCountTokens } from './count/count-tokens.ts'
 import type { InputCounting } from './count/input-counting.ts'
 import { createHangUpSignal } from './hang-up-signal.ts'
 import { findModel } from './read-model-request.ts'
+import { largeBodyBytes } from './serve-inference.ts'
 import type { StepDeps } from './steps.ts'
 import type { Catalogue } from './upstreams/catalogue.ts'
 
 export type CountTokensDeps = Pick<StepDeps, 'limitInferenceCall'> & {
   catalogue: () => Catalogue
   counting: InputCounting
+  readingGate: Gate
 }
+
+type Caller = { owner: string; signal: AbortSignal }
 
 /** POST /v1/messages/count_tokens: one request of the caller's limits, no tokens and no credits. */
 export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
@@ -36,7 +42,8 @@ export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
       try {
         if (refusal) throw refusal
         requirePermission(countTokens, principal)
-        const counted = await count(deps, request, hangUp.signal)
+        const caller = { owner: shareOf(principal), signal: hangUp.signal }
+        const counted = await count(deps, request, caller)
         request.line.input_tokens = counted.tokens
         return sendJson(reply, 200, answerText(countTokens, { input_tokens: counted.tokens }))
       } finally {
@@ -47,18 +54,29 @@ export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
   )
 }
 
-async function count(deps: CountTokensDeps, request: FastifyRequest, signal: AbortSignal) {
+async function count(deps: CountTokensDeps, request: FastifyRequest, caller: Caller) {
   const { bodyBytes } = request
   if (!bodyBytes || bodyBytes.length === 0) throw new ApiError('invalid_json', 'The body is empty.')
-  const body = readCountTokens(readJson(bodyBytes, { isOpen: true }))
-  const keepsAll = keepsAllThinking(body)
-  const model = findModel(deps.catalogue(), body.model)
+  const read = async () => readRequest(deps, bodyBytes)
+  const isLarge = bodyBytes.length > largeBodyBytes
+  const { body, keepsAll, model, turn } = await (isLarge
+    ? deps.readingGate(caller.owner, read)
+    : read())
   request.line.model = model.id
-  const turn = messageCallerFormat.readTurn(body)
   const sent = {
     request: body,
     keepsAll,
     headers: pickForwardedHeaders(messageCallerFormat, request.headers),
   }
-  return countInput({ turn, keepsAll, ...deps.counting.prepare(model, sent) }, signal)
+  return countInput(
+    { turn, keepsAll, ...deps.counting.prepare(model, sent) },
+    { ...caller, patience: 'long' },
+  )
+}
+
+function readRequest({ catalogue }: CountTokensDeps, bytes: Buffer) {
+  const body = readCountTokens(readJson(bytes, { isOpen: true }))
+  const keepsAll = keepsAllThinking(body)
+  const model = findModel(catalogue(), body.model)
+  return { body, keepsAll, model, turn: messageCallerFormat.readTurn(body) }
 }

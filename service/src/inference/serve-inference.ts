@@ -5,6 +5,7 @@ import type { Answering, CallerFormat } from '#formats/format.ts'
 import { pickForwardedHeaders } from '#formats/forwarded-headers.ts'
 import { route, sendJson } from '#http/bind.ts'
 import { openEventStream } from '#http/event-stream.ts'
+import { shareOf } from '#http/principal.ts'
 import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -110,7 +111,7 @@ type CallOptions = {
 }
 
 /** A body up to this size is read at once; larger ones of one organization wait for each other. */
-const largeBodyBytes = 64 * 1024
+export const largeBodyBytes = 64 * 1024
 
 /** Refuses a caller that was refused a moment ago, before its body is read: reading is the most expensive part. */
 function refuseUnread(request: FastifyRequest, reply: FastifyReply, deps: InferenceDeps) {
@@ -132,9 +133,10 @@ async function openCall(
   if (isLarge) refuseUnread(request, reply, deps)
   const headers = pickForwardedHeaders(format, request.headers)
   const isAnonymous = freeCaller !== null
-  const sent = { endpoint, format, bytes: bodyBytes, headers, isAnonymous, signal }
+  const owner = shareOf(principal)
+  const sent = { endpoint, format, bytes: bodyBytes, headers, isAnonymous, owner, signal }
   const read = () => readModelRequest(deps, sent)
-  const parsed = await (isLarge ? deps.readingGate(principal.organizationId, read) : read())
+  const parsed = await (isLarge ? deps.readingGate(owner, read) : read())
   // From here on the pipeline counts the attempt.
   request.isCounted = true
   return {

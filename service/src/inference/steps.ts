@@ -1,4 +1,4 @@
-import type { Principal } from '#http/principal.ts'
+import { type Principal, shareOf } from '#http/principal.ts'
 import type { InferenceAdmission } from '#limits/limit-inference-calls.ts'
 import type { Clock } from '#platform/clock.ts'
 
@@ -34,13 +34,13 @@ export function createSteps(deps: StepDeps): Steps {
   const { limitInferenceCall, callModel, counting, steadyNow } = deps
   const rates = createOutputRates()
   return {
-    openMeter({ parsed, line }) {
+    openMeter({ parsed, line, principal }) {
       if (!parsed.ok) return createMeter({ ...unreadRequest, now: steadyNow })
       const { model, estimate, maxOutputTokens } = parsed.request
       return createMeter({
         inputTokens: estimate.tokens,
         maxOutputTokens,
-        countText: (text) => counting.countText(text, model.encoding),
+        countText: (text) => counting.countText(text, model.encoding, shareOf(principal)),
         hiddenTokensPerSecond: () =>
           model.capabilities.reasoning ? rates.tokensPerSecond(line.upstream ?? '', model.id) : 0,
         now: steadyNow,
@@ -113,8 +113,7 @@ function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
   const { model, body, turn, maxOutputTokens } = request
   const { format, headers, signal, line, principal, addHeaders } = call
   return {
-    // Every anonymous caller has an id of its own, but no more of a share than one organization.
-    organizationId: principal.kind === 'anonymous' ? 'anonymous' : principal.organizationId,
+    organizationId: shareOf(principal),
     model,
     body,
     turn,

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
-import { createThreadPool } from './thread-pool.ts'
+import { createThreadPool, type JobTerms, type ThreadPool } from './thread-pool.ts'
 
 const server = new URL('./serve-thread.ts', import.meta.url).href
 const source = `
@@ -19,6 +19,11 @@ serveThread({
   crash: async () => { setImmediate(() => { throw new Error('Crashed.') }); await wait(60000) },
   exit: async () => { process.exit(3) },
   hang: async () => { for (;;); },
+  name: async (input) => input,
+  slowly: async (input, isCancelled) => {
+    for (let step = 0; step < 50; step++) { await wait(2); if (isCancelled()) throw new Error('Cancelled.') }
+    return input * 2
+  },
   untilCancelled: async (_input, isCancelled) => { while (!isCancelled()) await wait(2); return 'stopped' },
 })
 `
@@ -31,14 +36,21 @@ beforeAll(async () => {
 })
 afterAll(() => rm(directory, { recursive: true }))
 
-const forever = new AbortController().signal
+const terms = (changes: Partial<JobTerms> = {}): JobTerms => ({
+  owner: 'one',
+  waitMs: 20_000,
+  runMs: 20_000,
+  signal: new AbortController().signal,
+  ...changes,
+})
+const forever = terms()
 
 function createPool(changes: Partial<Parameters<typeof createThreadPool>[0]> = {}) {
   const pool = createThreadPool({
     entry,
     threadsMax: 1,
     waitingMax: 10,
-    deadlineMs: 20_000,
+    waitingTotalMax: 30,
     graceMs: 50,
     ...changes,
   })
@@ -71,8 +83,9 @@ describe('a pool of threads', () => {
 
   test('more jobs than may wait are refused at once', async () => {
     const pool = createPool({ waitingMax: 1 })
+    await pool.run('double', 1, forever)
     const leaving = new AbortController()
-    const running = pool.run('untilCancelled', null, leaving.signal)
+    const running = pool.run('untilCancelled', null, terms({ signal: leaving.signal }))
     const waiting = pool.run('double', 1, forever)
     await expect(pool.run('double', 2, forever)).rejects.toMatchObject({ code: 'overloaded' })
     leaving.abort(new Error('Left.'))
@@ -84,8 +97,8 @@ describe('a pool of threads', () => {
     const pool = createPool({ graceMs: 10_000 })
     await pool.run('double', 1, forever)
     const leaving = new AbortController()
-    const running = pool.run('untilCancelled', null, leaving.signal)
-    const inLine = pool.run('double', 5, leaving.signal)
+    const running = pool.run('untilCancelled', null, terms({ signal: leaving.signal }))
+    const inLine = pool.run('double', 5, terms({ signal: leaving.signal }))
     leaving.abort(new Error('Left.'))
     await expect(running).rejects.toThrow('Left.')
     await expect(inLine).rejects.toThrow('Left.')
@@ -96,13 +109,13 @@ describe('a pool of threads', () => {
   test('a job whose signal has aborted already is not started', async () => {
     const pool = createPool()
     const gone = AbortSignal.abort(new Error('Gone.'))
-    await expect(pool.run('double', 1, gone)).rejects.toThrow('Gone.')
+    await expect(pool.run('double', 1, terms({ signal: gone }))).rejects.toThrow('Gone.')
   })
 
-  test('a job past its deadline rejects, and a thread that hangs is terminated', async () => {
-    const pool = createPool({ deadlineMs: 2000 })
+  test('a job that runs too long rejects, and a thread that hangs is terminated', async () => {
+    const pool = createPool()
     await pool.run('double', 1, forever)
-    const hanging = pool.run('hang', null, forever)
+    const hanging = pool.run('hang', null, terms({ runMs: 500 }))
     await expect(hanging).rejects.toMatchObject({ code: 'overloaded' })
     expect(await pool.run('double', 4, forever)).toBe(8)
   })
@@ -115,5 +128,89 @@ describe('a pool of threads', () => {
     await pool.close()
     expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
     await expect(pool.run('double', 1, forever)).rejects.toMatchObject({ code: 'overloaded' })
+  })
+})
+
+describe('owners share the threads', () => {
+  /** Occupies threads; `end` ends the jobs of an owner. */
+  function occupy(pool: ThreadPool, owner: string, jobs: number) {
+    const leaving = new AbortController()
+    const running = Array.from({ length: jobs }, () =>
+      pool.run('untilCancelled', null, terms({ owner, signal: leaving.signal })),
+    )
+    const ended = Promise.allSettled(running)
+    return async () => {
+      leaving.abort(new Error('Left.'))
+      return (await ended).map(({ status }) => status)
+    }
+  }
+
+  async function createReadyPool(threadsMax: number) {
+    const pool = createPool({ threadsMax })
+    pool.start()
+    const owners = Array.from({ length: threadsMax }, (_, index) => `starter ${index}`)
+    const ends = owners.map((owner) => occupy(pool, owner, 1))
+    await Promise.all(ends.map((end) => end()))
+    return pool
+  }
+
+  test('in turn, and not in the order of their jobs', async () => {
+    const pool = await createReadyPool(1)
+    const end = occupy(pool, 'busy', 1)
+    const served: string[] = []
+    const ask = async (owner: string, name: string) =>
+      served.push(String(await pool.run('name', name, terms({ owner }))))
+    const jobs = [
+      ...['a1', 'a2', 'a3'].map((name) => ask('a', name)),
+      ...['b1', 'b2'].map((name) => ask('b', name)),
+      ask('c', 'c1'),
+    ]
+    await end()
+    await Promise.all(jobs)
+    expect(served).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
+  })
+
+  test('an owner that has all threads gives one up when another asks, and gets it back', async () => {
+    const pool = await createReadyPool(2)
+    const end = occupy(pool, 'greedy', 2)
+    expect(await pool.run('double', 4, terms({ owner: 'modest' }))).toBe(8)
+    // Both jobs of the greedy owner are running again: a third one has to wait.
+    const late = pool.run('double', 1, terms({ owner: 'greedy', waitMs: 200 }))
+    await expect(late).rejects.toMatchObject({ code: 'overloaded' })
+    expect(await end()).toEqual(['rejected', 'rejected'])
+  })
+
+  test('a job that gives way starts again later and is answered', async () => {
+    const pool = await createReadyPool(2)
+    const endFirst = occupy(pool, 'greedy', 1)
+    const second = pool.run('slowly', 21, terms({ owner: 'greedy' }))
+    const endModest = occupy(pool, 'modest', 1)
+    await endModest()
+    expect(await second).toBe(42)
+    await endFirst()
+  })
+
+  test('a job that waits too long rejects and never runs', async () => {
+    const pool = await createReadyPool(1)
+    const end = occupy(pool, 'busy', 1)
+    const waiting = pool.run('double', 1, terms({ owner: 'late', waitMs: 50 }))
+    await expect(waiting).rejects.toMatchObject({ code: 'overloaded' })
+    await end()
+    expect(await pool.run('jobsDone', null, forever)).toBe(0)
+  })
+
+  test('one owner cannot take the places of others to wait', async () => {
+    const pool = createPool({ waitingMax: 2, waitingTotalMax: 3 })
+    await pool.run('double', 1, forever)
+    const end = occupy(pool, 'greedy', 3)
+    await expect(pool.run('double', 1, terms({ owner: 'greedy' }))).rejects.toMatchObject({
+      code: 'overloaded',
+    })
+    const modest = pool.run('double', 1, terms({ owner: 'modest' }))
+    await expect(pool.run('double', 1, terms({ owner: 'third' }))).rejects.toMatchObject({
+      code: 'overloaded',
+    })
+    await end()
+    expect(await modest).toBe(2)
   })
 })

@@ -1,100 +1,251 @@
 import { Worker } from 'node:worker_threads'
 
 import { ApiError } from './api-error.ts'
-import type { ThreadAnswer, ThreadRequest } from './serve-thread.ts'
+import type { ThreadMessage, ThreadRequest } from './serve-thread.ts'
 
 type Options = {
   /** A file that calls `serveThread`. */
   entry: URL
   threadsMax: number
-  /** How many jobs may wait for a thread; more are refused. */
+  /** How many jobs of one owner may wait for a thread; more are refused. */
   waitingMax: number
-  /** How long a job may take, waiting included. */
-  deadlineMs: number
-  /** How long a thread may continue a job that was abandoned; then the thread is terminated. */
+  /** How many jobs of all owners may wait. */
+  waitingTotalMax: number
+  /** How long a thread may continue a job that nobody needs any more; then the thread is terminated. */
   graceMs?: number
   memoryMaxMb?: number
 }
 
+/** For whom a job is run, and for how long. */
+export type JobTerms = {
+  /** Threads are shared out among owners, such as organizations. */
+  owner: string
+  /** How long the job may wait for a thread. */
+  waitMs: number
+  /** How long it may run. */
+  runMs: number
+  signal: AbortSignal
+}
+
 export type ThreadPool = {
-  run(job: string, input: unknown, signal: AbortSignal): Promise<unknown>
+  /** Rejects with `overloaded` if the job cannot be run on its terms. */
+  run(job: string, input: unknown, terms: JobTerms): Promise<unknown>
+  /** Starts all threads, which are otherwise started when they are first needed. */
+  start(): void
   close(): Promise<void>
 }
 
-type Job = { request: ThreadRequest; done: PromiseWithResolvers<unknown> }
-type Thread = { worker: Worker; job: Job | null; grace?: NodeJS.Timeout }
+type Job = JobTerms & {
+  name: string
+  input: unknown
+  done: PromiseWithResolvers<unknown>
+  timer?: NodeJS.Timeout
+  hasGivenWay: boolean
+}
+type Thread = {
+  worker: Worker
+  isReady: boolean
+  /** Until the thread has answered, even if nobody needs the answer any more. */
+  isBusy: boolean
+  job: Job | null
+  cancelled: Int32Array
+  grace?: NodeJS.Timeout
+}
 
 /**
- * Runs slow computations outside the event loop. Threads are started when they are first needed and stay. A
- * thread that dies fails only its own job; the next job starts another thread.
+ * Runs slow computations outside the event loop, fairly: a free thread goes to the owner that has the fewest, in turn.
+ * An owner may use several threads while no other needs one; then the latest of its jobs gives way and starts again
+ * later. A thread that dies fails only its own job; the next job starts another thread.
  */
 export function createThreadPool(options: Options): ThreadPool {
-  const { threadsMax, waitingMax, deadlineMs, graceMs = 1000 } = options
-  let threads: Thread[] = []
-  let waiting: Job[] = []
+  const waiting = createWaitingJobs(options)
+  const threads = createThreads(options, serveNext, lose)
   let isClosed = false
 
-  function start(): Thread {
-    const thread = startThread(options, serveNext, lose)
-    threads.push(thread)
-    return thread
-  }
-
-  /** Called twice for a thread that fails ('error', then 'exit'): the second call has no effect. */
-  function lose(thread: Thread, cause: unknown) {
-    threads = threads.filter((other) => other !== thread)
-    endJob(thread)?.done.reject(new Error('The thread has died.', { cause }))
+  function serveNext() {
+    if (isClosed || waiting.size() === 0) return
+    const idle = threads.findIdle()
+    if (!idle) return threads.canStart() ? threads.start() : makeRoom()
+    const job = waiting.take(threads.countOf)
+    if (!job) return
+    limitTime(job, job.runMs)
+    threads.begin(idle, job)
     serveNext()
   }
 
-  function serveNext() {
-    if (waiting.length === 0 || isClosed) return
-    const idle = threads.find(({ job }) => job === null)
-    const thread = idle ?? (threads.length < threadsMax ? start() : undefined)
-    const job = thread && waiting.shift()
+  /** Takes a thread from an owner with several, if a job waits whose owner has none. */
+  function makeRoom() {
+    const isNeeded = waiting.owners().some((owner) => threads.countOf(owner) === 0)
+    if (!isNeeded || threads.isOneEnding()) return
+    const job = threads.releaseLatestOfSeveral()
     if (!job) return
-    thread.job = job
-    thread.worker.postMessage(job.request)
+    if (job.hasGivenWay) return job.done.reject(overloaded())
+    job.hasGivenWay = true
+    limitTime(job, job.waitMs)
+    waiting.putBack(job)
   }
 
   function abandon(job: Job, reason: unknown) {
     job.done.reject(reason)
-    waiting = waiting.filter((other) => other !== job)
-    Atomics.store(job.request.cancelled, 0, 1)
-    const thread = threads.find((other) => other.job === job)
-    if (thread) thread.grace ??= setTimeout(() => void thread.worker.terminate(), graceMs).unref()
+    waiting.remove(job)
+    const thread = threads.findByJob(job)
+    if (thread) threads.release(thread)
+  }
+
+  function limitTime(job: Job, ms: number) {
+    clearTimeout(job.timer)
+    job.timer = setTimeout(() => abandon(job, tookTooLong()), ms)
+  }
+
+  function lose({ isReady, job }: Thread, cause: unknown) {
+    // Threads that cannot even start must not be started for ever: each takes a waiting job with it.
+    const lost = isReady ? job : waiting.take(threads.countOf)
+    lost?.done.reject(new Error('The thread has died.', { cause }))
+    serveNext()
   }
 
   return {
-    async run(name, input, signal) {
-      signal.throwIfAborted()
-      if (isClosed || waiting.length >= waitingMax) throw overloaded()
-      const job = createJob(name, input)
-      waiting.push(job)
+    async run(name, input, terms) {
+      terms.signal.throwIfAborted()
+      if (isClosed || waiting.isFull(terms.owner)) throw overloaded()
+      const job = createJob(name, input, terms)
+      limitTime(job, job.waitMs)
+      waiting.add(job)
       serveNext()
-      return settle(job, { signal, deadlineMs, abandon })
+      return settle(job, abandon)
+    },
+    start() {
+      while (!isClosed && threads.canStart()) threads.start()
     },
     async close() {
       isClosed = true
-      for (const job of waiting) abandon(job, overloaded())
-      await Promise.all(threads.map(({ worker }) => worker.terminate()))
+      for (const job of waiting.all()) abandon(job, overloaded())
+      await threads.terminate()
     },
   }
 }
 
-function startThread(
+const createJob = (name: string, input: unknown, terms: JobTerms): Job => ({
+  ...terms,
+  name,
+  input,
+  done: Promise.withResolvers<unknown>(),
+  hasGivenWay: false,
+})
+
+/** The threads, in the order in which they began their jobs. */
+function createThreads(
+  options: Options,
+  onIdle: () => void,
+  onDeath: (thread: Thread, cause: unknown) => void,
+) {
+  const { threadsMax, graceMs = 1000 } = options
+  let threads: Thread[] = []
+
+  /** Called twice for a thread that fails ('error', then 'exit'): the second call has no effect. */
+  function lose(thread: Thread, cause: unknown) {
+    if (!threads.includes(thread)) return
+    threads = threads.filter((other) => other !== thread)
+    clearTimeout(thread.grace)
+    onDeath(thread, cause)
+  }
+  /** Lets a thread stop its job, whose result is not needed. */
+  function release(thread: Thread) {
+    thread.job = null
+    Atomics.store(thread.cancelled, 0, 1)
+    thread.grace = setTimeout(() => void thread.worker.terminate(), graceMs).unref()
+  }
+  const countOf = (owner: string) => threads.filter(({ job }) => job?.owner === owner).length
+
+  return {
+    countOf,
+    findIdle: () => threads.find(({ isReady, isBusy }) => isReady && !isBusy),
+    findByJob: (job: Job) => threads.find((thread) => thread.job === job),
+    /** Whether a thread is about to be free because its job is not needed any more. */
+    isOneEnding: () => threads.some(({ isBusy, job }) => isBusy && !job),
+    canStart: () => threads.length < threadsMax,
+    start: () => void threads.push(openThread(options, onIdle, lose)),
+    begin(thread: Thread, job: Job) {
+      const { name, input } = job
+      const cancelled = newFlag()
+      threads = [...threads.filter((other) => other !== thread), thread]
+      thread.job = job
+      thread.isBusy = true
+      thread.cancelled = cancelled
+      thread.worker.postMessage({ job: name, input, cancelled } satisfies ThreadRequest)
+    },
+    release,
+    /** Stops the latest job of an owner that has several threads, and returns it. */
+    releaseLatestOfSeveral() {
+      const thread = threads.findLast(({ job }) => job && countOf(job.owner) > 1)
+      const job = thread?.job
+      if (thread) release(thread)
+      return job
+    },
+    terminate: () => Promise.all(threads.map(({ worker }) => worker.terminate())),
+  }
+}
+
+type WaitingLimits = Pick<Options, 'waitingMax' | 'waitingTotalMax'>
+
+/** The jobs that wait, by owner. The owner that was served last is the last in the map. */
+function createWaitingJobs({ waitingMax, waitingTotalMax }: WaitingLimits) {
+  const jobsOf = new Map<string, Job[]>()
+  let total = 0
+
+  function keep(owner: string, jobs: Job[]) {
+    total += jobs.length - (jobsOf.get(owner)?.length ?? 0)
+    if (jobs.length > 0) jobsOf.set(owner, jobs)
+    else jobsOf.delete(owner)
+  }
+
+  return {
+    size: () => total,
+    all: () => [...jobsOf.values()].flat(),
+    owners: () => [...jobsOf.keys()],
+    isFull: (owner: string) =>
+      total >= waitingTotalMax || (jobsOf.get(owner)?.length ?? 0) >= waitingMax,
+    add: (job: Job) => keep(job.owner, [...(jobsOf.get(job.owner) ?? []), job]),
+    putBack: (job: Job) => keep(job.owner, [job, ...(jobsOf.get(job.owner) ?? [])]),
+    remove(job: Job) {
+      const jobs = jobsOf.get(job.owner) ?? []
+      if (jobs.includes(job))
+        keep(
+          job.owner,
+          jobs.filter((other) => other !== job),
+        )
+    },
+    /** The next job: of the owners with the fewest threads, that of the one that was served least recently. */
+    take(countThreadsOf: (owner: string) => number): Job | undefined {
+      const counted = [...jobsOf.keys()].map((owner) => ({ owner, count: countThreadsOf(owner) }))
+      const fewest = Math.min(...counted.map(({ count }) => count))
+      const owner = counted.find(({ count }) => count === fewest)?.owner
+      if (owner === undefined) return undefined
+      const [job, ...others] = jobsOf.get(owner) ?? []
+      keep(owner, [])
+      keep(owner, others)
+      return job
+    },
+  }
+}
+
+function openThread(
   { entry, memoryMaxMb = 512 }: Options,
   onIdle: () => void,
   onDeath: (thread: Thread, cause: unknown) => void,
 ): Thread {
   const worker = new Worker(entry, { resourceLimits: { maxOldGenerationSizeMb: memoryMaxMb } })
-  const thread: Thread = { worker, job: null }
+  const thread: Thread = { worker, isReady: false, isBusy: false, job: null, cancelled: newFlag() }
   // An idle thread must not keep the process running.
   worker.unref()
-  worker.on('message', (answer: ThreadAnswer) => {
-    const done = endJob(thread)?.done
-    if ('error' in answer) done?.reject(new Error(answer.error))
-    else done?.resolve(answer.output)
+  worker.on('message', (message: ThreadMessage) => {
+    const done = thread.job?.done
+    clearTimeout(thread.grace)
+    thread.isReady = true
+    thread.isBusy = false
+    thread.job = null
+    if ('error' in message) done?.reject(new Error(message.error))
+    else if ('output' in message) done?.resolve(message.output)
     onIdle()
   })
   worker.on('error', (cause) => onDeath(thread, cause))
@@ -102,34 +253,17 @@ function startThread(
   return thread
 }
 
-function endJob(thread: Thread): Job | null {
-  const { job } = thread
-  clearTimeout(thread.grace)
-  delete thread.grace
-  thread.job = null
-  return job
-}
+const newFlag = () => new Int32Array(new SharedArrayBuffer(4))
 
-const createJob = (job: string, input: unknown): Job => ({
-  request: { job, input, cancelled: new Int32Array(new SharedArrayBuffer(4)) },
-  done: Promise.withResolvers<unknown>(),
-})
-
-type Settling = {
-  signal: AbortSignal
-  deadlineMs: number
-  abandon: (job: Job, reason: unknown) => void
-}
-
-/** Waits until a job is done, its deadline has passed, or its signal aborts. */
-async function settle(job: Job, { signal, deadlineMs, abandon }: Settling): Promise<unknown> {
+/** Waits until a job is done, its time is over, or its signal aborts. */
+async function settle(job: Job, abandon: (job: Job, reason: unknown) => void): Promise<unknown> {
+  const { signal } = job
   const onAbort = () => abandon(job, signal.reason)
-  const deadline = setTimeout(() => abandon(job, tookTooLong()), deadlineMs)
   signal.addEventListener('abort', onAbort, { once: true })
   try {
     return await job.done.promise
   } finally {
-    clearTimeout(deadline)
+    clearTimeout(job.timer)
     signal.removeEventListener('abort', onAbort)
   }
 }

@@ -8,7 +8,7 @@ import { ApiError } from '#platform/api-error.ts'
 
 import { toCountRequest } from './count-request.ts'
 import { countInput, keepsAllThinking, readCountTokens } from './count-tokens.ts'
-import { createTurnCounter } from './count-turn.ts'
+import { type Asker, createTurnCounter } from './count-turn.ts'
 import { createUpstreamCounter } from './upstream-counter.ts'
 import { toViolations } from './violations.ts'
 
@@ -298,13 +298,17 @@ describe('a count of input', () => {
       imageTokensMax: 3000,
     } as const,
   }
-  const noAbort = new AbortController().signal
+  const asker: Asker = {
+    owner: 'org',
+    signal: new AbortController().signal,
+    patience: 'long',
+  }
   const asking = (post: PostToUpstream) =>
     createUpstreamCounter({ kind: 'anthropic', post, now: () => new Date(0) })
 
   test("is the upstream's if it has a counter", async () => {
     const upstream = asking(async () => ({ status: 200, json: { input_tokens: 5 } }))
-    expect(await countInput({ ...counting, upstream }, noAbort)).toEqual({
+    expect(await countInput({ ...counting, upstream }, asker)).toEqual({
       tokens: 5,
       origin: 'upstream',
     })
@@ -317,17 +321,17 @@ describe('a count of input', () => {
     ['reports a negative count', async () => ({ status: 200, json: { input_tokens: -5 } })],
   ])('is the local one after at most about 2 s if the upstream %s', async (_how, post) => {
     await counter.warm(['o200k', 'cl100k'])
-    const local = await countInput({ ...counting, upstream: null }, noAbort)
+    const local = await countInput({ ...counting, upstream: null }, asker)
     expect(local.origin).toBe('local-exact')
     const ratio = await waitingRatio('local count', 2000, async () => {
-      expect(await countInput({ ...counting, upstream: asking(post) }, noAbort)).toEqual(local)
+      expect(await countInput({ ...counting, upstream: asking(post) }, asker)).toEqual(local)
     })
     expect(ratio).toBeLessThan(1.3)
   })
 
   test('includes the reasoning of earlier turns only with keep: all', async () => {
-    const last = await countInput({ ...counting, upstream: null }, noAbort)
-    const all = await countInput({ ...counting, upstream: null, keepsAll: true }, noAbort)
+    const last = await countInput({ ...counting, upstream: null }, asker)
+    const all = await countInput({ ...counting, upstream: null, keepsAll: true }, asker)
     expect(all.tokens).toBeGreaterThan(last.tokens)
   })
 
@@ -338,7 +342,7 @@ describe('a count of input', () => {
       return { status: 200, json: { input_tokens: 5 } }
     })
     const huge = { ...turn, system: ['x'.repeat(8 * 1024 * 1024)] }
-    await expect(countInput({ ...counting, turn: huge, upstream }, noAbort)).rejects.toMatchObject({
+    await expect(countInput({ ...counting, turn: huge, upstream }, asker)).rejects.toMatchObject({
       code: 'request_too_large',
     })
     expect(calls).toBe(0)

@@ -4,7 +4,7 @@ import type { Json } from '#formats/answer.ts'
 import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import { type CountingRule, requireCountable, type TurnCounter } from './count-turn.ts'
+import { type Asker, type CountingRule, requireCountable, type TurnCounter } from './count-turn.ts'
 import { withoutEarlierReasoning } from './last-turn.ts'
 import type { UpstreamCounter } from './upstream-counter.ts'
 import { toViolations } from './violations.ts'
@@ -54,12 +54,12 @@ type Counting = {
 }
 
 /** Asks the upstream's counter if there is one; otherwise, or if that fails, counts locally. */
-export async function countInput(counting: Counting, signal: AbortSignal): Promise<InputCount> {
+export async function countInput(counting: Counting, asker: Asker): Promise<InputCount> {
   const { upstream, rule, counter, keepsAll } = counting
   const turn = keepsAll ? counting.turn : withoutEarlierReasoning(counting.turn)
   requireCountable(turn, rule)
-  const reported = await upstream?.count(counting.toRequest(turn), signal, counting.headers)
+  const reported = await upstream?.count(counting.toRequest(turn), asker.signal, counting.headers)
   if (reported !== undefined) return { tokens: reported, origin: 'upstream' }
-  const { tokens, origin } = await counter.count(turn, rule, signal)
+  const { tokens, origin } = await counter.count(turn, rule, asker)
   return { tokens, origin: origin === 'local-exact' ? origin : 'local-estimate' }
 }

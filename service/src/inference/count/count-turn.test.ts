@@ -5,7 +5,7 @@ import { emptyTurn } from '#formats/testing/empty-turn.ts'
 import type { Part, Turn } from '#formats/turn.ts'
 import { countTexts } from '#tokens/count.ts'
 
-import { type CountInThread, createTurnCounter } from './count-turn.ts'
+import { type Asker, type CountInThread, createTurnCounter } from './count-turn.ts'
 import { withoutEarlierReasoning } from './last-turn.ts'
 
 const own = {
@@ -14,7 +14,11 @@ const own = {
   factors: { ascii: 1, other: 1 },
   imageTokensMax: 3000,
 } as const
-const noAbort = new AbortController().signal
+const asker: Asker = {
+  owner: 'org',
+  signal: new AbortController().signal,
+  patience: 'short',
+}
 const noThread: CountInThread = () => Promise.reject(new Error('No thread was expected.'))
 const tokensOf = async (text: string) =>
   (await countTexts('o200k', [text], () => undefined))[0] ?? 0
@@ -22,7 +26,7 @@ const turnOf = (...parts: Part[]): Turn => ({ ...emptyTurn, messages: [{ role: '
 const text = (value: string): Part => ({ type: 'text', text: value })
 
 async function count(turn: Turn) {
-  return createTurnCounter({ countInThread: noThread }).count(turn, own, noAbort)
+  return createTurnCounter({ countInThread: noThread }).count(turn, own, asker)
 }
 
 describe('the count of a turn', () => {
@@ -119,10 +123,10 @@ describe('the count of a turn', () => {
   test("is multiplied by the factor of its script if the encoding is not the model's", async () => {
     const { count: countTurn } = createTurnCounter({ countInThread: noThread })
     const rule = { ...own, isOwnEncoding: false, factors: { ascii: 1.5, other: 1.25 } }
-    const english = await countTurn(turnOf(text('Good morning to all of you.')), rule, noAbort)
+    const english = await countTurn(turnOf(text('Good morning to all of you.')), rule, asker)
     expect(english).toMatchObject({ origin: 'local-estimate', script: 'ascii' })
     expect(english.tokens).toBe(Math.ceil(english.localTokens * 1.5))
-    const chinese = await countTurn(turnOf(text('早上好，各位。')), rule, noAbort)
+    const chinese = await countTurn(turnOf(text('早上好，各位。')), rule, asker)
     expect(chinese).toMatchObject({ origin: 'local-estimate', script: 'other' })
     expect(chinese.tokens).toBe(Math.ceil(chinese.localTokens * 1.25))
   })
@@ -179,9 +183,9 @@ describe('long texts', () => {
         return countTexts(encoding, texts, () => undefined)
       },
     })
-    await counter.count(turnOf(text('a b '.repeat(16 * 1024))), own, noAbort)
+    await counter.count(turnOf(text('a b '.repeat(16 * 1024))), own, asker)
     expect(sent).toEqual([])
-    const { tokens } = await counter.count(turnOf(text('c d '.repeat(16 * 1024 + 1))), own, noAbort)
+    const { tokens } = await counter.count(turnOf(text('c d '.repeat(16 * 1024 + 1))), own, asker)
     expect(sent).toHaveLength(1)
     expect(tokens).toBe(4 + (await tokensOf('c d '.repeat(16 * 1024 + 1))))
   })
@@ -195,21 +199,21 @@ describe('long texts', () => {
       },
     })
     const [one, two] = [`one ${long.repeat(20)}`, `two ${long.repeat(20)}`]
-    const first = await counter.count(turnOf(text(one)), own, noAbort)
-    const second = await counter.count(turnOf(text(one), text(two)), own, noAbort)
+    const first = await counter.count(turnOf(text(one)), own, asker)
+    const second = await counter.count(turnOf(text(one), text(two)), own, asker)
     expect(sent).toEqual([[one], [two]])
     expect(second.tokens).toBe(first.tokens + 1 + (await tokensOf(two)))
-    const again = await counter.count(turnOf(text(two), text(two)), own, noAbort)
+    const again = await counter.count(turnOf(text(two), text(two)), own, asker)
     expect(again.tokens).toBe(3 + 2 * (1 + (await tokensOf(two))))
-    const other = await counter.count(turnOf(text(one)), { ...own, encoding: 'cl100k' }, noAbort)
+    const other = await counter.count(turnOf(text(one)), { ...own, encoding: 'cl100k' }, asker)
     expect(other.tokens).toBe(4 + ((await countTexts('cl100k', [one], () => undefined))[0] ?? 0))
     expect(sent).toHaveLength(3)
   })
 
   test('countText returns the tokens of the text alone', async () => {
     const counter = createTurnCounter({ countInThread: noThread })
-    expect(await counter.countText('', 'o200k')).toBe(0)
-    expect(await counter.countText(long, 'o200k')).toBe(await tokensOf(long))
+    expect(await counter.countText('', 'o200k', asker)).toBe(0)
+    expect(await counter.countText(long, 'o200k', asker)).toBe(await tokensOf(long))
   })
 
   test('a text that a turn contains twice counts twice', async () => {
@@ -239,7 +243,7 @@ describe('long texts', () => {
     const counting = createTurnCounter({ countInThread: noThread }).count(
       turnOf(text('x'.repeat(60_000)), text('!'.repeat(4000))),
       own,
-      caller.signal,
+      { ...asker, signal: caller.signal },
     )
     caller.abort(new Error('Aborted.'))
     await expect(counting).rejects.toThrow('Aborted.')
@@ -253,7 +257,7 @@ describe('long texts', () => {
     await counter.count(
       turnOf(...Array.from({ length: 16 }, (_, i) => text(`${i}${'a'.repeat(4000)}`))),
       own,
-      noAbort,
+      asker,
     )
     clearInterval(timer)
     expect(ticks).toBeGreaterThan(1)

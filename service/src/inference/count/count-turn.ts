@@ -28,11 +28,22 @@ export type TurnCount = {
   script: Script
 }
 
+/** Short: the caller can go on with an estimate. Long: the count is its answer, or is charged. */
+export type Patience = 'short' | 'long'
+
+/** For whom texts are counted, and how long that may take. */
+export type Asker = {
+  /** Organizations share the threads in turn. */
+  owner: string
+  signal: AbortSignal
+  patience: Patience
+}
+
 /** Counts texts off the event loop. */
 export type CountInThread = (
   encoding: Encoding,
   texts: readonly string[],
-  signal: AbortSignal,
+  asker: Asker,
 ) => Promise<number[]>
 
 const textMaxBytes = 8 * 1024 * 1024
@@ -40,11 +51,10 @@ const textMaxBytes = 8 * 1024 * 1024
 const inlineMaxBytes = 64 * 1024
 /** How long a count may occupy the event loop at a time. */
 const stepMs = 5
-const neverAborted = new AbortController().signal
 
 export type TurnCounter = {
-  count(turn: Turn, rule: CountingRule, signal: AbortSignal): Promise<TurnCount>
-  countText(text: string, encoding: Encoding): Promise<number>
+  count(turn: Turn, rule: CountingRule, asker: Asker): Promise<TurnCount>
+  countText(text: string, encoding: Encoding, asker: Asker): Promise<number>
   /** Loads encodings. Each blocks the event loop for the better part of a second. */
   warm(used: Iterable<Encoding>): Promise<void>
 }
@@ -59,10 +69,10 @@ export function createTurnCounter(options: {
 }): TurnCounter {
   const cache = createCountCache({ entriesMax: options.entriesMax ?? 50_000 })
 
-  async function countAll(encoding: Encoding, texts: readonly string[], signal: AbortSignal) {
+  async function countAll(encoding: Encoding, texts: readonly string[], asker: Asker) {
     const { cachedTokens, uncacheable, cacheable } = lookUp(cache, encoding, texts)
     const uncached = [...uncacheable, ...cacheable.values()]
-    const counts = await countUncached(encoding, uncached, signal)
+    const counts = await countUncached(encoding, uncached, asker)
     let tokens = cachedTokens
     for (const count of counts) tokens += count
     for (const [index, key] of [...cacheable.keys()].entries()) {
@@ -71,17 +81,17 @@ export function createTurnCounter(options: {
     return tokens
   }
 
-  async function countUncached(encoding: Encoding, texts: readonly string[], signal: AbortSignal) {
-    if (byteLengthOf(texts) <= inlineMaxBytes) return countInline(encoding, texts, signal)
-    const counts = await options.countInThread(encoding, texts, signal)
+  async function countUncached(encoding: Encoding, texts: readonly string[], asker: Asker) {
+    if (byteLengthOf(texts) <= inlineMaxBytes) return countInline(encoding, texts, asker.signal)
+    const counts = await options.countInThread(encoding, texts, asker)
     if (counts.length !== texts.length) throw new Error('Not every text was counted.')
     return counts
   }
 
   return {
-    async count(turn, rule, signal) {
+    async count(turn, rule, asker) {
       const { texts, otherTokens, isEstimate, bytes } = requireCountable(turn, rule)
-      const localTokens = otherTokens + (await countAll(rule.encoding, texts, signal))
+      const localTokens = otherTokens + (await countAll(rule.encoding, texts, asker))
       const script = scriptOf(bytes, texts)
       if (rule.isOwnEncoding) {
         const origin = isEstimate ? 'local-estimate' : 'local-exact'
@@ -90,8 +100,8 @@ export function createTurnCounter(options: {
       const tokens = Math.ceil(localTokens * rule.factors[script])
       return { tokens, origin: 'local-estimate', localTokens, script }
     },
-    async countText(text, encoding) {
-      const [tokens = 0] = await countUncached(encoding, [text], neverAborted)
+    async countText(text, encoding, asker) {
+      const [tokens = 0] = await countUncached(encoding, [text], asker)
       return tokens
     },
     async warm(used) {

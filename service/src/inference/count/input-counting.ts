@@ -13,6 +13,7 @@ import type { Encoding } from '#tokens/ranks.ts'
 import { createThreadCounter } from './count-in-thread.ts'
 import { toCountRequest } from './count-request.ts'
 import {
+  type Asker,
   type CountingRule,
   createTurnCounter,
   requireCountable,
@@ -40,26 +41,16 @@ type EstimateRequest = {
   hasUnseenInput: boolean
 }
 
+const neverAborted = new AbortController().signal
+
+type Caller = Omit<Asker, 'patience'>
 type CountRequest = { request: Json; keepsAll: boolean; headers: Record<string, string> }
 
 /** Counts the tokens of requests and answers: on the event loop, in a thread, or by the upstream's counter. */
 export function createInputCounting(options: Options) {
   const { threads, pools, factors, findRefusedMediaUrl, now } = options
   const counter = createTurnCounter({ countInThread: createThreadCounter(threads) })
-  const findUpstreamCounter = createUpstreamCounters(pools, now)
-
-  /** Servers fetch media also to count them: what an upstream may not get is counted here instead. */
-  function findGuardedCounter(model: CatalogueModel): UpstreamCounter | null {
-    const [first] = model.upstreams
-    const asked = findUpstreamCounter(model)
-    if (!first || !asked) return null
-    return {
-      async count(request, signal, headers) {
-        if (await findRefusedMediaUrl(first.upstream, request)) return undefined
-        return asked.count(request, signal, headers)
-      },
-    }
-  }
+  const findUpstreamCounter = guardMedia(createUpstreamCounters(pools, now), findRefusedMediaUrl)
 
   const ruleOf = (model: CatalogueModel): CountingRule => ({
     encoding: model.encoding,
@@ -77,7 +68,7 @@ export function createInputCounting(options: Options) {
       return {
         rule: ruleOf(model),
         counter,
-        upstream: findGuardedCounter(model),
+        upstream: findUpstreamCounter(model),
         ...(isMessages && { headers }),
         toRequest: (turn: Turn): Json =>
           isMessages
@@ -85,14 +76,15 @@ export function createInputCounting(options: Options) {
             : chatUpstreamFormat.writeRequest(turn, { ...leastOutput, model: name }),
       }
     },
-    /** The local count by which tokens are reserved before a call. */
+    /** The local count by which tokens are reserved before a call; a high estimate if it cannot be had soon. */
     async estimate(
       { turn, model, hasUnseenInput }: EstimateRequest,
-      signal: AbortSignal,
+      caller: Caller,
     ): Promise<TurnCount> {
       const read = withoutEarlierReasoning(turn)
       const rule = ruleOf(model)
-      const count = await counter.count(read, rule, signal).catch((error: unknown) => {
+      const asker = { ...caller, patience: 'short' } as const
+      const count = await counter.count(read, rule, asker).catch((error: unknown) => {
         if (error instanceof ApiError && error.code === 'overloaded')
           return overestimate(read, rule)
         throw error
@@ -100,8 +92,8 @@ export function createInputCounting(options: Options) {
       return hasUnseenInput || hasUnsizedPart(read) ? fillContext(count, model) : count
     },
     /** Counts an answer whose upstream reports no usage. */
-    countText: (text: string, encoding: Encoding): Promise<number> =>
-      counter.countText(text, encoding),
+    countText: (text: string, encoding: Encoding, owner: string): Promise<number> =>
+      counter.countText(text, encoding, { owner, signal: neverAborted, patience: 'long' }),
     /** Learns from the input tokens that an upstream reports. */
     learn(model: CatalogueModel, { localTokens, script }: TurnCount, { inputTokens }: Usage) {
       factors.observe({
@@ -112,7 +104,10 @@ export function createInputCounting(options: Options) {
         upstreamTokens: inputTokens,
       })
     },
-    warm: counter.warm,
+    async warm(used: Iterable<Encoding>) {
+      threads.start()
+      await counter.warm(used)
+    },
   }
 }
 
@@ -141,6 +136,26 @@ function overestimate(turn: Turn, rule: CountingRule): TurnCount {
   const { bytes, otherTokens } = requireCountable(turn, rule)
   const tokens = Math.ceil(bytes / 2) + otherTokens
   return { tokens, origin: 'local-estimate', localTokens: 0, script: 'other' }
+}
+
+type FindCounter = (model: CatalogueModel) => UpstreamCounter | null
+
+/** Servers fetch media also to count them: what an upstream may not get is counted here instead. */
+function guardMedia(
+  find: FindCounter,
+  findRefusedMediaUrl: Options['findRefusedMediaUrl'],
+): FindCounter {
+  return (model) => {
+    const [first] = model.upstreams
+    const asked = find(model)
+    if (!first || !asked) return null
+    return {
+      async count(request, signal, headers) {
+        if (await findRefusedMediaUrl(first.upstream, request)) return undefined
+        return asked.count(request, signal, headers)
+      },
+    }
+  }
 }
 
 /** No model reads more than its context. Nothing is learned from such a call: its local count means nothing. */
