@@ -51,6 +51,7 @@ export async function startApi(house: House, serveMore: (app: FastifyInstance) =
     host: config.HOST,
     port: config.PORT,
     settings: { host: 'HOST', port: 'PORT' },
+    isBusy: true,
   })
   const operationsAddress = await listen(operations, {
     host: config.OPERATIONS_HOST,

@@ -1,17 +1,28 @@
-import type { FastifyInstance } from 'fastify'
+import { createServer, type ListenOptions, type Server } from 'node:net'
+
+import type { FastifyInstance, FastifyListenOptions } from 'fastify'
 
 export type ListenAddress = {
   host: string
   port: number
   /** The names of the settings that the host and the port come from. */
   settings: { host: string; port: string }
+  /** Whether many connections may come at once, also while the process is busy. */
+  isBusy?: boolean
 }
+
+/**
+ * Connections that wait to be accepted; the system may have a smaller limit. Beyond it, clients retry only after a second,
+ * then after three, then after seven.
+ */
+const backlog = 4096
 
 /** Starts to listen and returns the URL. A failure says which settings to change. */
 export async function listen(app: FastifyInstance, address: ListenAddress): Promise<string> {
   const { host, port } = address
   try {
-    return await app.listen({ host, port })
+    if (address.isBusy && canSharePort) return await listenMany(app, host, port)
+    return await app.listen({ host, port, backlog })
   } catch (error) {
     throw new Error(`Cannot listen on ${host}:${port}: ${explain(error, address)}`, {
       cause: error,
@@ -19,6 +30,42 @@ export async function listen(app: FastifyInstance, address: ListenAddress): Prom
   }
 }
 
+/** Node accepts one connection per turn of the event loop and listener. */
+const listeners = 16
+const canSharePort = process.platform === 'linux'
+
+/**
+ * Listens with several sockets on one port. With one, a busy process of 25 turns per second would accept 25 new connections
+ * per second, and callers would wait for seconds before they could even be refused.
+ */
+async function listenMany(app: FastifyInstance, host: string, port: number): Promise<string> {
+  // A shared port is free for everybody who shares it, so this finds out whether somebody else listens.
+  if (port !== 0) await close(await listenOn(createServer(), { host, port }))
+  const others = Array.from({ length: listeners - 1 }, () => createAcceptor(app))
+  const closed: Promise<void>[] = []
+  app.addHook('preClose', async () => void closed.push(...others.map(close)))
+  app.addHook('onClose', async () => void (await Promise.all(closed)))
+  const shared = { host, port, backlog, reusePort: true }
+  const url = await app.listen(shared as FastifyListenOptions)
+  const options = { ...shared, port: Number(new URL(url).port) }
+  await Promise.all(others.map((server) => listenOn(server, options)))
+  return url
+}
+
+/** Accepts connections for the HTTP server; the options are those of its own listener. */
+const createAcceptor = (app: FastifyInstance): Server =>
+  createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    app.server.emit('connection', socket)
+  })
+
+function listenOn(server: Server, options: ListenOptions): Promise<Server> {
+  const { promise, resolve, reject } = Promise.withResolvers<Server>()
+  server.once('error', reject).listen(options, () => resolve(server))
+  return promise
+}
+
+/** Stops to accept; resolves when the last connection is closed. */
+const close = (server: Server) => new Promise<void>((resolve) => server.close(() => resolve()))
 function explain(error: unknown, { settings }: ListenAddress): string {
   const { code, message } = error as NodeJS.ErrnoException
   switch (code) {

@@ -14,6 +14,7 @@ import type { Metrics } from '#platform/metrics.ts'
 import { answerBrokenRequest, type OpenRequest } from './broken-request.ts'
 import { type ErrorDeps, sendError } from './error-dialect.ts'
 import { idleWriteMs } from './event-stream.ts'
+import { createOverload, type Overload } from './overload.ts'
 import { type Bodies, readBody } from './read-body.ts'
 import { unknownRoute } from './unknown-route.ts'
 
@@ -59,7 +60,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       void sendError(request, reply, { ...options, dialect, thrown: error })
     },
   })
-  app.server.maxConnections = options.connectionsMax
+  limitConnections(app, options.connectionsMax)
   // Other expectations than 100-continue are ignored instead of answered with 417.
   app.server.on('checkExpectation', (request, response) => {
     app.server.emit('request', request, response)
@@ -68,6 +69,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.decorateRequest('principal', null)
   app.decorateRequest('bodyBytes', null)
   app.decorateRequest('line')
+  app.decorateRequest('noteSent')
+  const overload = createOverload(options.metrics)
+  app.addHook('onClose', async () => overload.stop())
   readBody(app, options)
   closeUnreadAnswers(app)
   app.addHook('onRequest', async (request, reply) => {
@@ -75,12 +79,35 @@ export function createServer(options: ServerOptions): FastifyInstance {
     checkHead(request)
     // Not in a not-found handler, which would read the body first.
     if (request.is404) throw unknownRoute(pathOf(request))
+    shed(request, reply, overload)
     ignoreTypeOfIgnoredBody(request)
   })
   app.setErrorHandler((thrown, request, reply) =>
     sendError(request, reply, { ...options, dialect: dialectOfPath(pathOf(request)), thrown }),
   )
   return app
+}
+
+/** Not by `maxConnections`, because connections come from several listeners. */
+function limitConnections(app: FastifyInstance, connectionsMax: number) {
+  let open = 0
+  app.server.prependListener('connection', (socket: Socket) => {
+    socket.once('close', () => open--)
+    if (++open > connectionsMax) socket.destroy()
+  })
+}
+
+/** Endpoints without a credential, such as health checks, are always served. */
+function shed(request: FastifyRequest, reply: FastifyReply, overload: Overload) {
+  const { endpoint } = request.routeOptions.config
+  if (!endpoint || endpoint.permission === null) return
+  if (endpoint.dialect === 'admin') {
+    overload.refuseAdministration()
+    return
+  }
+  const { leave } = overload.enter()
+  request.noteSent = () => leave(true)
+  reply.raw.once('close', () => leave(false))
 }
 
 /**
@@ -187,6 +214,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The log line of this request; guards and handlers add to it. */
     line: RequestLine
+    /** Called when an inference call is sent to its upstream: from then on it no longer waits for this process. */
+    noteSent: () => void
     /** The body as it was sent, for fingerprints and signatures. */
     bodyBytes: Buffer | null
   }

@@ -150,6 +150,7 @@ async function openCall(
     signal,
     line,
     headers,
+    onSent: request.noteSent,
     addHeaders: (headers) => void reply.headers(headers),
   }
 }

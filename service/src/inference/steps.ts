@@ -123,6 +123,7 @@ function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
     signal,
     onAttempt: (removed: readonly string[]) => {
       meter.noteSent()
+      call.onSent()
       addHeaders(describeRemoved(removed))
     },
     onAnswering: (upstream: string) => {

@@ -23,6 +23,12 @@ export function createMetrics() {
       help: 'Requests whose answer is not finished.',
       registers,
     }),
+    requestsShed: new Counter({
+      name: 'gatehouse_requests_shed_total',
+      help: 'Requests refused because the process was behind with its work.',
+      labelNames: ['kind'],
+      registers,
+    }),
     keyLookups: new Counter({
       name: 'gatehouse_credential_lookups_total',
       help: 'Credential lookups, by result.',

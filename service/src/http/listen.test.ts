@@ -1,0 +1,56 @@
+import { connect, type Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+import Fastify from 'fastify'
+import { expect, onTestFinished, test } from 'vitest'
+
+import { listen } from './listen.ts'
+
+const settings = { host: 'HOST', port: 'PORT' }
+const host = '127.0.0.1'
+
+async function start(isBusy: boolean, port = 0) {
+  const app = Fastify({ forceCloseConnections: true })
+  app.get('/', () => ({ status: 'ok' }))
+  onTestFinished(() => app.close())
+  const url = await listen(app, { host, port, settings, isBusy })
+  return { app, url, port: Number(new URL(url).port) }
+}
+
+/** How many turns it takes a server to accept a crowd. */
+async function turnsToAccept(isBusy: boolean): Promise<number> {
+  const { app, port } = await start(isBusy)
+  let accepted = 0
+  app.server.on('connection', () => accepted++)
+  const crowd: Socket[] = Array.from({ length: 100 }, () => connect(port, host))
+  onTestFinished(() => crowd.forEach((socket) => socket.destroy()))
+  let turns = 0
+  while (accepted < crowd.length) {
+    await nextTurn()
+    turns++
+  }
+  return turns
+}
+
+test.runIf(process.platform === 'linux')(
+  'a busy server accepts many connections in a turn of the event loop',
+  async () => {
+    const [one, many] = [await turnsToAccept(false), await turnsToAccept(true)]
+    expect(many).toBeLessThan(one / 3)
+  },
+)
+
+test('every connection is served, and closing ends them all', async () => {
+  const { app, url } = await start(true)
+  const answers = await Promise.all(Array.from({ length: 50 }, () => fetch(url)))
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
+  await app.close()
+  await expect(fetch(url)).rejects.toThrow('fetch failed')
+})
+
+test('a port that somebody else listens on is refused, also if that one shares it', async () => {
+  for (const isShared of [true, false]) {
+    const { port } = await start(isShared)
+    await expect(start(true, port)).rejects.toThrow('the port is already in use')
+  }
+})
