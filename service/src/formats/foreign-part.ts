@@ -9,10 +9,10 @@ export const foreignPart = (value: unknown): ForeignPart => ({
 
 /** The unknown members of an object that hold text, as one part or none. */
 export function foreignMembers(object: Json, known: ReadonlySet<string>): ForeignPart[] {
-  const unread = Object.entries(object).filter(
-    ([name, value]) => !known.has(name) && hasText(value),
-  )
-  return unread.length === 0 ? [] : [foreignPart(Object.fromEntries(unread))]
+  // Called for every part of a conversation: most have none, and get by without copies.
+  const names = Object.keys(object).filter((name) => !known.has(name) && hasText(object[name]))
+  if (names.length === 0) return []
+  return [foreignPart(Object.fromEntries(names.map((name) => [name, object[name]])))]
 }
 
 /** A model can read only texts; numbers and booleans are settings. */

@@ -1,5 +1,7 @@
+import { setImmediate } from 'node:timers/promises'
+
 import { ApiError } from '#platform/api-error.ts'
-import { parseExact } from '#platform/exact-json.ts'
+import { parseExact, TooManyNumbers } from '#platform/exact-json.ts'
 
 const depthMax = 64
 /** More than any conversation has. Parsing millions of tiny values would block the event loop. */
@@ -22,6 +24,25 @@ export function readJson(bytes: Buffer, { isOpen = false } = {}): unknown {
   return value
 }
 
+/**
+ * Like `readJson` for an open body, in stages: a large body would otherwise hold up every other call for as long as all
+ * stages take together.
+ */
+export async function readOpenJson(bytes: Buffer): Promise<unknown> {
+  refuseDeepOrMany(bytes)
+  await betweenStages(bytes)
+  const text = decode(bytes)
+  await betweenStages(bytes)
+  return parse(text, true)
+}
+
+/** A body up to this size is read in a few milliseconds. */
+export const largeBodyBytes = 64 * 1024
+
+/** Between the stages of reading a large body, other calls get their turn. */
+export const betweenStages = (bytes: Buffer): Promise<void> | undefined =>
+  bytes.length > largeBodyBytes ? setImmediate() : undefined
+
 function decode(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -34,7 +55,8 @@ function parse(text: string, isOpen: boolean): unknown {
   try {
     // An open body is forwarded: its numbers must keep all their digits.
     return isOpen ? parseExact(text) : JSON.parse(text)
-  } catch {
+  } catch (error) {
+    if (error instanceof TooManyNumbers) throw invalidJson(error.message)
     throw invalidJson('The body is not valid JSON.')
   }
 }

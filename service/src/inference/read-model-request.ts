@@ -6,7 +6,7 @@ import { fieldTables } from '#formats/fields/field-tables.ts'
 import { findFeatures, mostWebSearches } from '#formats/fields/find-features.ts'
 import type { CallerFormat } from '#formats/format.ts'
 import type { Turn } from '#formats/turn.ts'
-import { readJson } from '#http/read-json.ts'
+import { betweenStages, readOpenJson } from '#http/read-json.ts'
 import { explainIssue, toParam } from '#http/validate.ts'
 import { ApiError } from '#platform/api-error.ts'
 
@@ -46,8 +46,11 @@ async function read(
   { catalogue, counting }: ReadDeps,
   { endpoint, format, bytes, headers, isAnonymous, owner, signal }: Sent,
 ): Promise<ModelRequest> {
-  const body = readBody(endpoint, bytes)
+  if (!bytes || bytes.length === 0) throw new ApiError('invalid_json', 'The body is empty.')
+  const body = await readBody(endpoint, bytes)
+  await betweenStages(bytes)
   const turn = format.readTurn(body)
+  await betweenStages(bytes)
   const modelName = String(body['model'])
   const model = findModel(catalogue(), modelName)
   refuseUnsupported(turn, model)
@@ -77,9 +80,9 @@ async function read(
 }
 
 /** Unknown members are forwarded, so only the known ones are checked. */
-function readBody({ body: schema }: Endpoint, bytes: Buffer | null): Json {
-  if (!bytes || bytes.length === 0) throw new ApiError('invalid_json', 'The body is empty.')
-  const body = readJson(bytes, { isOpen: true })
+async function readBody({ body: schema }: Endpoint, bytes: Buffer): Promise<Json> {
+  const body = await readOpenJson(bytes)
+  await betweenStages(bytes)
   const result = schema?.safeParse(body)
   if (result?.success === false) {
     const [issue] = result.error.issues
@@ -102,8 +105,8 @@ export function findModel(catalogue: Catalogue, name: string): CatalogueModel {
 
 /** 400 for a turn that needs a capability which the catalogue denies the model. */
 function refuseUnsupported(turn: Turn, { id, capabilities }: CatalogueModel) {
-  const parts = turn.messages.flatMap((message) => message.parts)
-  const has = (type: string) => parts.some((part) => part.type === type)
+  const has = (type: string) =>
+    turn.messages.some(({ parts }) => parts.some((part) => part.type === type))
   const needs: readonly (readonly [boolean, boolean, string])[] = [
     [capabilities.tools, turn.tools.length > 0, 'call tools'],
     [capabilities.images, has('image'), 'read images'],

@@ -6,7 +6,7 @@ import { pickForwardedHeaders } from '#formats/forwarded-headers.ts'
 import { messageCallerFormat } from '#formats/messages/message-format.ts'
 import { answerText, route, sendJson } from '#http/bind.ts'
 import { shareOf } from '#http/principal.ts'
-import { readJson } from '#http/read-json.ts'
+import { betweenStages, largeBodyBytes, readOpenJson } from '#http/read-json.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Gate } from '#platform/gate.ts'
 
@@ -14,7 +14,6 @@ import { countInput, keepsAllThinking, readCountTokens } from './count/count-tok
 import type { InputCounting } from './count/input-counting.ts'
 import { createHangUpSignal } from './hang-up-signal.ts'
 import { findModel } from './read-model-request.ts'
-import { largeBodyBytes } from './serve-inference.ts'
 import type { StepDeps } from './steps.ts'
 import type { Catalogue } from './upstreams/catalogue.ts'
 
@@ -57,7 +56,7 @@ export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
 async function count(deps: CountTokensDeps, request: FastifyRequest, caller: Caller) {
   const { bodyBytes } = request
   if (!bodyBytes || bodyBytes.length === 0) throw new ApiError('invalid_json', 'The body is empty.')
-  const read = async () => readRequest(deps, bodyBytes)
+  const read = () => readRequest(deps, bodyBytes)
   const isLarge = bodyBytes.length > largeBodyBytes
   const { body, keepsAll, model, turn } = await (isLarge
     ? deps.readingGate(caller.owner, read)
@@ -74,9 +73,14 @@ async function count(deps: CountTokensDeps, request: FastifyRequest, caller: Cal
   )
 }
 
-function readRequest({ catalogue }: CountTokensDeps, bytes: Buffer) {
-  const body = readCountTokens(readJson(bytes, { isOpen: true }))
+async function readRequest({ catalogue }: CountTokensDeps, bytes: Buffer) {
+  const json = await readOpenJson(bytes)
+  await betweenStages(bytes)
+  const body = readCountTokens(json)
+  await betweenStages(bytes)
   const keepsAll = keepsAllThinking(body)
   const model = findModel(catalogue(), body.model)
-  return { body, keepsAll, model, turn: messageCallerFormat.readTurn(body) }
+  const turn = messageCallerFormat.readTurn(body)
+  await betweenStages(bytes)
+  return { body, keepsAll, model, turn }
 }

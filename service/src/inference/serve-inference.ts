@@ -6,6 +6,7 @@ import { pickForwardedHeaders } from '#formats/forwarded-headers.ts'
 import { route, sendJson } from '#http/bind.ts'
 import { openEventStream } from '#http/event-stream.ts'
 import { shareOf } from '#http/principal.ts'
+import { largeBodyBytes } from '#http/read-json.ts'
 import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -110,9 +111,6 @@ type CallOptions = {
   signal: AbortSignal
 }
 
-/** A body up to this size is read at once; larger ones of one organization wait for each other. */
-export const largeBodyBytes = 64 * 1024
-
 /** Refuses a caller that was refused a moment ago, before its body is read: reading is the most expensive part. */
 function refuseUnread(request: FastifyRequest, reply: FastifyReply, deps: InferenceDeps) {
   const refused = request.principal && deps.recentRefusals.of(request.principal)
@@ -129,6 +127,7 @@ async function openCall(
 ): Promise<InferenceCall> {
   const { principal, freeCaller, policies, bodyBytes, line } = request
   if (!principal || !policies) throw new Error('unguarded endpoint')
+  // The large bodies of one organization wait for each other.
   const isLarge = (bodyBytes?.length ?? 0) > largeBodyBytes
   if (isLarge) refuseUnread(request, reply, deps)
   const headers = pickForwardedHeaders(format, request.headers)

@@ -1,7 +1,8 @@
+import { durationRatio } from '@gatehouse/tools/testing/duration-ratio'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { parseExact } from './exact-json.ts'
+import { parseExact, TooManyNumbers } from './exact-json.ts'
 
 test.each([
   '{"id":1234567890123456789}',
@@ -10,6 +11,40 @@ test.each([
   '{"large":1e400}',
 ])('%s is written as it was read', (text) => {
   expect(JSON.stringify(parseExact(text))).toBe(text)
+})
+
+test.each([
+  '{"__proto__":1234567890123456789}',
+  '1234567890123456789',
+  '{"a":"\\"1234567890123456789","b":-1234567890123456789,"c":"\\\\"}',
+])('%s is written as it was read, wherever the number is', (text) => {
+  const parsed = parseExact(text)
+  expect(JSON.stringify(parsed)).toBe(text)
+  expect(JSON.stringify({ a: parsed })).toBe(`{"a":${text}}`)
+})
+
+test.each([
+  '{1234567890123456789:1}',
+  '[1234567890123456789.]',
+  '[01234567890123456789]',
+  '["a"1234567890123456789]',
+  '[1234567890123456789',
+  '"1234567890123456789',
+])('%s is no JSON', (text) => {
+  expect(() => parseExact(text)).toThrow(SyntaxError)
+})
+
+test('more than 10,000 numbers that a double cannot hold are refused', () => {
+  const numbers = (length: number) => `[${Array(length).fill('1234567890123456789').join()}]`
+  expect(JSON.stringify(parseExact(numbers(10_000)))).toBe(numbers(10_000))
+  expect(() => parseExact(numbers(10_001))).toThrow(TooManyNumbers)
+})
+
+test('one such number among many values takes little more time than the parser', async () => {
+  const text = JSON.stringify(Array.from({ length: 50_000 }, () => ({ a: 'b' })))
+  const exact = `[1234567890123456789,${text.slice(1)}`
+  const comparison = { work: () => parseExact(exact), baseline: () => JSON.parse(exact), limit: 8 }
+  expect(await durationRatio('one unsafe number', comparison)).toBeLessThan(8)
 })
 
 test('everything else is parsed as JSON.parse does', () => {

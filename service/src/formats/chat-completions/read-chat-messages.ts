@@ -57,21 +57,29 @@ function addInstructions(
   for (const part of foreign) conversation.foreign.push(part)
 }
 
-/** The members that are read. Of the two names of reasoning, only one is. */
-function membersOf(message: Json): ReadonlySet<string> {
-  const own = {
-    assistant: [
-      'refusal',
-      'reasoning_content',
-      'reasoning_signature',
-      'tool_calls',
-      'function_call',
-      ...(typeof message['reasoning_content'] === 'string' ? [] : ['reasoning']),
-    ],
-    tool: ['tool_call_id'],
-    function: ['name'],
-  } as Record<string, string[]>
-  return new Set(['role', 'content', ...(own[String(message['role'])] ?? [])])
+/** The members that are read, by role. Sets are made once: a conversation may have thousands of messages. */
+const commonMembers = ['role', 'content']
+const assistantMembers = [
+  ...commonMembers,
+  'refusal',
+  'reasoning_content',
+  'reasoning_signature',
+  'tool_calls',
+  'function_call',
+]
+const members = {
+  common: new Set(commonMembers),
+  assistant: new Set(assistantMembers),
+  assistantAndReasoning: new Set([...assistantMembers, 'reasoning']),
+  tool: new Set([...commonMembers, 'tool_call_id']),
+  function: new Set([...commonMembers, 'name']),
+} as const
+
+/** Of the two names of reasoning, only one is read. */
+function membersOf({ role, reasoning_content: reasoning }: Json): ReadonlySet<string> {
+  if (role === 'tool' || role === 'function') return members[role]
+  if (role !== 'assistant') return members.common
+  return typeof reasoning === 'string' ? members.assistant : members.assistantAndReasoning
 }
 
 /** Only an assistant refuses; elsewhere the words are text like any other. */

@@ -23,7 +23,7 @@ export function readChatTurn(request: Json): Turn {
   }
   const { choice, allowed } = readToolChoice(request)
   const tools = readTools(request)
-  const isAllowed = ({ name }: Tool) => !allowed || allowed.includes(name)
+  const isAllowed = ({ name }: Tool) => !allowed || allowed.has(name)
   const { system, messages, foreign } = readMessages(listOf(request['messages']))
   const disallowed = tools.filter((tool) => !isAllowed(tool)).map(foreignPart)
   return {
@@ -107,7 +107,10 @@ const readFunction = (definition: Json): Tool => ({
   isStrict: asBoolean(definition['strict']) ?? null,
 })
 
-type Choice = { choice: ToolChoice | null; /** Undefined: all tools. */ allowed?: unknown[] }
+type Choice = {
+  choice: ToolChoice | null
+  /** Undefined: all tools. */ allowed?: ReadonlySet<unknown>
+}
 
 function readToolChoice(request: Json): Choice {
   const choice = request['tool_choice'] ?? request['function_call']
@@ -129,7 +132,7 @@ function readToolChoice(request: Json): Choice {
 function readAllowedTools(choice: Json): Choice {
   const { mode, tools } = objectOf(choice['allowed_tools'])
   const names = listOf(tools).map((tool) => asObject(asObject(tool)?.['function'])?.['name'])
-  return { choice: { type: mode === 'required' ? 'required' : 'auto' }, allowed: names }
+  return { choice: { type: mode === 'required' ? 'required' : 'auto' }, allowed: new Set(names) }
 }
 
 function readEffort(effort: unknown): Reasoning | null {

@@ -24,19 +24,24 @@ function groupByRole(messages: readonly TurnMessage[]): TurnMessage[][] {
 type Of<Type extends Part['type']> = Extract<Part, { type: Type }>
 type UserPart = TextPart | ImagePart | DocumentPart
 
-const isText = (part: Part): part is TextPart => part.type === 'text'
 const isResult = (part: Part): part is Of<'tool_result'> => part.type === 'tool_result'
 const isUserPart = (part: Part): part is UserPart =>
   part.type === 'text' || part.type === 'image' || part.type === 'document'
 
 function writeAssistant(group: readonly TurnMessage[]): Json[] {
-  const text = group
-    .map(({ parts }) => joinTexts(parts.filter(isText)))
-    .filter((one) => one !== '')
-    .join('\n\n')
-  const parts = group.flatMap((message) => message.parts)
-  const refusal = parts.flatMap((part) => (part.type === 'refusal' ? part.text : [])).join('')
-  const calls = parts.flatMap((part) => (part.type === 'tool_call' ? writeCall(part) : []))
+  const texts: string[] = []
+  let refusal = ''
+  const calls: Json[] = []
+  for (const { parts } of group) {
+    let text = ''
+    for (const part of parts) {
+      if (part.type === 'text') text += part.text
+      else if (part.type === 'refusal') refusal += part.text
+      else if (part.type === 'tool_call') calls.push(writeCall(part))
+    }
+    if (text !== '') texts.push(text)
+  }
+  const text = texts.join('\n\n')
   if (text === '' && refusal === '' && calls.length === 0) return []
   return [
     {
@@ -48,8 +53,6 @@ function writeAssistant(group: readonly TurnMessage[]): Json[] {
   ]
 }
 
-const joinTexts = (parts: readonly TextPart[]) => parts.map(({ text }) => text).join('')
-
 const writeCall = ({ id, name, arguments: given }: Of<'tool_call'>): Json => ({
   id,
   type: 'function',
@@ -58,15 +61,21 @@ const writeCall = ({ id, name, arguments: given }: Of<'tool_call'>): Json => ({
 
 /** A tool result can only be text here: its images and documents follow in a message of the user. */
 function writeUser(group: readonly TurnMessage[]): Json[] {
-  const results = group.flatMap(({ parts }) => parts.filter(isResult))
-  const attachments = results.flatMap(({ parts }) => parts.filter((part) => !isTextual(part)))
-  const others = [attachments, ...group.map(({ parts }) => parts.filter(isUserPart))]
-  return [
-    ...results.map(writeResult),
-    ...others
-      .filter((parts) => parts.length > 0)
-      .map((parts) => ({ role: 'user', content: writeContent(parts) })),
-  ]
+  const written: Json[] = []
+  const attachments: UserPart[] = []
+  for (const { parts } of group) {
+    for (const result of parts.filter(isResult)) {
+      written.push(writeResult(result))
+      for (const part of result.parts) if (!isTextual(part)) attachments.push(part)
+    }
+  }
+  addUserMessage(written, attachments)
+  for (const { parts } of group) addUserMessage(written, parts.filter(isUserPart))
+  return written
+}
+
+function addUserMessage(written: Json[], parts: readonly UserPart[]) {
+  if (parts.length > 0) written.push({ role: 'user', content: writeContent(parts) })
 }
 
 const isTextual = (part: UserPart) =>
@@ -83,6 +92,8 @@ function writeResult({ callId, parts }: Of<'tool_result'>): Json {
 
 /** A single text is written as a string, because not every upstream accepts parts. */
 function writeContent(parts: readonly UserPart[]): string | Json[] {
+  const [first] = parts
+  if (parts.length === 1 && first?.type === 'text') return first.text
   const written = parts.flatMap(writePart)
   const [only] = written
   return written.length === 1 && typeof only?.['text'] === 'string' ? only['text'] : written

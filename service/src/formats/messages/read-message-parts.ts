@@ -50,7 +50,7 @@ function readBlock(block: ContentBlock): Part[] {
 }
 
 /** By the type of a block: members that are read, or that are settings and hold no text for the model. */
-const knownMembers: Record<string, readonly string[]> = {
+const ownMembers: Record<string, readonly string[]> = {
   text: ['text'],
   image: ['source'],
   document: ['source', 'title'],
@@ -58,6 +58,12 @@ const knownMembers: Record<string, readonly string[]> = {
   tool_use: ['id', 'name', 'input', 'caller'],
   tool_result: ['tool_use_id', 'content', 'is_error'],
 }
+/** Sets are made once: a conversation may have thousands of blocks. */
+const knownMembersWith = (common: readonly string[]) =>
+  new Map(Object.entries(ownMembers).map(([type, own]) => [type, new Set([...common, ...own])]))
+const knownMembers = knownMembersWith(['type', 'cache_control'])
+const knownMembersAndCitations = knownMembersWith(['type', 'cache_control', 'citations'])
+const noMembers: ReadonlySet<string> = new Set()
 
 /**
  * A block that every model could read, and its unknown members as foreign parts. A block that only the provider
@@ -80,9 +86,8 @@ function readReadable(block: { type: string }): (ContentPart | ForeignPart)[] {
 
 /** The unknown members. In a text block `citations` is a list of sources; in others it is a setting. */
 function readOthers(block: { type: string; citations?: unknown }): ForeignPart[] {
-  const { citations, ...others } = block
-  const known = new Set(['type', 'cache_control', ...(knownMembers[block.type] ?? [])])
-  return foreignMembers(Array.isArray(citations) ? block : others, known)
+  const known = Array.isArray(block.citations) ? knownMembers : knownMembersAndCitations
+  return foreignMembers(block, known.get(block.type) ?? noMembers)
 }
 
 /** A tool result has no place for foreign parts, so they follow it. */

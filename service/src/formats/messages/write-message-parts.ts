@@ -23,10 +23,10 @@ export function writeMessages(messages: readonly TurnMessage[]): WrittenMessage[
 
 const isResult = ({ type }: Json) => type === 'tool_result'
 
-const resultsFirst = (content: Json[]): Json[] => [
-  ...content.filter(isResult),
-  ...content.filter((block) => !isResult(block)),
-]
+const resultsFirst = (content: Json[]): Json[] =>
+  content.some(isResult)
+    ? [...content.filter(isResult), ...content.filter((block) => !isResult(block))]
+    : content
 
 function writePart(part: Part): Json[] {
   switch (part.type) {

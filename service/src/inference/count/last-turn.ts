@@ -23,12 +23,14 @@ export function startOfLastTurn<Message extends { role: string }>(
 export function withoutEarlierReasoning(turn: Turn): Turn {
   const start = startOfLastTurn(turn.messages, isToolResult)
   const messages = turn.messages.map((message, index) =>
-    index < start ? { ...message, parts: message.parts.filter(isNotReasoning) } : message,
+    index < start && message.parts.some(isReasoning)
+      ? { ...message, parts: message.parts.filter((part) => !isReasoning(part)) }
+      : message,
   )
   return { ...turn, messages: messages.filter(({ parts }) => parts.length > 0) }
 }
 
-const isNotReasoning = ({ type }: { type: string }) => type !== 'reasoning'
+const isReasoning = ({ type }: { type: string }) => type === 'reasoning'
 
 const isToolResult = ({ parts }: TurnMessage) =>
   parts.some(({ type }) => type === 'tool_result') &&
