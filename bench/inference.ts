@@ -16,6 +16,7 @@ import type { Target } from './targets/target.ts'
 const usage = `Usage: ./dev bench [--quick] [--profile]
        ./dev bench administration
        ./dev bench overload
+       ./dev bench memory
 
 Measures chat completions through Gatehouse and other proxies in front of one scripted upstream.
   --quick    one short window instead of three: about 90 seconds instead of 6 minutes
