@@ -32,6 +32,27 @@ const post = (body: string, ...headers: string[]) =>
 const key = () => `authorization: Bearer ${stack().description.admin_key}`
 const json = 'content-type: application/json'
 
+test('a connection with more than 32 unanswered requests is closed, and they are not served', async () => {
+  const { base_url: baseUrl } = stack().description
+  const served = async () =>
+    Number(
+      /gatehouse_request_seconds_count\{method="GET",route="\/openapi.json",status="200"\} (\d+)/.exec(
+        await (await fetch(stack().description.metrics_urls[0] ?? '')).text(),
+      )?.[1] ?? 0,
+    )
+  const before = await served()
+  const { port, hostname } = new URL(baseUrl)
+  const socket = connect(Number(port), hostname).pause()
+  const closed = new Promise((resolve) =>
+    socket.on('error', () => undefined).once('close', resolve),
+  )
+  socket.write(get('/openapi.json').repeat(1000))
+  socket.resume()
+  await closed
+  expect((await fetch(`${baseUrl}/health/live`)).status).toBe(200)
+  expect((await served()) - before).toBeLessThanOrEqual(33)
+})
+
 describe.concurrent('not HTTP', () => {
   test.each([
     ['noise', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],

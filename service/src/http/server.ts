@@ -76,6 +76,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   closeUnreadAnswers(app)
   app.addHook('onRequest', async (request, reply) => {
     beginRequest(request, reply, options)
+    refuseCrowd(request)
     checkHead(request)
     // Not in a not-found handler, which would read the body first.
     if (request.is404) throw unknownRoute(pathOf(request))
@@ -171,6 +172,16 @@ function createLine(request: FastifyRequest): RequestLine {
     duration_ms: 0,
     outcome: 'answered',
   }
+}
+
+/** No client waits for none of so many answers. */
+const pipelinedMax = 32
+
+/** One packet can hold a thousand requests, and they would all be served in one turn of the event loop. */
+function refuseCrowd({ raw: { socket } }: FastifyRequest) {
+  if ((openRequests.get(socket)?.size ?? 0) <= pipelinedMax) return
+  socket.destroy()
+  throw new ApiError('invalid_request', 'Too many requests on one connection wait for answers.')
 }
 
 const onlyOnce = new Set(['host', 'content-length', 'content-type', 'authorization', 'x-api-key'])
