@@ -7,6 +7,7 @@ import { followChanges } from '#audit/follow-changes.ts'
 import { createCredits } from '#credits/create-credits.ts'
 import type { MutationDeps } from '#http/bind-mutation.ts'
 import { createBodyBudget } from '#http/body-budget.ts'
+import { createOverload } from '#http/overload.ts'
 import type { Principal } from '#http/principal.ts'
 import { createInference } from '#inference/create-inference.ts'
 import { createLimits } from '#limits/create-limits.ts'
@@ -58,6 +59,7 @@ export function assemble(config: Config, edges: Edges = {}) {
           ? config.ADMIN_CONCURRENT_REQUESTS
           : limitsByTier[tierOf(principal)].organization.concurrent_requests,
     },
+    overload: createOverload(metrics),
     readGate: createDatabaseGate(Math.ceil(config.DATABASE_POOL_SIZE / 5)),
     announce: createAnnouncer(now, exchangeHints(foundation, follower.wake)),
     follower,

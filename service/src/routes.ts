@@ -55,5 +55,6 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     limits,
     inForce: policies.inForce,
     inference,
+    overload: house.overload,
   })
 }

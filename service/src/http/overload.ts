@@ -3,9 +3,11 @@ import type { Metrics } from '#platform/metrics.ts'
 
 import { createLoopWatch } from './loop-watch.ts'
 
-/** So many calls may always wait, and as many as get done in a quarter of a second. */
+/** So many calls may always wait, and as many as were held in a quarter of a second. */
 const waitingMin = 50
 const waitSeconds = 0.25
+/** How many waiting calls of one organization count: its own trouble must not look like everybody's. */
+const waitingOfOneMax = 16
 /** How long there may be more, before calls are refused: a burst is not an overload. */
 const burstMs = 500
 /** How long the process takes no bursts after it has refused a call. */
@@ -13,21 +15,23 @@ const strictMs = 1000
 
 /** How long every turn of the event loop may be long before calls are refused. Administrators may be needed to help. */
 const patienceMs = { inference: 200, administration: 3000 } as const
+type Kind = keyof typeof patienceMs
 
 /**
  * Refuses calls when the process has more work than it can do, before any work is done for them: the others then stay
- * fast. There are two signs. Calls wait longer and longer until they are sent to an upstream, for instance because the
- * database is slow; or every turn of the event loop is long.
+ * fast. There are two signs. Calls wait longer and longer for their limits and credits, in Redis and the database; or
+ * every turn of the event loop is long.
  */
 export function createOverload(metrics: Pick<Metrics, 'requestsShed'>, nowMs = defaultNow) {
   const loop = createLoopWatch(nowMs)
-  const done = createRate(nowMs)
+  const admitted = createRate(nowMs)
+  const waitingOf = new Map<string, number>()
   let waiting = 0
   let fullSinceMs: number | undefined
   let refusedAtMs = -Infinity
 
   function isQueueTooLong(): boolean {
-    if (waiting < Math.max(waitingMin, done.perSecond() * waitSeconds)) {
+    if (waiting < Math.max(waitingMin, admitted.perSecond() * waitSeconds)) {
       fullSinceMs = undefined
       return false
     }
@@ -35,31 +39,39 @@ export function createOverload(metrics: Pick<Metrics, 'requestsShed'>, nowMs = d
     return nowMs() - fullSinceMs > burstMs || nowMs() - refusedAtMs < strictMs
   }
 
-  function refuse(kind: keyof typeof patienceMs): never {
-    refusedAtMs = nowMs()
-    metrics.requestsShed.inc({ kind })
-    throw new ApiError('overloaded', 'The gateway has more calls than it can serve; retry later.', {
-      headers: { 'retry-after': '1' },
-    })
+  /** Adds 1 or -1 to the calls of an organization, of which only the first few count. */
+  function add(organizationId: string, change: 1 | -1) {
+    const before = waitingOf.get(organizationId) ?? 0
+    const after = before + change
+    waiting += Math.min(after, waitingOfOneMax) - Math.min(before, waitingOfOneMax)
+    if (after === 0) waitingOf.delete(organizationId)
+    else waitingOf.set(organizationId, after)
   }
 
   return {
-    /** Throws if the process can take no more calls. The call waits until it `leave`s: when it is sent, or at its end. */
-    enter() {
-      if (isQueueTooLong() || loop.behindMs() > patienceMs.inference) refuse('inference')
-      waiting++
-      let isWaiting = true
-      return {
-        leave(wasSent: boolean) {
-          if (!isWaiting) return
-          isWaiting = false
-          waiting--
-          if (wasSent) done.count()
-        },
-      }
+    /** Throws if the process can take no more requests of this kind. Costs next to nothing. */
+    refuse(kind: Kind) {
+      const isOverloaded = kind === 'inference' && isQueueTooLong()
+      if (!isOverloaded && loop.behindMs() <= patienceMs[kind]) return
+      refusedAtMs = nowMs()
+      metrics.requestsShed.inc({ kind })
+      throw new ApiError(
+        'overloaded',
+        'The gateway has more calls than it can serve; retry later.',
+        { headers: { 'retry-after': '1' } },
+      )
     },
-    refuseAdministration() {
-      if (loop.behindMs() > patienceMs.administration) refuse('administration')
+    /** A call waits from when it was read until its limits and credits are decided, or until it ends. */
+    wait(organizationId: string) {
+      add(organizationId, 1)
+      let isWaiting = true
+      const leave = (wasAdmitted: boolean) => {
+        if (!isWaiting) return
+        isWaiting = false
+        add(organizationId, -1)
+        if (wasAdmitted) admitted.count()
+      }
+      return { admit: () => leave(true), [Symbol.dispose]: () => leave(false) }
     },
     stop: loop.stop,
   }

@@ -8,6 +8,7 @@ import { createMetrics } from '#platform/metrics.ts'
 import { silentLog } from '#testing/silent-log.ts'
 
 import { createBodyBudget } from './body-budget.ts'
+import { createOverload } from './overload.ts'
 import { createServer } from './server.ts'
 
 async function listen() {
@@ -19,6 +20,7 @@ async function listen() {
     trustedProxies: [],
     connectionsMax: 10,
     bodies: { budget: createBodyBudget(64 * 1024 * 1024), concurrencyOf: () => 10 },
+    overload: createOverload(createMetrics()),
   })
   app.get('/answer', async () => 'answer')
   await app.listen({ port: 0, host: '127.0.0.1' })

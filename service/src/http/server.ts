@@ -14,7 +14,7 @@ import type { Metrics } from '#platform/metrics.ts'
 import { answerBrokenRequest, type OpenRequest } from './broken-request.ts'
 import { type ErrorDeps, sendError } from './error-dialect.ts'
 import { idleWriteMs } from './event-stream.ts'
-import { createOverload, type Overload } from './overload.ts'
+import type { Overload } from './overload.ts'
 import { type Bodies, readBody } from './read-body.ts'
 import { unknownRoute } from './unknown-route.ts'
 
@@ -24,6 +24,7 @@ export type ServerOptions = ErrorDeps & {
   trustedProxies: readonly string[]
   connectionsMax: number
   bodies: Bodies
+  overload: Overload
 }
 
 const urlMaxBytes = 8 * 1024
@@ -69,9 +70,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.decorateRequest('principal', null)
   app.decorateRequest('bodyBytes', null)
   app.decorateRequest('line')
-  app.decorateRequest('noteSent')
-  const overload = createOverload(options.metrics)
-  app.addHook('onClose', async () => overload.stop())
+  app.addHook('onClose', async () => options.overload.stop())
   readBody(app, options)
   closeUnreadAnswers(app)
   app.addHook('onRequest', async (request, reply) => {
@@ -80,7 +79,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     checkHead(request)
     // Not in a not-found handler, which would read the body first.
     if (request.is404) throw unknownRoute(pathOf(request))
-    shed(request, reply, overload)
+    shed(request, options.overload)
     ignoreTypeOfIgnoredBody(request)
   })
   app.setErrorHandler((thrown, request, reply) =>
@@ -99,16 +98,10 @@ function limitConnections(app: FastifyInstance, connectionsMax: number) {
 }
 
 /** Endpoints without a credential, such as health checks, are always served. */
-function shed(request: FastifyRequest, reply: FastifyReply, overload: Overload) {
-  const { endpoint } = request.routeOptions.config
+function shed({ routeOptions }: FastifyRequest, overload: Overload) {
+  const { endpoint } = routeOptions.config
   if (!endpoint || endpoint.permission === null) return
-  if (endpoint.dialect === 'admin') {
-    overload.refuseAdministration()
-    return
-  }
-  const { leave } = overload.enter()
-  request.noteSent = () => leave(true)
-  reply.raw.once('close', () => leave(false))
+  overload.refuse(endpoint.dialect === 'admin' ? 'administration' : 'inference')
 }
 
 /**
@@ -225,8 +218,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The log line of this request; guards and handlers add to it. */
     line: RequestLine
-    /** Called when an inference call is sent to its upstream: from then on it no longer waits for this process. */
-    noteSent: () => void
     /** The body as it was sent, for fingerprints and signatures. */
     bodyBytes: Buffer | null
   }

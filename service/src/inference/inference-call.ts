@@ -23,8 +23,8 @@ export type InferenceCall = {
   headers: Record<string, string>
   /** Aborts when the caller hangs up. */
   signal: AbortSignal
-  /** Called when the call is sent to an upstream. */
-  onSent(): void
+  /** Called when its limits and credits are decided. */
+  onAdmitted(): void
   /** Adds headers to the answer, whatever it will be. */
   addHeaders(headers: Record<string, string>): void
   /** The call's line in the log. */

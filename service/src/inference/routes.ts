@@ -9,6 +9,7 @@ import { type Authentication, guard, identify } from '#access/guard.ts'
 import type { CallerFormatName } from '#formats/format-name.ts'
 import { callerFormats } from '#formats/formats.ts'
 import type { ErrorDeps } from '#http/error-dialect.ts'
+import type { Overload } from '#http/overload.ts'
 import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
@@ -25,6 +26,7 @@ import type { StepDeps } from './steps.ts'
 export type InferenceRouteDeps = {
   errors: ErrorDeps
   now: Clock
+  overload: Overload
   metrics: Metrics
   authentication: Authentication
   freeTier: Pick<FreeTier, 'identifyCaller'>
@@ -42,7 +44,7 @@ const calls: readonly (readonly [Endpoint, CallerFormatName])[] = [
 
 /** The routes for callers of models. Every route that reaches a model goes through the same pipeline. */
 export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteDeps) {
-  const { authentication, freeTier, inForce, inference, now, metrics } = deps
+  const { authentication, freeTier, inForce, inference, now, metrics, overload } = deps
   const { limitInferenceCall, recentRefusals } = deps.limits
   const { steps, catalogue, counting, readingGate } = inference
   const errors = { ...deps.errors, limitInferenceCall }
@@ -57,6 +59,7 @@ export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteD
         catalogue,
         counting,
         readingGate,
+        overload,
         recentRefusals,
         now,
         metrics,

@@ -5,6 +5,7 @@ import type { Answering, CallerFormat } from '#formats/format.ts'
 import { pickForwardedHeaders } from '#formats/forwarded-headers.ts'
 import { route, sendJson } from '#http/bind.ts'
 import { openEventStream } from '#http/event-stream.ts'
+import type { Overload } from '#http/overload.ts'
 import { shareOf } from '#http/principal.ts'
 import { largeBodyBytes } from '#http/read-json.ts'
 import type { RecentRefusals } from '#limits/recent-refusals.ts'
@@ -29,6 +30,7 @@ export type InferenceDeps = ReadDeps & {
   metrics: Metrics
   recentRefusals: Pick<RecentRefusals, 'of'>
   readingGate: Gate
+  overload: Pick<Overload, 'wait'>
 }
 
 /** Serves one inference endpoint. No model is reached but through `runInference`. */
@@ -44,12 +46,14 @@ export function serveInference(
     async (request, reply) => {
       const startedAtMs = performance.now()
       using hangUp = createHangUpSignal(reply)
-      const call = await openCall(request, reply, {
+      const read = await openCall(request, reply, {
         endpoint,
         format,
         deps,
         signal: hangUp.signal,
       })
+      using waiting = deps.overload.wait(shareOf(read.principal))
+      const call = { ...read, onAdmitted: waiting.admit }
       // Waits for the first piece: until then a refusal is a plain error, also of a streamed call.
       const parts = await started(runInference(deps.steps, call))
       const upstream = call.line.upstream ?? 'none'
@@ -124,7 +128,7 @@ async function openCall(
   request: FastifyRequest,
   reply: FastifyReply,
   { endpoint, format, deps, signal }: CallOptions,
-): Promise<InferenceCall> {
+): Promise<Omit<InferenceCall, 'onAdmitted'>> {
   const { principal, freeCaller, policies, bodyBytes, line } = request
   if (!principal || !policies) throw new Error('unguarded endpoint')
   // The large bodies of one organization wait for each other.
@@ -149,7 +153,6 @@ async function openCall(
     signal,
     line,
     headers,
-    onSent: request.noteSent,
     addHeaders: (headers) => void reply.headers(headers),
   }
 }

@@ -79,10 +79,13 @@ export function createSteps(deps: StepDeps): Steps {
       return recordOnce(write)
     },
 
-    reserve: (call, request, meter) =>
-      isFree(call)
-        ? openFreeBill(call, request, meter, deps)
-        : openBill(call, request, meter, deps),
+    async reserve(call, request, meter) {
+      const bill = isFree(call)
+        ? await openFreeBill(call, request, meter, deps)
+        : await openBill(call, request, meter, deps)
+      call.onAdmitted()
+      return bill
+    },
 
     judgeRequest: async (_, request) => request,
     callModel: (call, request, meter) => callModel(toModelCall(call, request, meter)),
@@ -123,7 +126,6 @@ function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
     signal,
     onAttempt: (removed: readonly string[]) => {
       meter.noteSent()
-      call.onSent()
       addHeaders(describeRemoved(removed))
     },
     onAnswering: (upstream: string) => {
