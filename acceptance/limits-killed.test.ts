@@ -328,7 +328,8 @@ function report() {
 
 test('only connections to a killed process break; every other call is admitted or refused', () => {
   expect(killed).toBe(kills)
-  expect(log.filter(({ status }) => ![0, 200, 429].includes(status))).toEqual([])
+  // 503: a process that is busy starting, or with the calls of the killed one, has too much to do.
+  expect(log.filter(({ status }) => ![0, 200, 429, 503].includes(status))).toEqual([])
   const broken = log.filter(({ status }) => status === 0)
   const isExplained = ({ sentAtMs, answeredAtMs }: Call) =>
     outages.some(({ fromMs, untilMs }) => answeredAtMs >= fromMs && sentAtMs <= untilMs)

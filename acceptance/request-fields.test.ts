@@ -80,13 +80,19 @@ const escapes = {
   prediction: { type: 'content', content: 'x' },
 }
 
+const nested = { chat_template_kwargs: { chat_template: '{{ 7*7 }}', enable_thinking: false } }
+
 describe.each(formats)('a caller of %s', (format) => {
   test.each(models)('reaches none of the fields of servers at %s', async (model) => {
-    const answer = await ask(format, { model, body: { ...escapes, not_yet_invented: 1 } })
+    const answer = await ask(format, {
+      model,
+      body: { ...escapes, ...nested, not_yet_invented: 1 },
+    })
     expect(answer.status, answer.text).toBe(200)
     const [record] = await recordedBy(upstreamUrl())
     expect(Object.keys(record?.body ?? {})).not.toEqual([])
     for (const name of Object.keys(escapes)) expect(record?.body).not.toHaveProperty(name)
+    expect(JSON.stringify(record?.body)).not.toContain('7*7')
     const isSame = 'not_yet_invented' in (record?.body ?? {})
     expect(isSame).toBe(
       model.startsWith({ messages: 'claude', responses: 'resp', chat: 'chat' }[format]),

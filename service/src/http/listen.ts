@@ -1,4 +1,4 @@
-import { createServer, type ListenOptions, type Server } from 'node:net'
+import { type AddressInfo, createServer, type ListenOptions, type Server } from 'node:net'
 
 import type { FastifyInstance, FastifyListenOptions } from 'fastify'
 
@@ -47,7 +47,9 @@ async function listenMany(app: FastifyInstance, host: string, port: number): Pro
   app.addHook('onClose', async () => void (await Promise.all(closed)))
   const shared = { host, port, backlog, reusePort: true }
   const url = await app.listen(shared as FastifyListenOptions)
-  const options = { ...shared, port: Number(new URL(url).port) }
+  // Not from the URL, which leaves out port 80.
+  const { port: listening } = app.server.address() as AddressInfo
+  const options = { ...shared, port: listening }
   await Promise.all(others.map((server) => listenOn(server, options)))
   return url
 }

@@ -64,6 +64,7 @@ function open(
     maxOutputTokens: 1000,
     countText: async (text) => text.length,
     hiddenTokensPerSecond: () => 0,
+    isHungUp: () => false,
     now: () => new Date(0),
   })
   for (const event of events) {

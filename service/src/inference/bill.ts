@@ -42,7 +42,7 @@ export async function openBill(
   })
 
   async function settle(outcome: CallOutcome): Promise<Receipt> {
-    const usage = outcome === 'failed' ? nothingUsed : await meter.usage()
+    const usage = outcome === 'failed' ? nothingUsed : withSearches(await meter.usage(), request)
     const amount = creditsFor(usage, price)
     const usageMeta = buildUsageMeta(meta, usage)
     const event = buildCallEvent(
@@ -132,6 +132,9 @@ const worstCaseOf = ({ estimate, maxOutputTokens, webSearchesMax, model }: Model
     },
     model.price,
   )
+
+const withSearches = (usage: MeteredUsage, { webSearchesMin }: ModelRequest): MeteredUsage =>
+  webSearchesMin > (usage.webSearches ?? 0) ? { ...usage, webSearches: webSearchesMin } : usage
 
 /** Amounts stay below 2^53: prices and token counts are bounded. */
 const toCost = (credits: bigint) => ({

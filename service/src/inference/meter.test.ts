@@ -24,6 +24,7 @@ const options = {
   maxOutputTokens: 1000,
   countText: async (text: string) => text.length,
   hiddenTokensPerSecond: () => 0,
+  isHungUp: () => true,
   now: () => new Date(0),
 }
 
@@ -115,10 +116,11 @@ test('a count that fails does not keep a call from ending', async () => {
 /** An answer whose events come at these times after the request, and which ends at the last of them. */
 async function meterInTime(
   timeline: readonly (readonly [ms: number, event?: AnswerEvent | 'image'])[],
+  more: Partial<typeof options> = {},
 ) {
   let nowMs = 0
   const now = () => new Date(nowMs)
-  const created = createMeter({ ...options, hiddenTokensPerSecond: () => 100, now })
+  const created = createMeter({ ...options, hiddenTokensPerSecond: () => 100, now, ...more })
   created.noteSent()
   for (const [ms, event] of timeline) {
     nowMs = ms
@@ -147,17 +149,25 @@ test('a cut answer is charged for the time in which it showed nothing', async ()
   expect(await meterInTime([...cut, [60_000]])).toMatchObject({ ...charged, outputTokens: 1000 })
 })
 
-test('an answer that shows its reasoning, or that is complete, is not charged by time', async () => {
+test('a summary of the reasoning does not stand for it, but what it shows is not charged twice', async () => {
   const shown = [[0, started()], [2000, thinking], [3000, said('Hm.')], [9000]] as const
-  expect(await meterInTime(shown)).toMatchObject({ outputTokens: 3, origin: 'local-estimate' })
-  const sealed = [[0, started()], [2000, thinking], [3000]] as const
-  expect(await meterInTime(sealed)).toMatchObject({ outputTokens: 300, origin: 'time-estimate' })
+  expect(await meterInTime(shown)).toMatchObject({ outputTokens: 900, origin: 'time-estimate' })
+  const long = [[0, started()], [1, thinking], [2, said('x'.repeat(500))], [1000]] as const
+  expect(await meterInTime(long)).toMatchObject({ outputTokens: 500, origin: 'local-estimate' })
+})
+
+test('an answer that is complete, or that its caller waited for, is not charged by time', async () => {
   const whole = [
     [0, started()],
     [2000, said('Hello')],
     [9000, finished({ inputTokens: 9 })],
   ] as const
   expect(await meterInTime(whole)).toMatchObject({ outputTokens: 5, origin: 'local-estimate' })
+  const broken = [[0, started()], [2000, said('Hello')], [60_000]] as const
+  expect(await meterInTime(broken, { isHungUp: () => false })).toMatchObject({
+    outputTokens: 5,
+    origin: 'local-estimate',
+  })
 })
 
 test('a cut answer with audio or an image is charged its output limit', async () => {

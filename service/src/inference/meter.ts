@@ -11,6 +11,8 @@ type Options = {
   countText: (text: string) => Promise<number>
   /** The tokens per second that the model writes while it shows nothing; 0 for a model that does not reason. */
   hiddenTokensPerSecond: () => number
+  /** Whether the caller has hung up: only then it pays for what it did not wait for. */
+  isHungUp: () => boolean
   now: Clock
 }
 
@@ -27,7 +29,7 @@ const textMaxLength = 4 * 1024 * 1024
 /** Observes an answer and knows, whenever it ends, how many tokens it has used. */
 export function createMeter({ inputTokens, countText, now, ...hiding }: Options) {
   const times = createVisibleTimes(now)
-  const written = createWrittenText(countText)
+  const shown = createShownTexts(countText, times.noteText)
   const reported = createReportedUsage()
   let hasBegun = false
   let hasWritten = false
@@ -35,19 +37,22 @@ export function createMeter({ inputTokens, countText, now, ...hiding }: Options)
 
   function observe(event: AnswerEvent) {
     hasBegun = true
-    times.observe(event)
-    if (event.type === 'block_delta') written.add(event.text)
+    shown.observe(event)
     if (event.type === 'started' || event.type === 'finished') reported.observe(event)
     if (event.type !== 'started') hasWritten = true
   }
 
   /** For an answer whose upstream reported no believable output. */
   async function estimateOutput(reportedTokens: number) {
-    const visible = Math.max(reportedTokens, await written.count())
-    const hidden = reported.hasFinished() ? 0 : hiddenTokens(times.hiddenMs(), hasMedia, hiding)
-    if (hidden === 0) return { outputTokens: visible, origin: 'local-estimate' as const }
-    const most = Math.max(visible, hiding.maxOutputTokens)
-    return { outputTokens: Math.min(visible + hidden, most), origin: 'time-estimate' as const }
+    const { answered, reasoned } = await shown.count()
+    const visible = Math.max(reportedTokens, answered + reasoned)
+    const isCut = hiding.isHungUp() && !reported.hasFinished()
+    // What was shown of the reasoning may be a summary of it.
+    const hidden = isCut ? hiddenTokens(times.hiddenMs(), hasMedia, hiding) : 0
+    const all = Math.min(answered + hidden, Math.max(visible, hiding.maxOutputTokens))
+    return all > visible
+      ? { outputTokens: all, origin: 'time-estimate' as const }
+      : { outputTokens: visible, origin: 'local-estimate' as const }
   }
 
   return {
@@ -71,7 +76,7 @@ export function createMeter({ inputTokens, countText, now, ...hiding }: Options)
     async usage(): Promise<MeteredUsage> {
       times.end()
       if (!hasBegun) return { ...noUsage, origin: 'local-estimate' }
-      const { usage, isOutputReported, said } = reported.read(written.isEmpty())
+      const { usage, isOutputReported, said } = reported.read(shown.isEmpty())
       const isInputReported = usage.inputTokens > 0
       const isReported = isInputReported && isOutputReported
       return {
@@ -100,7 +105,28 @@ function hiddenTokens(
   return Math.ceil((hiddenMs / 1000) * hiddenTokensPerSecond())
 }
 
-/** The visible text of an answer, kept in order to count it. */
+/** The visible texts of an answer: its reasoning, as far as it was shown, and everything else. */
+function createShownTexts(countText: Options['countText'], onText: (isReasoning: boolean) => void) {
+  const prose = createWrittenText(countText)
+  const reasoning = createWrittenText(countText)
+  const reasoningBlocks = new Set<number>()
+  return {
+    observe(event: AnswerEvent) {
+      if (event.type === 'block_started' && event.block.type === 'reasoning') {
+        reasoningBlocks.add(event.index)
+      }
+      if (event.type !== 'block_delta' || event.text === '') return
+      const isReasoning = reasoningBlocks.has(event.index)
+      onText(isReasoning)
+      if (isReasoning) reasoning.add(event.text)
+      else prose.add(event.text)
+    },
+    isEmpty: () => prose.isEmpty() && reasoning.isEmpty(),
+    count: async () => ({ answered: await prose.count(), reasoned: await reasoning.count() }),
+  }
+}
+
+/** A text that is kept in order to count it. */
 function createWrittenText(countText: Options['countText']) {
   const texts: string[] = []
   let length = 0
@@ -113,7 +139,11 @@ function createWrittenText(countText: Options['countText']) {
     },
     isEmpty: () => length === 0,
     /** A count that fails is estimated, because it must not make the call fail. */
-    count: () => (counted ??= countText(texts.join('')).catch(() => Math.ceil(length / 3))),
+    count: () =>
+      (counted ??=
+        length === 0
+          ? Promise.resolve(0)
+          : countText(texts.join('')).catch(() => Math.ceil(length / 3))),
   }
 }
 

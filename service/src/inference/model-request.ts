@@ -19,6 +19,8 @@ export type ModelRequest = {
   maxOutputTokens: number
   /** The most web searches of the provider. */
   webSearchesMax: number
+  /** Those that are charged although no answer tells of them. */
+  webSearchesMin: number
 }
 
 /** A body that was read, or why it could not be. The error is thrown only after the attempt was counted. */

@@ -1,6 +1,7 @@
 import { BoundedMap } from '#platform/bounded-map.ts'
 
-type Rate = { tokensPerSecond: number; calls: number }
+/** Means, taken apart: a short answer says little about how fast a model writes. */
+type Rate = { tokens: number; seconds: number; calls: number }
 
 const pairsMax = 1000
 /** Until as many calls are known. */
@@ -23,17 +24,17 @@ export function createOutputRates() {
       const { outputTokens, tookMs } = answer
       if (outputTokens === 0 || tookMs <= 0) return
       const key = keyOf(upstream, model)
-      const { tokensPerSecond, calls } = rates.get(key) ?? { tokensPerSecond: 0, calls: 0 }
+      const { tokens, seconds, calls } = rates.get(key) ?? { tokens: 0, seconds: 0, calls: 0 }
       const weight = 1 / Math.min(calls + 1, callsMax)
-      const seen = outputTokens / (tookMs / 1000)
       rates.set(key, {
-        tokensPerSecond: tokensPerSecond + (seen - tokensPerSecond) * weight,
+        tokens: tokens + (outputTokens - tokens) * weight,
+        seconds: seconds + (tookMs / 1000 - seconds) * weight,
         calls: calls + 1,
       })
     },
     tokensPerSecond(upstream: string, model: string): number {
       const rate = rates.get(keyOf(upstream, model))
-      return rate && rate.calls >= callsMin ? rate.tokensPerSecond : usualTokensPerSecond
+      return rate && rate.calls >= callsMin ? rate.tokens / rate.seconds : usualTokensPerSecond
     },
   }
 }

@@ -1,9 +1,13 @@
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 
 import type { Json } from '#formats/answer.ts'
-import { featuresOfUnknownInput } from '#formats/fields/field-table.ts'
 import { fieldTables } from '#formats/fields/field-tables.ts'
-import { findFeatures, mostWebSearches } from '#formats/fields/find-features.ts'
+import {
+  findFeatures,
+  hasUnseenInput,
+  leastWebSearches,
+  mostWebSearches,
+} from '#formats/fields/find-features.ts'
 import type { CallerFormat } from '#formats/format.ts'
 import type { Turn } from '#formats/turn.ts'
 import { betweenStages, readOpenJson } from '#http/read-json.ts'
@@ -68,7 +72,7 @@ async function read(
       {
         turn,
         model,
-        hasUnseenInput: asked.some(({ feature }) => featuresOfUnknownInput.has(feature)),
+        hasUnseenInput: hasUnseenInput(body, asked),
       },
       { owner, signal },
     ),
@@ -76,6 +80,7 @@ async function read(
     webSearchesMax: asked.some(({ feature }) => feature === 'web_search')
       ? mostWebSearches(body)
       : 0,
+    webSearchesMin: leastWebSearches(body),
   }
 }
 

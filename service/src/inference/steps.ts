@@ -27,6 +27,7 @@ const unreadRequest = {
   maxOutputTokens: 0,
   countText: async () => 0,
   hiddenTokensPerSecond: () => 0,
+  isHungUp: () => false,
 }
 
 /** The steps of the pipeline, wired to the features of this process. */
@@ -34,12 +35,13 @@ export function createSteps(deps: StepDeps): Steps {
   const { limitInferenceCall, callModel, counting, steadyNow } = deps
   const rates = createOutputRates()
   return {
-    openMeter({ parsed, line, principal }) {
+    openMeter({ parsed, line, principal, signal }) {
       if (!parsed.ok) return createMeter({ ...unreadRequest, now: steadyNow })
       const { model, estimate, maxOutputTokens } = parsed.request
       return createMeter({
-        inputTokens: estimate.tokens,
+        inputTokens: estimate.billedTokens ?? estimate.tokens,
         maxOutputTokens,
+        isHungUp: () => signal.aborted,
         countText: (text) => counting.countText(text, model.encoding, shareOf(principal)),
         hiddenTokensPerSecond: () =>
           model.capabilities.reasoning ? rates.tokensPerSecond(line.upstream ?? '', model.id) : 0,

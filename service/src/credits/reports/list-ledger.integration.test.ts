@@ -59,8 +59,17 @@ test('200: an entry has all that is needed to compute its charge again', async (
       output_tokens: 678,
       cached_input_tokens: 100,
       cache_write_tokens: 10,
+      cache_write_1h_tokens: 0,
+      web_searches: 0,
       price_version: expect.stringMatching(/^price_/) as string,
-      prices: { input: '3', cached_input: '0.3', cache_write: '3.75', output: '15' },
+      prices: {
+        input: '3',
+        cached_input: '0.3',
+        cache_write: '3.75',
+        cache_write_1h: null,
+        output: '15',
+        web_search: null,
+      },
       created_at: expect.any(Number) as number,
     },
   ])

@@ -1,7 +1,7 @@
 import { listOf } from '#formats/json-values.ts'
 
 import type { FieldTable } from './field-table.ts'
-import { sharedFields, sharedTools } from './shared-rows.ts'
+import { sharedBetas, sharedFields, sharedTools } from './shared-rows.ts'
 
 const asksFor = (modality: string) => (modalities: unknown) => listOf(modalities).includes(modality)
 
@@ -74,6 +74,6 @@ export const chatFields: FieldTable = {
     ...sharedFields,
   ],
   tools: sharedTools,
-  betas: [],
-  hasCacheTtl: false,
+  betas: sharedBetas,
+  hasCacheTtl: true,
 }

@@ -58,8 +58,10 @@ export type FieldTable = {
 export const findRow = (rows: readonly Row[], name: string): Row | undefined =>
   rows.find(({ names }) => names.includes(name))
 
-/** `web_search` stands for `web_search_20250305` too, but not for `web_searcher`. */
-export const findRowByStart = (rows: readonly Row[], name: string): Row | undefined =>
-  rows.find(({ names }) =>
+/** `web_search` stands for `web_search_20250305` and `vendor:web_search` too, but not for `web_searcher`. */
+export function findRowByStart(rows: readonly Row[], fullName: string): Row | undefined {
+  const name = fullName.replace(/^[\w.-]+:/, '')
+  return rows.find(({ names }) =>
     names.some((start) => name.startsWith(start) && /^([_-]|$)/.test(name.slice(start.length))),
   )
+}

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import type { Row } from './field-table.ts'
 import { features } from './field-table.ts'
 import { fieldTables } from './field-tables.ts'
-import { findFeatures, mostWebSearches } from './find-features.ts'
+import { findFeatures, hasUnseenInput, leastWebSearches, mostWebSearches } from './find-features.ts'
 import { removeFields } from './remove-fields.ts'
 
 const formats = ['messages', 'responses', 'chat_completions'] as const
@@ -146,6 +146,32 @@ test('what the caller runs itself asks for nothing', () => {
   expect(findFeatures(fieldTables.chat_completions, { modalities: ['text'] }, {})).toEqual([])
 })
 
+test.each(formats)(
+  '%s: tools of unknown types follow the upstream, and a prefix hides nothing',
+  (format) => {
+    const tools = [{ type: 'function' }, { name: 'own' }, { type: 'teleport' }]
+    const remove = (options: typeof open) =>
+      removeFields(fieldTables[format], { request: { tools }, headers: {} }, options)
+    expect(remove(open)).toMatchObject({ request: { tools }, removed: [] })
+    expect(remove(strict)).toMatchObject({
+      request: { tools: tools.slice(0, 2) },
+      removed: ['tools: teleport'],
+    })
+    const hidden = { tools: [{ type: 'vendor:web_search' }] }
+    expect(findFeatures(fieldTables[format], hidden, {})).toMatchObject([{ feature: 'web_search' }])
+  },
+)
+
+test('compaction reads input that the gateway does not count', () => {
+  expect(
+    hasUnseenInput({ context_management: { edits: [{ type: 'compact_20260112' }] } }, []),
+  ).toBe(true)
+  expect(hasUnseenInput({ context_management: [{ type: 'compaction' }] }, [])).toBe(true)
+  const clearing = { context_management: { edits: [{ type: 'clear_thinking_20251015' }] } }
+  expect(hasUnseenInput(clearing, [])).toBe(false)
+  expect(hasUnseenInput({}, [{ feature: 'web_search', place: '' }])).toBe(true)
+})
+
 test('betas are judged one by one', () => {
   const betas = 'claude-code-20250219, context-1m-2025-08-07,fast-mode-2026-02-01,new-2031-01-01'
   const headers = { 'anthropic-beta': betas, 'anthropic-version': '2023-06-01' }
@@ -185,8 +211,13 @@ test('without a price for an hour, cache markers stay and lose their ttl, howeve
     ...marked(ttl),
   })
   const sent = { request: requestWith('1h'), headers: {} }
-  const { request, removed } = removeFields(fieldTables.messages, sent, strict)
-  expect([request, removed]).toEqual([requestWith(), ['cache_control.ttl']])
+  for (const format of ['messages', 'chat_completions'] as const) {
+    const { request, removed } = removeFields(fieldTables[format], sent, {
+      ...open,
+      keepsCacheTtl: false,
+    })
+    expect([request, removed]).toEqual([requestWith(), ['cache_control.ttl']])
+  }
   const kept = removeFields(fieldTables.messages, sent, { ...strict, keepsCacheTtl: true })
   expect([kept.request, kept.removed]).toEqual([requestWith('1h'), []])
 })
@@ -197,4 +228,6 @@ test('a call reserves the searches that it may make, ten where it names none, at
   expect(mostWebSearches({ tools: [{ ...tool, max_uses: 3 }] })).toBe(3)
   expect(mostWebSearches({ tools: [tool], max_tool_calls: 7 })).toBe(7)
   expect(mostWebSearches({ tools: [{ ...tool, max_uses: 1e9 }] })).toBe(100)
+  expect(mostWebSearches({ tools: [{ ...tool, max_uses: 0.5 }] })).toBe(1)
+  expect([leastWebSearches({ web_search_options: {} }), leastWebSearches({})]).toEqual([1, 0])
 })

@@ -2,7 +2,12 @@ import type { Json } from '#formats/answer.ts'
 import { asNumber, asText, isObject, listOf, objectOf } from '#formats/json-values.ts'
 
 import { readBetas } from './betas.ts'
-import { type Feature, type FieldTable, findRowByStart } from './field-table.ts'
+import {
+  type Feature,
+  featuresOfUnknownInput,
+  type FieldTable,
+  findRowByStart,
+} from './field-table.ts'
 
 /** A feature that a request asks for, and where. */
 export type Asked = { feature: Feature; place: string }
@@ -21,7 +26,7 @@ export function findFeatures(
       .map((name) => ({ feature, place: `body.${name}` }))
   })
   const inTools = listTools(request).flatMap(({ tool, place }): Asked[] => {
-    const row = findRowByStart(tools, asText(tool['type']) ?? 'custom')
+    const row = findRowByStart(tools, toolTypeOf(tool))
     if (row?.class !== 'refused' || row.asks?.(tool) === false) return []
     return [{ feature: row.feature, place }]
   })
@@ -47,6 +52,9 @@ function listTools(request: Json): PlacedTool[] {
   return [...toolsIn(request, 'body'), ...added]
 }
 
+/** A tool without a type is the caller's own. */
+export const toolTypeOf = (tool: unknown): string => asText(objectOf(tool)['type']) ?? 'custom'
+
 const nestedMax = 5
 
 function toolsIn(owner: Json, place: string, depth = 0): PlacedTool[] {
@@ -66,5 +74,19 @@ const usualSearches = 10
 export function mostWebSearches(request: Json): number {
   const uses = listTools(request).map(({ tool }) => asNumber(tool['max_uses']) ?? 0)
   const named = Math.max(0, ...uses) || asNumber(request['max_tool_calls'])
-  return Math.min(named || usualSearches, searchesMax)
+  return Math.ceil(Math.min(named || usualSearches, searchesMax))
+}
+
+/** Where a search is charged with every call, and no answer says how many there were. */
+export const leastWebSearches = (request: Json): number =>
+  isGiven(request['web_search_options']) ? 1 : 0
+
+/** Whether the provider may read input that the gateway never sees, or read its input more than once. */
+export function hasUnseenInput(request: Json, asked: readonly Asked[]): boolean {
+  if (asked.some(({ feature }) => featuresOfUnknownInput.has(feature))) return true
+  const { context_management: management, compaction } = request
+  const edits = Array.isArray(management)
+    ? listOf(management)
+    : listOf(objectOf(management)['edits'])
+  return isGiven(compaction) || edits.some((edit) => toolTypeOf(edit).startsWith('compact'))
 }

@@ -4,6 +4,7 @@ import { isObject } from '#formats/json-values.ts'
 import { readBetas, withBetas } from './betas.ts'
 import { withoutCacheTtl } from './cache-ttl.ts'
 import { type FieldTable, findRow, findRowByStart, type Row } from './field-table.ts'
+import { toolTypeOf } from './find-features.ts'
 
 type Sent = { request: Json; headers: Readonly<Record<string, string>> }
 
@@ -34,6 +35,12 @@ export function removeFields(
     keeps(findRowByStart(table.betas, beta), `anthropic-beta: ${beta}`),
   )
   const body = Object.fromEntries(kept)
+  if (Array.isArray(body['tools'])) {
+    body['tools'] = body['tools'].filter((tool: unknown) => {
+      const type = toolTypeOf(tool)
+      return keeps(findRowByStart(table.tools, type), `tools: ${type}`)
+    })
+  }
   const hasTtl = table.hasCacheTtl && !keepsCacheTtl
   return {
     request: hasTtl ? withoutCacheTtl(body, () => removed.push('cache_control.ttl')) : body,

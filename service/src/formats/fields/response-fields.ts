@@ -1,5 +1,5 @@
 import type { FieldTable } from './field-table.ts'
-import { sharedFields, sharedTools } from './shared-rows.ts'
+import { sharedBetas, sharedFields, sharedTools } from './shared-rows.ts'
 
 /** OpenAI's Responses. */
 export const responseFields: FieldTable = {
@@ -51,6 +51,6 @@ export const responseFields: FieldTable = {
     ...sharedFields,
   ],
   tools: sharedTools,
-  betas: [],
+  betas: sharedBetas,
   hasCacheTtl: false,
 }

@@ -106,6 +106,8 @@ export const sharedFields: readonly Row[] = [
     names: [
       'extra_body',
       'chat_template',
+      'chat_template_kwargs.chat_template',
+      'chat_template_kwargs.tokenize',
       'custom_logit_processor',
       'custom_params',
       'logits_processors',
@@ -147,9 +149,14 @@ const isHostedShell = (tool: unknown) => {
   return environment !== undefined && objectOf(environment)['type'] !== 'local'
 }
 
-/** Tools that the provider runs. All others pass: the caller runs them, or they are free. */
+/** Types of tools. Those of the provider have prices of their own. */
 export const sharedTools: readonly Row[] = [
-  { class: 'refused', feature: 'web_search', names: ['web_search'], reason: 'charged by search' },
+  {
+    class: 'refused',
+    feature: 'web_search',
+    names: ['web_search', 'x_search', 'browser_search', 'builtin_function'],
+    reason: 'charged by search',
+  },
   { class: 'refused', feature: 'web_fetch', names: ['web_fetch'], reason: 'adds unseen input' },
   {
     class: 'refused',
@@ -163,7 +170,12 @@ export const sharedTools: readonly Row[] = [
     names: ['image_generation'],
     reason: 'charged by image',
   },
-  { class: 'refused', feature: 'file_search', names: ['file_search'], reason: 'charged by call' },
+  {
+    class: 'refused',
+    feature: 'file_search',
+    names: ['file_search', 'collections_search', 'retrieval'],
+    reason: 'charged by call',
+  },
   {
     class: 'refused',
     feature: 'computer_use',
@@ -178,5 +190,80 @@ export const sharedTools: readonly Row[] = [
     names: ['shell'],
     reason: 'charged by container, unless the caller runs it',
     asks: isHostedShell,
+  },
+  {
+    class: 'known',
+    names: [
+      'function',
+      'custom',
+      'namespace',
+      'tool_search',
+      'tool_search_tool',
+      'local_shell',
+      'apply_patch',
+      'bash',
+      'text_editor',
+      'memory',
+    ],
+    reason: 'the caller runs it, or it costs nothing',
+  },
+]
+
+/** Values of `anthropic-beta`, which every format forwards: an upstream may be a gateway to another vendor's models. */
+export const sharedBetas: readonly Row[] = [
+  {
+    class: 'refused',
+    feature: 'long_context',
+    names: ['context-1m'],
+    reason: 'another price for long input',
+  },
+  { class: 'dropped', names: ['fast-mode'], reason: 'another price' },
+  {
+    class: 'dropped',
+    names: ['server-side-fallback', 'fallback-credit'],
+    reason: 'another model than the one that is charged',
+  },
+  {
+    class: 'known',
+    reason: 'no price of its own; what it enables is judged as a field or tool',
+    names: [
+      'advanced-tool-use',
+      'cache-diagnosis',
+      'claude-code',
+      'code-execution',
+      'compact',
+      'computer-use',
+      'context-management',
+      'dev-full-thinking',
+      'effort',
+      'extended-cache-ttl',
+      'files-api',
+      'fine-grained-tool-streaming',
+      'inline-tools',
+      'interleaved-thinking',
+      'mcp-client',
+      'mid-conversation-output-config',
+      'mid-conversation-system-clear-at',
+      'mid-conversation-tool-changes',
+      'model-context-window-exceeded',
+      'output-128k',
+      'output-300k',
+      'pdfs',
+      'prompt-caching',
+      'prompt-caching-scope',
+      'redact-thinking',
+      'skills',
+      'structured-outputs',
+      'task-budgets',
+      'thinking-binding-controls',
+      'thinking-display-updates',
+      'thinking-token-count',
+      'token-counting',
+      'token-efficient-tools',
+      'tool-examples',
+      'tool-search-tool',
+      'web-fetch',
+      'web-search',
+    ],
   },
 ]

@@ -9,6 +9,7 @@ import { parseStream } from '#formats/testing/parse-stream.ts'
 import { ApiError } from '#platform/api-error.ts'
 
 import { messageCallerFormat, messageUpstreamFormat } from './message-format.ts'
+import { readUsage } from './message-usage.ts'
 import {
   answering,
   bytesOf,
@@ -239,4 +240,18 @@ test('a number that a double cannot hold reaches the tool as the model wrote it'
   expect(() =>
     messageCallerFormat.fold([frames[0]!, frames[1]!, { ...frames[2]!, data: bad }]),
   ).toThrow('The input of a tool call is not a JSON object.')
+})
+
+test('what the provider read on its own account is part of the usage', () => {
+  const iterations = [
+    { type: 'compaction', input_tokens: 180_000, output_tokens: 3500 },
+    { type: 'message', input_tokens: 23_000, output_tokens: 1000 },
+  ]
+  expect(readUsage({ input_tokens: 23_000, output_tokens: 1000, iterations })).toMatchObject({
+    inputTokens: 203_000,
+    outputTokens: 4500,
+  })
+  expect(readUsage({ input_tokens: 5, output_tokens: 2, iterations: [] })).toMatchObject({
+    inputTokens: 5,
+  })
 })

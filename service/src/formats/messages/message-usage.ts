@@ -1,5 +1,5 @@
 import type { Json, Usage } from '#formats/answer.ts'
-import { asObject, objectOf, tokensOf } from '#formats/json-values.ts'
+import { asObject, listOf, objectOf, tokensOf } from '#formats/json-values.ts'
 
 /** The members that every usage must have, 0 where the upstream reports none. */
 const counters = [
@@ -30,7 +30,8 @@ export function completeUsage(usage: Json): Json {
 }
 
 /** In this format `input_tokens` excludes cached tokens; in `Usage` it includes them. */
-export function readUsage(usage: Json): Usage {
+export function readUsage(sent: Json): Usage {
+  const usage = withAllIterations(sent)
   const cachedInputTokens = tokensOf(usage['cache_read_input_tokens'])
   const cacheWriteTokens = tokensOf(usage['cache_creation_input_tokens'])
   return {
@@ -41,6 +42,17 @@ export function readUsage(usage: Json): Usage {
     reasoningTokens: tokensOf(objectOf(usage['output_tokens_details'])['thinking_tokens']),
     ...readPriced(usage),
   }
+}
+
+/** The totals leave out what the provider has read and written on its own account, such as a summary of the context. */
+function withAllIterations(usage: Json): Json {
+  const iterations = listOf(usage['iterations']).map(objectOf)
+  if (iterations.length === 0) return usage
+  const sums = counters.map((name) => {
+    const sum = iterations.reduce((total, iteration) => total + tokensOf(iteration[name]), 0)
+    return [name, Math.max(sum, tokensOf(usage[name]))] as const
+  })
+  return { ...usage, ...Object.fromEntries(sums) }
 }
 
 /** What has a price of its own, where there is any of it. */

@@ -23,6 +23,8 @@ export type TurnCount = {
   tokens: number
   /** `whole-context`: the input has parts of unknown size, so it may fill the context. */
   origin: 'local-exact' | 'local-estimate' | 'whole-context'
+  /** What is charged where the upstream reports no input; `tokens` unless given. */
+  billedTokens?: number
   /** The count before any factor, and the kind of text: the factors are fitted to both. */
   localTokens: number
   script: Script

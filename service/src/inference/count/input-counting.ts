@@ -89,7 +89,10 @@ export function createInputCounting(options: Options) {
           return overestimate(read, rule)
         throw error
       })
-      return hasUnseenInput || hasUnsizedPart(read) ? fillContext(count, model) : count
+      if (hasUnsizedPart(read)) return fillContext(count, model)
+      // A tool that was offered may not have been used: if nobody says so, what was sent is charged.
+      const billedTokens = count.tokens
+      return hasUnseenInput ? { ...fillContext(count, model), billedTokens } : count
     },
     /** Counts an answer whose upstream reports no usage. */
     countText: (text: string, encoding: Encoding, owner: string): Promise<number> =>
@@ -131,11 +134,20 @@ function createUpstreamCounters(pools: OriginPools, now: Clock) {
   }
 }
 
+/** Nearly the most that were found: noise has 0.75 tokens per byte of ASCII, and rare scripts have 1 per byte. */
+const tokensPerByteMax = { ascii: 0.75, other: 1 } as const
+
 /** Used if no thread is free or the count takes too long: a high estimate is better than refusing the call. */
 function overestimate(turn: Turn, rule: CountingRule): TurnCount {
-  const { bytes, otherTokens } = requireCountable(turn, rule)
-  const tokens = Math.ceil(bytes / 2) + otherTokens
-  return { tokens, origin: 'local-estimate', localTokens: 0, script: 'other' }
+  const { texts, bytes, otherTokens } = requireCountable(turn, rule)
+  const isAscii = texts.every((text) => Buffer.byteLength(text) === text.length)
+  const tokens = Math.ceil(bytes * (isAscii ? tokensPerByteMax.ascii : tokensPerByteMax.other))
+  return {
+    tokens: tokens + otherTokens,
+    origin: 'local-estimate',
+    localTokens: 0,
+    script: 'other',
+  }
 }
 
 type FindCounter = (model: CatalogueModel) => UpstreamCounter | null
