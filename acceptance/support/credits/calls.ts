@@ -56,6 +56,8 @@ export const crashModels = (url: string, count: number) => ({
     context_tokens: 100_000,
     max_output_tokens: 10_000,
     default_output_tokens: outputMax,
+    // A caller who hangs up pays for what was shown, which is known here, and not for time.
+    capabilities: { reasoning: false },
     prices: {
       input: String(creditsPerToken.input),
       output: String(creditsPerToken.output),

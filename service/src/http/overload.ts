@@ -8,6 +8,8 @@ const waitingMin = 50
 const waitSeconds = 0.25
 /** How many waiting calls of one organization count: its own trouble must not look like everybody's. */
 const waitingOfOneMax = 16
+/** With fewer waiting calls, turns are long because other programs use the machine: refusing calls would not help. */
+const busyMin = 20
 /** How long there may be more, before calls are refused: a burst is not an overload. */
 const burstMs = 500
 /** How long the process takes no bursts after it has refused a call. */
@@ -51,8 +53,10 @@ export function createOverload(metrics: Pick<Metrics, 'requestsShed'>, nowMs = d
   return {
     /** Throws if the process can take no more requests of this kind. Costs next to nothing. */
     refuse(kind: Kind) {
-      const isOverloaded = kind === 'inference' && isQueueTooLong()
-      if (!isOverloaded && loop.behindMs() <= patienceMs[kind]) return
+      const isBehind = loop.behindMs() > patienceMs[kind]
+      const isOverloaded =
+        kind === 'inference' ? isQueueTooLong() || (isBehind && waiting >= busyMin) : isBehind
+      if (!isOverloaded) return
       refusedAtMs = nowMs()
       metrics.requestsShed.inc({ kind })
       throw new ApiError(

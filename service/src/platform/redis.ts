@@ -79,7 +79,9 @@ const protocol = { RESP: 2 } as const
 const asBytes = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
 
 const socket = {
-  connectTimeout: 1000, // no command waits for it: until the connection is up commands fail at once
+  // No command waits for it: until the connection is up commands fail at once. Longer than the event loop is blocked at the
+  // start, by the tables of the token counter: the client takes that for a connection that failed.
+  connectTimeout: 5000,
   reconnectStrategy: (retries: number) =>
     Math.min(50 * 2 ** Math.min(retries, 6), 1000) * (0.8 + Math.random() * 0.4),
 }
