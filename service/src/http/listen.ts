@@ -68,6 +68,7 @@ function listenOn(server: Server, options: ListenOptions): Promise<Server> {
 
 /** Stops to accept; resolves when the last connection is closed. */
 const close = (server: Server) => new Promise<void>((resolve) => server.close(() => resolve()))
+
 function explain(error: unknown, { settings }: ListenAddress): string {
   const { code, message } = error as NodeJS.ErrnoException
   switch (code) {
