@@ -36,7 +36,7 @@ beforeAll(async () => {
   const owners = ['one', 'two'].map((owner) =>
     countSlowly('o200k', ['Hello.'], { ...asker, owner }),
   )
-  await Promise.all([counting.warm(['o200k']), ...owners])
+  await Promise.all([counting.warm(new Set(['o200k'] as const)), ...owners])
 })
 afterAll(async () => {
   await threads.close()

@@ -107,9 +107,10 @@ export function createInputCounting(options: Options) {
         upstreamTokens: inputTokens,
       })
     },
-    async warm(used: Iterable<Encoding>) {
-      threads.start()
+    async warm(used: ReadonlySet<Encoding>) {
       await counter.warm(used)
+      // Without models there is nothing to count.
+      if (used.size > 0) threads.start()
     },
   }
 }
