@@ -10,14 +10,15 @@ const waitSeconds = 0.25
 const waitingOfOneMax = 16
 /** With fewer waiting calls, turns are long because other programs use the machine: refusing calls would not help. */
 const busyMin = 20
-/** How long there may be more, before calls are refused: a burst is not an overload. */
-const burstMs = 500
+/** How long there may be more, before calls are refused: five hundred callers who come at once are not an overload. */
+const burstMs = 2000
 /** How long the process takes no bursts after it has refused a call. */
 const strictMs = 1000
 
-/** How long every turn of the event loop may be long before calls are refused. Administrators may be needed to help. */
-const patienceMs = { inference: 200, administration: 3000 } as const
-type Kind = keyof typeof patienceMs
+/** How long every turn of the event loop may be long, once calls were refused. Administrators may be needed to help. */
+const strictLoopMs = 200
+const administrationLoopMs = 5000
+type Kind = 'inference' | 'administration'
 
 /**
  * Refuses calls when the process has more work than it can do, before any work is done for them: the others then stay
@@ -32,14 +33,19 @@ export function createOverload(metrics: Pick<Metrics, 'requestsShed'>, nowMs = d
   let fullSinceMs: number | undefined
   let refusedAtMs = -Infinity
 
+  const isStrict = () => nowMs() - refusedAtMs < strictMs
+
   function isQueueTooLong(): boolean {
     if (waiting < Math.max(waitingMin, admitted.perSecond() * waitSeconds)) {
       fullSinceMs = undefined
       return false
     }
     fullSinceMs ??= nowMs()
-    return nowMs() - fullSinceMs > burstMs || nowMs() - refusedAtMs < strictMs
+    return isStrict() || nowMs() - fullSinceMs > burstMs
   }
+
+  const isLoopTooSlow = () =>
+    waiting >= busyMin && loop.behindMs() > (isStrict() ? strictLoopMs : burstMs)
 
   /** Adds 1 or -1 to the calls of an organization, of which only the first few count. */
   function add(organizationId: string, change: 1 | -1) {
@@ -53,9 +59,10 @@ export function createOverload(metrics: Pick<Metrics, 'requestsShed'>, nowMs = d
   return {
     /** Throws if the process can take no more requests of this kind. Costs next to nothing. */
     refuse(kind: Kind) {
-      const isBehind = loop.behindMs() > patienceMs[kind]
       const isOverloaded =
-        kind === 'inference' ? isQueueTooLong() || (isBehind && waiting >= busyMin) : isBehind
+        kind === 'inference'
+          ? isQueueTooLong() || isLoopTooSlow()
+          : loop.behindMs() > administrationLoopMs
       if (!isOverloaded) return
       refusedAtMs = nowMs()
       metrics.requestsShed.inc({ kind })
