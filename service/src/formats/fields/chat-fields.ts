@@ -1,7 +1,7 @@
 import { listOf } from '#formats/json-values.ts'
 
 import type { FieldTable } from './field-table.ts'
-import { sharedBetas, sharedFields, sharedTools } from './shared-rows.ts'
+import { serverFields } from './server-fields.ts'
 
 const asksFor = (modality: string) => (modalities: unknown) => listOf(modalities).includes(modality)
 
@@ -71,9 +71,7 @@ export const chatFields: FieldTable = {
       reason: 'reasoning settings of open servers and aggregators',
       names: ['reasoning', 'thinking', 'usage'],
     },
-    ...sharedFields,
+    ...serverFields,
   ],
-  tools: sharedTools,
-  betas: sharedBetas,
   hasCacheTtl: true,
 }

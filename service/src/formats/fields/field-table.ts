@@ -47,10 +47,6 @@ export type Row = { names: readonly string[]; reason: string } & (
 export type FieldTable = {
   /** Members of the request. A dropped one may be a member of a member, like `a.b`. */
   fields: readonly Row[]
-  /** Types of tools, by the start of their names: vendors add a date. */
-  tools: readonly Row[]
-  /** Values of the header `anthropic-beta`, by the start of their names. */
-  betas: readonly Row[]
   /** Whether its cache markers have a `ttl`, with a price of its own. */
   hasCacheTtl: boolean
 }

@@ -2,11 +2,13 @@ import { readFileSync } from 'node:fs'
 
 import { describe, expect, test } from 'vitest'
 
+import { betaRows } from './betas.ts'
 import type { Row } from './field-table.ts'
 import { features } from './field-table.ts'
 import { fieldTables } from './field-tables.ts'
 import { findFeatures, hasUnseenInput, leastWebSearches, mostWebSearches } from './find-features.ts'
 import { removeFields } from './remove-fields.ts'
+import { toolTypes } from './tool-types.ts'
 
 const formats = ['messages', 'responses', 'chat_completions'] as const
 const strict = { passesUnknown: false, keepsCacheTtl: false }
@@ -68,7 +70,7 @@ describe.each(formats)('%s', (format) => {
   test('every name is in one row, and in the documentation', () => {
     const page = readFileSync(new URL('../../../../docs/models.md', import.meta.url), 'utf8')
     const documented = page.slice(page.indexOf('## Fields of requests'))
-    for (const rows of [table.fields, table.tools, table.betas]) {
+    for (const rows of [table.fields, toolTypes, betaRows]) {
       const names = rows.flatMap((row) => row.names)
       // `modalities` can ask for two features, and then is known.
       expect(

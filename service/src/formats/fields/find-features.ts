@@ -1,20 +1,16 @@
 import type { Json } from '#formats/answer.ts'
-import { asNumber, asText, isObject, listOf, objectOf } from '#formats/json-values.ts'
+import { asNumber, isObject, listOf, objectOf } from '#formats/json-values.ts'
 
-import { readBetas } from './betas.ts'
-import {
-  type Feature,
-  featuresOfUnknownInput,
-  type FieldTable,
-  findRowByStart,
-} from './field-table.ts'
+import { findBetaRow, readBetas } from './betas.ts'
+import { type Feature, featuresOfUnknownInput, type FieldTable } from './field-table.ts'
+import { findToolRow, toolTypeOf } from './tool-types.ts'
 
 /** A feature that a request asks for, and where. */
 export type Asked = { feature: Feature; place: string }
 
 /** All features that a request asks for: by its members, by its tools, and by its beta header. */
 export function findFeatures(
-  { fields, tools, betas }: FieldTable,
+  { fields }: FieldTable,
   request: Json,
   headers: Readonly<Record<string, string>>,
 ): Asked[] {
@@ -26,12 +22,12 @@ export function findFeatures(
       .map((name) => ({ feature, place: `body.${name}` }))
   })
   const inTools = listTools(request).flatMap(({ tool, place }): Asked[] => {
-    const row = findRowByStart(tools, toolTypeOf(tool))
+    const row = findToolRow(toolTypeOf(tool))
     if (row?.class !== 'refused' || row.asks?.(tool) === false) return []
     return [{ feature: row.feature, place }]
   })
   const inBetas = readBetas(headers).flatMap((beta): Asked[] => {
-    const row = findRowByStart(betas, beta)
+    const row = findBetaRow(beta)
     return row?.class === 'refused'
       ? [{ feature: row.feature, place: `anthropic-beta: ${beta}` }]
       : []
@@ -51,9 +47,6 @@ function listTools(request: Json): PlacedTool[] {
   )
   return [...toolsIn(request, 'body'), ...added]
 }
-
-/** A tool without a type is the caller's own. */
-export const toolTypeOf = (tool: unknown): string => asText(objectOf(tool)['type']) ?? 'custom'
 
 const nestedMax = 5
 

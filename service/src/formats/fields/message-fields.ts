@@ -1,5 +1,5 @@
 import type { FieldTable } from './field-table.ts'
-import { sharedBetas, sharedFields, sharedTools } from './shared-rows.ts'
+import { serverFields } from './server-fields.ts'
 
 /** Anthropic's Messages. */
 export const messageFields: FieldTable = {
@@ -41,9 +41,7 @@ export const messageFields: FieldTable = {
       names: ['container'],
       reason: 'charged by hour, and may belong to another caller',
     },
-    ...sharedFields,
+    ...serverFields,
   ],
-  tools: sharedTools,
-  betas: sharedBetas,
   hasCacheTtl: true,
 }

@@ -1,10 +1,10 @@
 import type { Json } from '#formats/answer.ts'
 import { isObject } from '#formats/json-values.ts'
 
-import { readBetas, withBetas } from './betas.ts'
+import { findBetaRow, readBetas, withBetas } from './betas.ts'
 import { withoutCacheTtl } from './cache-ttl.ts'
-import { type FieldTable, findRow, findRowByStart, type Row } from './field-table.ts'
-import { toolTypeOf } from './find-features.ts'
+import { type FieldTable, findRow, type Row } from './field-table.ts'
+import { findToolRow, toolTypeOf } from './tool-types.ts'
 
 type Sent = { request: Json; headers: Readonly<Record<string, string>> }
 
@@ -31,14 +31,12 @@ export function removeFields(
     .filter(([name]) => keeps(findRow(table.fields, name), name))
     .map(([name, value]) => [name, withoutMembers(table, name, value, removed)] as const)
   const betas = readBetas(headers)
-  const keptBetas = betas.filter((beta) =>
-    keeps(findRowByStart(table.betas, beta), `anthropic-beta: ${beta}`),
-  )
+  const keptBetas = betas.filter((beta) => keeps(findBetaRow(beta), `anthropic-beta: ${beta}`))
   const body = Object.fromEntries(kept)
   if (Array.isArray(body['tools'])) {
     body['tools'] = body['tools'].filter((tool: unknown) => {
       const type = toolTypeOf(tool)
-      return keeps(findRowByStart(table.tools, type), `tools: ${type}`)
+      return keeps(findToolRow(type), `tools: ${type}`)
     })
   }
   const hasTtl = table.hasCacheTtl && !keepsCacheTtl

@@ -1,5 +1,5 @@
 import type { FieldTable } from './field-table.ts'
-import { sharedBetas, sharedFields, sharedTools } from './shared-rows.ts'
+import { serverFields } from './server-fields.ts'
 
 /** OpenAI's Responses. */
 export const responseFields: FieldTable = {
@@ -48,9 +48,7 @@ export const responseFields: FieldTable = {
       ],
     },
     { class: 'known', names: ['client_metadata'], reason: 'sent by coding agents' },
-    ...sharedFields,
+    ...serverFields,
   ],
-  tools: sharedTools,
-  betas: sharedBetas,
   hasCacheTtl: false,
 }
