@@ -37,12 +37,14 @@ export const mayImport: Record<string, readonly string[]> = {
 export const mayImportInside: Record<string, Record<string, readonly string[]>> = {
   access: {
     organizations: [],
-    projects: ['organizations'],
-    keys: ['organizations', 'projects'],
+    'limit-overrides': ['organizations'], // own limits of projects, keys and organizations
+    projects: ['organizations', 'limit-overrides'],
+    keys: ['organizations', 'projects', 'limit-overrides'],
     'free-tier': [],
   },
   credits: {
     holds: [], // hold, settle, release, sweep
+    unbilled: ['holds'], // calls that are only recorded
     backlog: ['holds'], // settlements that wait on disk
     balance: ['holds'],
     payments: ['holds'],
@@ -51,7 +53,7 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     stripe: ['payments'], // never the reverse: payments know no vendor
   },
   formats: readFormatRows(),
-  inference: { upstreams: [], count: ['upstreams'] },
+  inference: { upstreams: [], count: ['upstreams'], metering: [] },
   limits: { counters: [], outage: ['counters'] },
   policies: { versions: [], rollout: [] },
 }

@@ -114,7 +114,7 @@ for (const format of formats) {
     const refused = await ask(account.target, request)
     const needed = neededIn(refused)
     expect([refused.status, needed > 0]).toEqual([402, true])
-    expect(refused.text).toContain('and 0 are available')
+    expect(refused.text).toContain('; 0 are in the account and 0 of them are held')
     expect(refused.headers).not.toHaveProperty('retry-after')
     await account.grant(needed - 1)
     const almost = await ask(account.target, request)

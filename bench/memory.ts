@@ -6,7 +6,7 @@ import { createTenants, startStack } from '@gatehouse/tools/start-stack'
 
 import { deferStop } from './defer-stop.ts'
 import type { Job, Report } from './memory-sender.ts'
-import { memoryMegabytes } from './process-usage.ts'
+import { memoryMegabytes, pin } from './process-usage.ts'
 import { pidOf, startChild } from './targets/child.ts'
 import { startUpstream } from './targets/start-targets.ts'
 
@@ -15,10 +15,14 @@ import { startUpstream } from './targets/start-targets.ts'
 const usage = `Usage: ./dev bench memory [--seconds 60] [--each 2500]
 
 Opens as many stalled uploads, uploads in chunks of one byte, unread answers and idle streams, from 100 organizations.
-Prints the largest memory of the process and the times of healthy callers, without and with them.
+Prints the largest memory of the process and the times of healthy callers, before and when all are open. The process has
+a core to itself; the sender and the upstream share the other.
 `
 const organizations = 100
 const healthyPerSecond = 10
+const openingMs = 30_000
+/** The last of them have been served or refused then. */
+const settlingMs = 15_000
 
 /** Calls at a fixed rate; the times of those that were served, and how many were not. */
 async function callHealthily(url: string, keys: readonly string[], seconds: number) {
@@ -51,8 +55,9 @@ async function callHealthily(url: string, keys: readonly string[], seconds: numb
 }
 
 async function startSender() {
-  const { child, stop } = await startChild(new URL('memory-sender.ts', import.meta.url))
+  const { child, pid, stop } = await startChild(new URL('memory-sender.ts', import.meta.url))
   return {
+    pid,
     stop,
     begin: (job: Job) => void child.send(job),
     report: () =>
@@ -93,16 +98,19 @@ async function run() {
   )
   const { base_url: url } = stack.description
   const pids = stack.apis.map(({ child }) => pidOf(child))
+  const sender = await deferStop(await startSender(), cleanup)
+  pin(pids, 0)
+  pin([...upstream.pids, sender.pid], 1)
   await callHealthily(url, [healthy ?? ''], 5)
   const quiet = await callHealthily(url, [healthy ?? ''], 20)
   const quietMegabytes = await memoryMegabytes(pids)
 
-  const sender = await deferStop(await startSender(), cleanup)
-  sender.begin({ url, keys: hostile, each: Number(values.each) })
+  sender.begin({ url, keys: hostile, each: Number(values.each), openingMs })
   let most = 0
   const watch = setInterval(() => {
     void memoryMegabytes(pids).then((megabytes) => (most = Math.max(most, megabytes)))
   }, 200)
+  await sleep(openingMs + settlingMs)
   const attacked = await callHealthily(url, [healthy ?? ''], seconds)
   clearInterval(watch)
   const { open, statuses } = await sender.report()

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 
@@ -6,6 +5,7 @@ import { bodyOf, path } from './chat-call.ts'
 import { deferStop } from './defer-stop.ts'
 import { headerSets } from './header-sets.ts'
 import type { Ended, Job } from './overload-sender.ts'
+import { pin } from './process-usage.ts'
 import { startChild } from './targets/child.ts'
 import { startGatehouse } from './targets/gatehouse.ts'
 import { startUpstream } from './targets/start-targets.ts'
@@ -20,10 +20,6 @@ Prints what one process completes at two and three times its capacity, which is 
 `
 const connections = 64
 const recoveryMaxMs = 10_000
-
-function pin(pids: readonly number[], core: number) {
-  for (const pid of pids) execFileSync('taskset', ['-acp', String(core), String(pid)])
-}
 
 async function startSender() {
   const { child, pid, stop } = await startChild(new URL('overload-sender.ts', import.meta.url))

@@ -26,3 +26,8 @@ async function residentKilobytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1])
 }
+
+/** Keeps processes, with all their threads, on one core. */
+export function pin(pids: readonly number[], core: number) {
+  for (const pid of pids) execFileSync('taskset', ['-acp', String(core), String(pid)])
+}

@@ -226,6 +226,8 @@ function serviceSettings(places: ServicePlaces): Record<string, string> {
     UNREADY_SECONDS: '0',
     DRAIN_SECONDS: '20',
     FREE_REQUESTS_PER_DAY: '1000',
+    // Any test that starts a stack can be run in another billing mode.
+    BILLING: process.env['STACK_BILLING'] ?? 'prepaid',
   }
 }
 

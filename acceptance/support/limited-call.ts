@@ -163,7 +163,7 @@ export async function whileExact<T>(stack: Stack, work: () => Promise<T>): Promi
 }
 
 const keysOf = (stack: Stack, organizationId: string) =>
-  ['c', 'l'].map((part) => `${stack.database.name}:rl:{${organizationId}}:${part}`)
+  ['c', 'l', 'i'].map((part) => `${stack.database.name}:rl:{${organizationId}}:${part}`)
 
 /** Deletes the counters of an organization, as if a day had passed. */
 export async function clearCounters(stack: Stack, organizationId: string) {
@@ -190,7 +190,7 @@ export async function addUsageToday(
   const head = [uint(0, 2), uint(1, 2), ...noUsage, ...usage]
   const packed = Buffer.concat([...head, hour, ...usage])
   const keys = keysOf(stack, organizationId)
-  await sendToRedis('FCALL', 'gatehouse_limits_1_absorb', '2', ...keys, '0', field, packed, '')
+  await sendToRedis('FCALL', 'gatehouse_limits_2_absorb', '3', ...keys, '0', field, packed, '')
 }
 
 function uint(value: number, width: number): Buffer {

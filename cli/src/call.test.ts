@@ -31,13 +31,34 @@ test('a change is repeated with the same key until it is answered', async () => 
   const { result, seen, waits } = await call(creation, answers as never)
   expect(result).toEqual({ id: 'a' })
   expect(seen.map((headers) => headers['idempotency-key'])).toEqual(['k1', 'k1', 'k1'])
-  expect(waits).toEqual([1000, 1000])
+  // The client's own waits, which grow; a service that says how long to wait is obeyed.
+  expect(waits.length).toBe(2)
+  expect(waits[0]).toBeGreaterThanOrEqual(250)
+  expect(waits[1]).toBeGreaterThanOrEqual(500)
 })
 
 test('a change without an answer ends with the key to ask again', async () => {
   const { result, seen } = await call(creation, [null, [503, failure('dependency_unavailable')]])
-  expect(seen.length).toBe(3)
+  expect(seen.length).toBe(4)
   expect(result).toMatchObject({ idempotencyKey: 'k1', message: 'The outcome is not known.' })
+})
+
+test('a change that a limit refused has not been made', async () => {
+  const { result, seen } = await call(
+    creation,
+    Array(4).fill([429, failure('rate_limit_exceeded')]),
+  )
+  expect(seen.length).toBe(4)
+  expect(result).toMatchObject({ name: 'CallFailed', code: 'rate_limit_exceeded' })
+})
+
+test('a page in place of an answer leaves the outcome open', async () => {
+  const { result, seen } = await call(creation, [[200, undefined]])
+  expect(seen.length).toBe(1)
+  expect(result).toMatchObject({ idempotencyKey: 'k1' })
+  expect((result as Error).cause).toMatchObject({
+    message: expect.stringMatching(/ did not answer with JSON\.$/),
+  })
 })
 
 test('a refusal is not repeated', async () => {

@@ -20,53 +20,44 @@ export class Unsettled extends Error {
 export type Wait = (ms: number) => Promise<void>
 export type Call = { endpoint: Endpoint; input: Input; idempotencyKey?: string }
 
-const attemptsMax = 3
-const waitMs = 1000
-
-/** Makes a call; repeats it when it failed on the way and a repetition cannot have a second effect. */
+/**
+ * Makes a call; the client repeats it when that cannot have a second effect. Every change has a key, so one that may
+ * have been made in spite of its error can be repeated by hand, too.
+ */
 export async function callService(settings: Settings, call: Call, wait: Wait): Promise<unknown> {
-  const { endpoint, idempotencyKey } = call
-  const isRepeatable = endpoint.method === 'GET' || idempotencyKey !== undefined
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await callOnce(settings, call)
-    } catch (error) {
-      if (!isRepeatable || !isTransient(error)) throw error
-      if (attempt === attemptsMax)
-        throw idempotencyKey ? new Unsettled(error, idempotencyKey) : error
-    }
-    await wait(waitMs)
-  }
-}
-
-function isTransient(error: unknown): boolean {
-  if (error instanceof Unanswered) return true
-  if (!(error instanceof CallFailed)) return false
-  return error.status === 503 || error.code === 'idempotency_in_progress'
-}
-
-async function callOnce({ baseUrl, credential }: Settings, call: Call): Promise<unknown> {
   const { endpoint, input, idempotencyKey } = call
-  const client = createClient({ baseUrl, credential, fetch: fetchOrExplain(baseUrl) })
+  const client = createClient({ ...settings, wait })
   try {
     return await client.call(endpoint, input, {
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     })
   } catch (error) {
-    if (error instanceof CallFailed || error instanceof Unanswered) throw error
-    throw new Unanswered(`${baseUrl} did not answer with JSON.`, { cause: error })
+    const failure = explain(error, settings)
+    throw idempotencyKey !== undefined && isUnknown(failure)
+      ? new Unsettled(failure, idempotencyKey)
+      : failure
   }
 }
 
-const fetchOrExplain =
-  (baseUrl: string): typeof fetch =>
-  async (address, options) => {
-    try {
-      return await fetch(address, options)
-    } catch (error) {
-      throw new Unanswered(`${baseUrl} could not be reached: ${reasonOf(error)}.`, { cause: error })
-    }
+/** Whether the change may have been made, by this attempt or by an earlier one. */
+function isUnknown(failure: unknown): boolean {
+  if (failure instanceof Unanswered) return true
+  if (!(failure instanceof CallFailed)) return false
+  const { status, code, hadUnknownOutcome } = failure
+  return status === 503 || code === 'idempotency_in_progress' || hadUnknownOutcome
+}
+
+function explain(error: unknown, { baseUrl }: Settings): unknown {
+  if (error instanceof SyntaxError || isCutOff(error)) {
+    return new Unanswered(`${baseUrl} did not answer with JSON.`, { cause: error })
   }
+  const isOfFetch = error instanceof TypeError || error instanceof DOMException
+  return isOfFetch
+    ? new Unanswered(`${baseUrl} could not be reached: ${reasonOf(error)}.`, { cause: error })
+    : error
+}
+
+const isCutOff = (error: unknown) => error instanceof TypeError && error.message === 'terminated'
 
 /** fetch fails with "fetch failed"; the reason is in its cause, which has only a code where two addresses failed. */
 function reasonOf(error: unknown): string {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 
 import { adminEndpoint } from './endpoint.ts'
+import { LimitsEdit, OwnLimits } from './limits.ts'
 import { listOf, ListQuery } from './list.ts'
 import { AdminKeyPermission, Permission, ProjectKeyPermission } from './permission.ts'
 import { AnyId, idOf, Timestamp, trimmedText } from './text.ts'
@@ -45,7 +46,7 @@ const AdminApiKeyCreation = z
   .meta({ id: 'AdminApiKeyCreation' })
 
 export const ProjectApiKey = z
-  .object({ object: z.literal('organization.project.api_key'), ...keyMembers })
+  .object({ object: z.literal('organization.project.api_key'), ...keyMembers, limits: OwnLimits })
   .meta({ id: 'ProjectApiKey' })
 export type ProjectApiKey = z.infer<typeof ProjectApiKey>
 
@@ -55,6 +56,10 @@ const ProjectApiKeyCreation = z
     permissions: z.array(ProjectKeyPermission).max(100).nullish(),
   })
   .meta({ id: 'ProjectApiKeyCreation' })
+
+const ProjectApiKeyEdit = z
+  .strictObject({ limits: LimitsEdit.optional() })
+  .meta({ id: 'ProjectApiKeyEdit' })
 
 const adminKeys = '/v1/organization/admin_api_keys'
 const projectKeys = '/v1/organization/projects/:project_id/api_keys'
@@ -122,6 +127,18 @@ export const createProjectApiKey = adminEndpoint({
   response: ProjectApiKey.extend({ value }).meta({ id: 'NewProjectApiKey' }),
   successStatus: 201,
   errors: ['project_not_found', 'project_archived', 'limit_reached'],
+})
+
+export const updateProjectApiKey = adminEndpoint({
+  id: 'updateProjectApiKey',
+  summary: 'Set the limits of an API key of a project; they hold everywhere within 5 seconds',
+  method: 'PATCH',
+  path: `${projectKeys}/:key_id`,
+  permission: 'projects.write',
+  params: z.object({ project_id: AnyId, key_id: AnyId }),
+  body: ProjectApiKeyEdit,
+  response: ProjectApiKey,
+  errors: ['project_not_found', 'project_archived', 'api_key_not_found'],
 })
 
 export const deleteProjectApiKey = adminEndpoint({

@@ -11,6 +11,7 @@ import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { buildUrl, CallFailed, createClient } from './client.ts'
+import { createMessage } from './message.ts'
 import { createProject, listProjects, retrieveProject } from './project.ts'
 
 const path = '/v1/organization/projects/:project_id/archive'
@@ -177,3 +178,168 @@ test.each(['', '{"object":"li', '<html></html>'])(
     expect(await readOne(baseUrl)).toBeInstanceOf(SyntaxError)
   },
 )
+
+/** Answers in turn, with a status and headers or by hanging up (null); then 200. */
+async function serveInTurn(answers: readonly ([number, Record<string, string>] | null)[]) {
+  const arrivedMs: number[] = []
+  const { seen, baseUrl } = await serve((response) => {
+    const answer = answers[arrivedMs.push(performance.now()) - 1]
+    if (answer === null) response.destroy()
+    else response.writeHead(answer?.[0] ?? 200, answer?.[1]).end('{}')
+  })
+  /** How long the service was left alone before each repetition. */
+  const pausesMs = () => arrivedMs.slice(1).map((at, index) => at - (arrivedMs[index] ?? 0))
+  return { seen, baseUrl, pausesMs }
+}
+
+const quick = { attemptsMax: 3, totalMs: 10_000, backoffMs: 100, backoffMaxMs: 150, jitterMs: 80 }
+const project = { params: { project_id: 'x' } }
+/** Timers may fire a little early by the clock of the test. */
+const early = 2
+
+test.each([429, 503, 529])('%i: a read is repeated after backoff with jitter', async (status) => {
+  const { seen, baseUrl, pausesMs } = await serveInTurn([
+    [status, {}],
+    [status, {}],
+  ])
+  const waits: number[] = []
+  const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, waits.push(ms) && ms))
+  const client = createClient({ baseUrl, retry: quick, wait })
+  expect(await client.call(retrieveProject, project)).toEqual({})
+  expect(seen.length).toBe(3)
+  // From half of the longest wait to all of it: 100 ms, then 150 instead of 200.
+  for (const [index, longest] of [100, 150].entries()) {
+    expect(waits[index]).toBeGreaterThanOrEqual(longest / 2)
+    expect(waits[index]).toBeLessThanOrEqual(longest)
+    expect(pausesMs()[index]).toBeGreaterThanOrEqual(waits[index]! - early)
+  }
+})
+
+test.each([0, 0.999])(
+  'Retry-After in seconds is waited for, and %d of the jitter',
+  async (part) => {
+    const { baseUrl, pausesMs } = await serveInTurn([[429, { 'retry-after': '1' }]])
+    const client = createClient({ baseUrl, retry: quick, random: () => part })
+    await client.call(retrieveProject, project)
+    expect(pausesMs()[0]).toBeGreaterThanOrEqual(1000 + part * quick.jitterMs - early)
+    expect(pausesMs()[0]).toBeLessThan(5000)
+  },
+)
+
+test('Retry-After as a date is waited for', async () => {
+  const dateMs = Math.ceil(Date.now() / 1000) * 1000 + 1000
+  const headers = { 'retry-after': new Date(dateMs).toUTCString() }
+  const { seen, baseUrl } = await serveInTurn([[503, headers]])
+  await createClient({ baseUrl, retry: quick }).call(retrieveProject, project)
+  expect(seen.length).toBe(2)
+  expect(Date.now()).toBeGreaterThanOrEqual(dateMs - early)
+})
+
+test('clients that are refused together come back at different times', async () => {
+  const waits = new Set<number>()
+  const wait = async (ms: number) => void waits.add(ms)
+  for (let client = 0; client < 20; client++) {
+    const { baseUrl } = await serveInTurn([[429, { 'retry-after': '0' }]])
+    await createClient({ baseUrl, retry: quick, wait }).call(retrieveProject, project)
+  }
+  expect(waits.size).toBeGreaterThan(10)
+  expect(Math.max(...waits)).toBeLessThanOrEqual(quick.jitterMs)
+})
+
+test('attempts are capped, and the last refusal is reported', async () => {
+  const headers = { 'retry-after': '0', 'x-request-id': 'req_1' }
+  const { seen, baseUrl } = await serveInTurn(
+    Array.from({ length: 9 }, (): [number, Record<string, string>] => [503, headers]),
+  )
+  const failure = await caught(
+    createClient({ baseUrl, retry: quick }).call(retrieveProject, project),
+  )
+  expect(seen.length).toBe(3)
+  expect(failure).toMatchObject({ name: 'CallFailed', status: 503, retryAfterMs: 0 })
+})
+
+test('a wait that would exceed the total time is not begun', async () => {
+  const { seen, baseUrl } = await serveInTurn([[429, { 'retry-after': '60' }]])
+  const startedMs = performance.now()
+  const failure = await caught(
+    createClient({ baseUrl, retry: { ...quick, totalMs: 2000 } }).call(retrieveProject, project),
+  )
+  expect(failure).toMatchObject({ status: 429, retryAfterMs: 60_000 })
+  expect(seen.length).toBe(1)
+  expect(performance.now() - startedMs).toBeLessThan(2000)
+})
+
+test('the total time is capped, also while an attempt waits for its answer', async () => {
+  const { baseUrl } = await serve((response) => {
+    setTimeout(() => response.writeHead(503).end('{}'), 100)
+  })
+  const retry = { ...quick, attemptsMax: 1000, backoffMs: 10, backoffMaxMs: 10, totalMs: 1000 }
+  const startedMs = performance.now()
+  const failure = await caught(createClient({ baseUrl, retry }).call(retrieveProject, project))
+  const tookMs = performance.now() - startedMs
+  // The last attempt ends with the service's refusal, or is given up when the time is over.
+  expect(['CallFailed', 'TimeoutError']).toContain((failure as Error).name)
+  expect(tookMs).toBeGreaterThan(700)
+  expect(tookMs).toBeLessThan(4000)
+})
+
+test('a broken connection is tried again', async () => {
+  const { seen, baseUrl } = await serveInTurn([null])
+  const client = createClient({ baseUrl, retry: quick })
+  expect(await client.call(retrieveProject, project)).toEqual({})
+  expect(seen.length).toBe(2)
+})
+
+test.each([null, [429, {}], [503, {}]] as const)(
+  'a change is repeated with its key only (%j)',
+  async (first) => {
+    const unkeyed = await serveInTurn([first as never])
+    const body = { name: 'x' }
+    const settings = { retry: quick }
+    const failure = await caught(
+      createClient({ ...settings, baseUrl: unkeyed.baseUrl }).call(createProject, { body }),
+    )
+    expect(failure).toBeInstanceOf(Error)
+    expect(unkeyed.seen.length).toBe(1)
+
+    const keyed = await serveInTurn([first as never])
+    const client = createClient({ ...settings, baseUrl: keyed.baseUrl })
+    await client.call(createProject, { body }, { idempotencyKey: 'k1' })
+    expect(keyed.seen.map(({ headers, sent }) => [headers['idempotency-key'], sent])).toEqual([
+      ['k1', '{"name":"x"}'],
+      ['k1', '{"name":"x"}'],
+    ])
+  },
+)
+
+test.each([
+  { earlier: null, hadUnknownOutcome: true },
+  { earlier: [503, {}], hadUnknownOutcome: true },
+  { earlier: [429, {}], hadUnknownOutcome: false },
+])('a refusal after $earlier says whether the change may have been made', async (row) => {
+  const { baseUrl } = await serveInTurn([row.earlier as never, [429, { 'retry-after': '600' }]])
+  const client = createClient({ baseUrl, retry: quick })
+  const changing = client.call(createProject, { body: { name: 'x' } }, { idempotencyKey: 'k1' })
+  expect(await caught(changing)).toMatchObject({
+    status: 429,
+    hadUnknownOutcome: row.hadUnknownOutcome,
+  })
+})
+
+test('a key does not make a call repeatable whose endpoint takes none', async () => {
+  const { seen, baseUrl } = await serveInTurn([[503, { 'retry-after': '0' }]])
+  const body = { model: 'x', messages: [{ role: 'user' as const, content: 'Hello' }] }
+  const client = createClient({ baseUrl, retry: quick })
+  const failure = await caught(client.call(createMessage, { body }, { idempotencyKey: 'k1' }))
+  expect(failure).toMatchObject({ status: 503 })
+  expect(seen.length).toBe(1)
+})
+
+test.each([400, 401, 402, 403, 404, 409, 422, 500, 502, 504])('%i is final', async (status) => {
+  const { seen, baseUrl } = await serveInTurn([[status, {}]])
+  const failure = await caught(
+    createClient({ baseUrl, retry: quick }).call(retrieveProject, project),
+  )
+  expect(failure).toMatchObject({ status })
+  expect(seen.length).toBe(1)
+})

@@ -31,6 +31,18 @@ test('every member of the contract is accepted, and so are other members of a me
   expect(CountTokens.parse(body)).toEqual(body)
 })
 
+test('type and role may be left out where the meaning is clear', () => {
+  const bare = [{ content: 'Hello.' }]
+  expect(accepts({ model: 'm', messages: bare })).toBe(true)
+  expect(accepts({ model: 'm', messages: [{ role: 'system', content: 'Hello.' }] })).toBe(false)
+  expect(accepts({ model: 'm', messages: [{ content: '' }] })).toBe(false)
+  expect(accepts({ model: 'm', messages, tool_choice: { name: 'look_up' } })).toBe(true)
+  expect(accepts({ model: 'm', messages, tool_choice: {} })).toBe(false)
+  expect(accepts({ model: 'm', messages, thinking: { budget_tokens: 2048 } })).toBe(true)
+  expect(accepts({ model: 'm', messages, thinking: { budget_tokens: null } })).toBe(false)
+  expect(accepts({ model: 'm', messages, thinking: {} })).toBe(false)
+})
+
 test('the answer is one non-negative number', () => {
   expect(countTokens.response.safeParse({ input_tokens: 0 }).success).toBe(true)
   expect(countTokens.response.safeParse({ input_tokens: -1 }).success).toBe(false)

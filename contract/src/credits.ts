@@ -13,8 +13,8 @@ const CreditBalance = z
     data: z.object({
       total_credits: Usd.describe('Everything ever paid and granted, in US dollars.'),
       total_usage: Usd.describe('Everything ever charged, in US dollars.'),
-      remaining_credits: Credits.describe(
-        'What new calls can use, in credits: calls that are under way hold their worst case.',
+      remaining_credits: Credits.nullable().describe(
+        'The balance, in credits. Calls that are under way may hold a part of it. Null where calls are not paid from a balance.',
       ),
     }),
   })

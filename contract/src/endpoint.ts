@@ -96,6 +96,7 @@ const modelErrors = [
 /** Errors of a call that reaches a model provider and is charged. */
 export const upstreamErrors = [
   'insufficient_credits',
+  'invalid_image',
   'upstream_rejected',
   'upstream_error',
   'upstream_timeout',
@@ -118,6 +119,14 @@ export type ResponseOf<E extends Endpoint> = z.input<E['response']>
 export type InputOf<E extends Endpoint> = {
   [Part in 'params' | 'query' | 'body' as E[Part] extends z.ZodType ? Part : never]: Sent<E[Part]>
 }
+
+/** Errors that any request can get, because they are found before its endpoint is. */
+export const errorsOfAnyRequest = [
+  'invalid_request',
+  'request_timeout',
+  'url_too_long',
+  'headers_too_large',
+] as const satisfies readonly ErrorCode[]
 
 /** All errors of an endpoint: its own and those of its shape (docs/specification/errors.md#statuses-by-endpoint). */
 export function errorsOf(endpoint: Endpoint): ErrorCode[] {

@@ -109,7 +109,7 @@ test.each([
   ['/v1/organization/projects', ['GET', 'POST']],
   ['/v1/organization/projects/proj_1', ['GET', 'PATCH']],
   ['/v1/organization/projects/proj_1/archive', ['POST']],
-  ['/v1/organization/projects/proj_1/api_keys/key_1', ['DELETE']],
+  ['/v1/organization/projects/proj_1/api_keys/key_1', ['DELETE', 'PATCH']],
   ['/v1/organization/projects/', []], // an empty id names nothing
   ['/v1/organization/projects//archive', []],
   ['/v1/organization/projects/proj_1/', []],

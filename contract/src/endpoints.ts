@@ -35,6 +35,7 @@ export const endpoints = [
   project.archiveProject,
   apiKey.listProjectApiKeys,
   apiKey.createProjectApiKey,
+  apiKey.updateProjectApiKey,
   apiKey.deleteProjectApiKey,
   apiKey.listAdminApiKeys,
   apiKey.createAdminApiKey,

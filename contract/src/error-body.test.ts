@@ -154,3 +154,36 @@ test('details appear in the error of the messages families only', () => {
     expect(errorBodies[dialect].parse(body)).toEqual(body)
   }
 })
+
+test('a rejection keeps what the provider said, in every family; what it left out is ours', () => {
+  const message = `prompt is too long: 5 > 4 ${'x'.repeat(400)}`
+  const rejection = { status: 413, message, type: 'odd', code: 'too_long', param: 'messages' }
+  const failure = failureOf('upstream_rejected', { status: 413, rejection })
+  expect(renderError.messages(failure)).toStrictEqual({
+    type: 'error',
+    error: { type: 'odd', message, code: 'too_long' },
+    request_id: 'req_1',
+  })
+  expect(renderError.openai(failure)).toStrictEqual({
+    error: { message, type: 'odd', param: 'messages', code: 'too_long' },
+  })
+  expect(renderError.responses(failure)).toStrictEqual({ error: message, code: 'too_long' })
+
+  const bare = { status: 413, message, type: null, code: null, param: null }
+  const unnamed = failureOf('upstream_rejected', { status: 413, rejection: bare })
+  expect(renderError.messages(unnamed).error).toStrictEqual({
+    type: 'request_too_large',
+    message,
+    code: 'upstream_rejected',
+  })
+  expect(renderError.openai(unnamed).error).toStrictEqual({
+    message,
+    type: 'invalid_request_error',
+    param: null,
+    code: 'upstream_rejected',
+  })
+  expect(renderError.responses(unnamed)).toStrictEqual({
+    error: message,
+    code: 'upstream_rejected',
+  })
+})

@@ -15,6 +15,18 @@ export type SchemaViolation = {
   ctx?: Record<string, unknown>
 }
 
+/**
+ * What a model provider said when it rejected a request. Every dialect repeats it unchanged, because clients match on
+ * the text: some shorten their conversation when they read that it is too long.
+ */
+export type ProviderRejection = {
+  status: number
+  message: string
+  type: string | null
+  code: string | null
+  param: string | null
+}
+
 /** An error before it is rendered in a dialect. */
 export type Failure = {
   code: ErrorCode
@@ -27,6 +39,8 @@ export type Failure = {
   /** The policy that refused the request, if one did. */
   policy?: { policy_id: string; version: number | null; reason_code: string }
   violations?: readonly SchemaViolation[]
+  /** With the code `upstream_rejected`. */
+  rejection?: ProviderRejection
   /** Further members that clients of the messages families read. */
   details?: Readonly<Record<string, unknown>>
 }
@@ -103,6 +117,13 @@ export const errorBodies = {
   openai: OpenAiErrorBody,
 } as const satisfies Record<Dialect, z.ZodType>
 
+/** The schema of a family's body with this status, where the status says more than the family. */
+export function errorBodyAt(dialect: Dialect, status: number): z.ZodType {
+  if (dialect === 'count_tokens') return status === 422 ? CountTokensViolations : MessagesErrorBody
+  if (dialect === 'responses' && status === 429) return OpenAiErrorBody
+  return errorBodies[dialect]
+}
+
 const typeInMessages = {
   auth_error: 'authentication_error',
   permission_error: 'permission_error',
@@ -143,14 +164,19 @@ const admin = (failure: Failure) => ({
 })
 
 /** Model callers get one code for all rate limits; only administration distinguishes the two. */
-const codeForModelCallers = ({ code }: Failure) =>
-  code === 'concurrency_limit_exceeded' ? 'rate_limit_exceeded' : code
+const codeForModelCallers = ({ code, rejection }: Failure) =>
+  rejection?.code ?? (code === 'concurrency_limit_exceeded' ? 'rate_limit_exceeded' : code)
+
+const messageOf = ({ message, rejection }: Failure) => rejection?.message ?? message
 
 const messages = (failure: Failure) => ({
   type: 'error' as const,
   error: {
-    type: messagesTypeByStatus[failure.status] ?? typeInMessages[failure.type],
-    message: failure.message,
+    type:
+      failure.rejection?.type ??
+      messagesTypeByStatus[failure.status] ??
+      typeInMessages[failure.type],
+    message: messageOf(failure),
     code: codeForModelCallers(failure),
     ...(failure.details && { details: failure.details }),
   },
@@ -163,9 +189,9 @@ const countTokens = (failure: Failure) =>
 
 const openAi = (failure: Failure) => ({
   error: {
-    message: failure.message,
-    type: openAiType(failure.status),
-    param: failure.param,
+    message: messageOf(failure),
+    type: failure.rejection?.type ?? openAiType(failure.status),
+    param: failure.rejection?.param ?? failure.param,
     code: codeForModelCallers(failure),
   },
   ...(failure.policy && { policy: failure.policy }),
@@ -173,7 +199,9 @@ const openAi = (failure: Failure) => ({
 
 /** A flat body for every status but 429, whose body clients expect as an object. */
 const responses = (failure: Failure) =>
-  failure.status === 429 ? openAi(failure) : { error: failure.message, code: failure.code }
+  failure.status === 429
+    ? openAi(failure)
+    : { error: messageOf(failure), code: failure.rejection?.code ?? failure.code }
 
 /** Renders an error in each dialect. */
 export const renderError = {

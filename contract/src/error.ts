@@ -92,7 +92,7 @@ export const errors = {
   invalid_image: entry(
     400,
     'media_error',
-    'The image cannot be read or is too large. Send another one.',
+    'The image is not a JPEG, PNG, GIF or WebP, or its first bytes do not fit its media type. Correct the media type, or send another image.',
   ),
   missing_credentials: auth(
     'The request has no credential. Send Authorization: Bearer followed by your key.',

@@ -23,9 +23,11 @@ const MessageParam = z.looseObject({
 })
 export type MessageParam = z.infer<typeof MessageParam>
 
+/** A message whose author may be missing, which then is the user. */
+const AnyMessageParam = MessageParam.extend({ role: MessageParam.shape.role.optional() })
+
 /** Only the last message may be empty, and only if it is the assistant's: a prefill. */
-const Messages = listOf(MessageParam, { min: 1 })
-export const Conversation = Messages.check(({ value, issues }) => {
+function refuseEmpty({ value, issues }: z.core.ParsePayload<z.infer<typeof AnyMessageParam>[]>) {
   const index = value.findIndex(({ content }) => content.length === 0)
   const empty = value[index]
   if (!empty || (index === value.length - 1 && empty.role === 'assistant')) return
@@ -37,7 +39,12 @@ export const Conversation = Messages.check(({ value, issues }) => {
     input: empty.content,
     path: [index, 'content'],
   })
-}).meta({ ...Messages.meta() })
+}
+
+const Messages = listOf(MessageParam, { min: 1 })
+const AnyMessages = listOf(AnyMessageParam, { min: 1 })
+const Conversation = Messages.check(refuseEmpty).meta({ ...Messages.meta() })
+export const LenientConversation = AnyMessages.check(refuseEmpty).meta({ ...AnyMessages.meta() })
 
 export const SystemPrompt = textOr(listOf(TextBlock))
 

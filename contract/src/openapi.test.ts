@@ -2,27 +2,58 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { listAdminApiKeys } from './api-key.ts'
-import { type Endpoint, errorsOf } from './endpoint.ts'
+import { type Endpoint, errorsOf, errorsOfAnyRequest } from './endpoint.ts'
 import { endpoints } from './endpoints.ts'
 import { dialects, statusIn } from './error-body.ts'
 import { errors } from './error.ts'
+import { exampleOf } from './examples/examples.ts'
 import { toOpenApi } from './openapi.ts'
 
-type Parameter = { name: string; in: string; required: boolean; schema: object }
+type Parameter = {
+  name: string
+  in: string
+  required: boolean
+  schema: object
+  example?: unknown
+}
+type Media = { schema: object; example?: unknown }
+type Answer = {
+  description: string
+  headers: Record<string, { $ref: string } | { schema: object; required?: true }>
+  content: Record<string, Media>
+}
 type Operation = {
   operationId: string
+  tags: string[]
   security: Record<string, unknown>[]
   parameters?: Parameter[]
-  requestBody?: { content: Record<string, { schema: object }> }
-  responses: Record<string, { description: string; content: Record<string, { schema: object }> }>
+  requestBody?: { content: Record<string, Media> }
+  responses: Record<string, Answer>
 }
 type Document = {
   openapi: string
+  servers: { url: string }[]
+  tags: { name: string; description: string }[]
   paths: Record<string, Record<string, Operation>>
-  components: { schemas: Record<string, object>; securitySchemes: Record<string, object> }
+  components: Record<'schemas' | 'headers' | 'securitySchemes', Record<string, object>> & {
+    responses: Record<string, Answer>
+  }
 }
 
-const print = (list: readonly Endpoint[]) => JSON.parse(JSON.stringify(toOpenApi(list))) as Document
+type Shared = Answer | { $ref: string }
+
+/** The document, with shared answers in the place of references to them. */
+function print(list: readonly Endpoint[]): Document {
+  const printed = JSON.parse(JSON.stringify(toOpenApi(list))) as Document
+  for (const operation of Object.values(printed.paths).flatMap((path) => Object.values(path))) {
+    for (const [status, answer] of Object.entries<Shared>(operation.responses)) {
+      if (!('$ref' in answer)) continue
+      const name = answer.$ref.replace('#/components/responses/', '')
+      operation.responses[status] = printed.components.responses[name]!
+    }
+  }
+  return printed
+}
 const document = print(endpoints)
 
 const operations = endpoints.map((endpoint: Endpoint) => {
@@ -41,9 +72,12 @@ function parts(value: unknown): Record<string, unknown>[] {
 function danglingReferences(from: Document): string[] {
   return parts(from)
     .flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []))
-    .filter((ref) => !Object.keys(from.components.schemas).includes(nameIn(ref)))
+    .filter((ref) => {
+      const [, kind = '', name = ''] =
+        /^#\/components\/(schemas|headers)\/([\w.-]+)$/.exec(ref) ?? []
+      return !Object.hasOwn(from.components[kind as 'schemas'] ?? {}, name)
+    })
 }
-const nameIn = (ref: string) => /^#\/components\/schemas\/([\w.-]+)$/.exec(ref)?.[1] ?? ''
 
 test('the document lists every endpoint once and nothing else', () => {
   const printed = Object.values(document.paths).flatMap((path) =>
@@ -122,7 +156,11 @@ test.each(guarded)('$id: it can answer 401, 403, 429, 500 and 503', (_, { respon
 })
 
 test.each(guarded)('$id: it names a credential that is declared', (endpoint, { security }) => {
-  expect(security.flatMap(Object.keys)).toEqual([...endpoint.credentials])
+  // A project key can also be sent in x-api-key.
+  const schemes = endpoint.credentials.flatMap((kind) =>
+    kind === 'project_key' ? [kind, 'project_key_header'] : [kind],
+  )
+  expect(security.flatMap(Object.keys)).toEqual(schemes)
   const declared = Object.keys(document.components.securitySchemes)
   expect(declared).toEqual(expect.arrayContaining(security.flatMap(Object.keys)))
 })
@@ -141,7 +179,7 @@ test('a public operation says that it needs no credential', () => {
 })
 
 test.each(operations)('$id: every error it can answer stands under its status', (endpoint, out) => {
-  for (const code of errorsOf(endpoint)) {
+  for (const code of [...errorsOf(endpoint), ...errorsOfAnyRequest]) {
     expect(out.responses[statusIn(endpoint.dialect, errors[code].status)]?.description).toContain(
       `\`${code}\``,
     )
@@ -166,3 +204,128 @@ test('an overload is documented with the status its family answers', () => {
   expect(statusesOf('admin')).not.toContain('529')
   expect(statusesOf('messages')).toContain('529')
 })
+
+const find = (id: string) => operations.find(([endpoint]) => endpoint.id === id)![1]
+
+test.each([
+  [
+    'createMessage',
+    [400, 401, 402, 403, 404, 408, 413, 414, 422, 429, 431, 500, 502, 503, 504, 529],
+  ],
+  ['createResponse', [400, 401, 402, 403, 404, 408, 413, 414, 422, 429, 431, 500, 502, 503, 504]],
+  [
+    'createChatCompletion',
+    [400, 401, 402, 403, 404, 408, 413, 414, 422, 429, 431, 500, 502, 503, 504],
+  ],
+  ['countTokens', [400, 401, 403, 404, 408, 413, 414, 422, 429, 431, 500, 503, 529]],
+])('%s lists every status that it can answer', (id, statuses) => {
+  expect(Object.keys(find(id).responses).map(Number)).toEqual([200, ...statuses])
+})
+
+const isOptionalComponent = (ref: string) =>
+  !('required' in document.components.headers[ref.replace('#/components/headers/', '')]!)
+
+const presenceOf = (answer: Answer | undefined) => {
+  const names = Object.entries(answer?.headers ?? {})
+  const isOptional = ([, header]: (typeof names)[number]) =>
+    '$ref' in header ? isOptionalComponent(header.$ref) : header.required !== true
+  return {
+    always: names.filter((each) => !isOptional(each)).map(([name]) => name),
+    sometimes: names.filter(isOptional).map(([name]) => name),
+  }
+}
+
+const everywhere = ['x-request-id', 'request-id', 'Cache-Control']
+const limitsOf = (name: string) =>
+  ['limit', 'remaining', 'reset'].map((part) => `x-ratelimit-${part}-${name}`)
+const reached = ['Limit', 'Remaining', 'Reset', 'Scope', 'Metric'].map(
+  (part) => `X-RateLimit-${part}`,
+)
+
+test('an answer of a model carries its limits, the policy epoch and what was removed', () => {
+  expect(presenceOf(find('createMessage').responses[200])).toEqual({
+    always: [...everywhere, ...limitsOf('requests'), ...limitsOf('tokens'), 'x-policy-epoch'],
+    sometimes: [...limitsOf('project-tokens'), 'x-gatehouse-removed', 'X-Accel-Buffering'],
+  })
+})
+
+test('a refusal says how to go on', () => {
+  const { responses } = find('updatePolicy')
+  expect(presenceOf(responses[401]).always).toContain('WWW-Authenticate')
+  expect(presenceOf(responses[403]).sometimes).toContain('WWW-Authenticate')
+  expect(presenceOf(responses[429]).always).toEqual([...everywhere, 'Retry-After', ...reached])
+  expect(presenceOf(responses[409]).sometimes).toEqual([
+    'Retry-After',
+    'x-should-retry',
+    'Idempotent-Replayed',
+  ])
+  for (const [{ successStatus }, { responses: all }] of operations) {
+    for (const [status, answer] of Object.entries(all)) {
+      const isLater = ['429', '503', '529'].includes(status)
+      expect(presenceOf(answer).always.includes('Retry-After')).toBe(isLater)
+      expect(presenceOf(answer).always).toEqual(expect.arrayContaining(everywhere))
+    }
+    expect(presenceOf(all[successStatus]).always).not.toContain('WWW-Authenticate')
+  }
+})
+
+test('an answer that operations have in common is written once', () => {
+  const { paths, components } = toOpenApi(endpoints) as unknown as Document
+  const { get } = paths['/v1/organization/policies']!
+  expect(get?.responses[401]).toEqual({ $ref: '#/components/responses/admin.401' })
+  expect(components.responses['admin.401']?.description).toContain('missing_credentials')
+  const forms = Object.values(paths)
+    .flatMap((path) => Object.values(path))
+    .map(({ responses }) => JSON.stringify(responses[429]))
+  expect(new Set(forms).size).toBeLessThan(10)
+})
+
+test('exactly the calls of models can be streamed', () => {
+  const streamed = operations.filter(
+    ([{ successStatus }, { responses }]) =>
+      'text/event-stream' in (responses[successStatus]?.content ?? {}),
+  )
+  expect(streamed.map(([{ id }]) => id)).toEqual([
+    'createMessage',
+    'createResponse',
+    'createChatCompletion',
+  ])
+})
+
+test('every operation belongs to one declared tag, and every tag has operations', () => {
+  const declared = document.tags.map(({ name }) => name)
+  const used = operations.flatMap(([, { tags }]) => tags)
+  expect(used.length).toBe(operations.length)
+  expect([...new Set(used)].toSorted()).toEqual(declared.toSorted())
+})
+
+test('a client knows where to send its calls', () => {
+  expect(document.servers.map(({ url }) => url)).toEqual(['/', 'https://{host}'])
+})
+
+test.each(operations)(
+  '$id: its example is a valid request with a valid answer',
+  (endpoint, out) => {
+    const example = exampleOf(endpoint)!
+    const { params, query, body } = endpoint
+    expect(Object.keys(example.params ?? {})).toEqual(Object.keys(params?.shape ?? {}))
+    params?.parse(example.params)
+    query?.parse(example.query ?? {})
+    // Strict objects refuse unknown members; the query and the answer do not, so nothing may be lost.
+    expect(Object.keys(query?.shape ?? {})).toEqual(
+      expect.arrayContaining(Object.keys(example.query ?? {})),
+    )
+    expect(example.body === undefined).toBe(body === undefined)
+    if (body) expect(body.parse(example.body)).toEqual(example.body)
+    expect(endpoint.response.parse(example.answer)).toEqual(example.answer)
+
+    const { content } = out.responses[endpoint.successStatus]!
+    expect(content['application/json']?.example).toEqual(example.answer)
+    expect(out.requestBody?.content['application/json']?.example).toEqual(example.body)
+    const shown = (out.parameters ?? []).filter((parameter) => 'example' in parameter)
+    expect(shown.map(({ name }) => name)).toEqual([
+      ...Object.keys(example.params ?? {}),
+      ...Object.keys(query?.shape ?? {}).filter((name) => name in (example.query ?? {})),
+    ])
+  },
+)

@@ -1,8 +1,12 @@
 import { z } from 'zod'
 
-import { type Endpoint, errorsOf } from './endpoint.ts'
-import { errorBodies, statusIn } from './error-body.ts'
+import { type Endpoint, errorsOf, errorsOfAnyRequest } from './endpoint.ts'
+import { errorBodies, errorBodyAt, statusIn } from './error-body.ts'
 import { type ErrorCode, errors } from './error.ts'
+import { exampleOf } from './examples/examples.ts'
+import { headerComponents, headersOf, isStreamable } from './openapi-headers.ts'
+import { type Operation, shareFailures } from './openapi-share.ts'
+import { tagOf, tags } from './openapi-tags.ts'
 
 type Json = Record<string, unknown>
 
@@ -10,10 +14,12 @@ export const apiVersion = '0.1.0'
 
 /** Renders the endpoints as OpenAPI 3.1. Schemas with a meta id become components. */
 export function toOpenApi(endpoints: readonly Endpoint[]): Json {
+  const all = endpoints.map((endpoint) => ({ endpoint, operation: describe(endpoint) }))
+  const { described, responses } = shareFailures(all)
   const paths: Record<string, Json> = {}
-  for (const endpoint of endpoints) {
+  for (const { endpoint, operation } of described) {
     const path = endpoint.path.replaceAll(/:(\w+)/g, '{$1}')
-    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint) }
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation }
   }
   return {
     openapi: '3.1.0',
@@ -23,40 +29,70 @@ export function toOpenApi(endpoints: readonly Endpoint[]): Json {
       description: 'Policy administration and model gateway.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
+    servers,
+    tags,
     paths,
-    components: { schemas: components(), securitySchemes },
+    components: { schemas: components(), responses, headers: headerComponents, securitySchemes },
   }
 }
+
+/** Every operator has an address of their own; the first entry is the one that served the document. */
+const servers = [
+  { url: '/', description: 'The service that this description was read from.' },
+  {
+    url: 'https://{host}',
+    description: 'For clients that are generated from a file.',
+    variables: { host: { default: 'gatehouse.example.com' } },
+  },
+]
 
 const securitySchemes = {
   admin_key: { type: 'http', scheme: 'bearer', description: 'Administrator key, gate_adm_…' },
   project_key: { type: 'http', scheme: 'bearer', description: 'Project API key, gate_prj_…' },
-  jwt: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+  project_key_header: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'x-api-key',
+    description:
+      "Project API key, in the header that Anthropic's clients send. Ignored when there is an Authorization header.",
+  },
+  jwt: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'Token of an issuer that the operator has configured.',
+  },
 }
 
-function operation(endpoint: Endpoint): Json {
+function describe(endpoint: Endpoint): Operation {
   const { id, summary, permission, body } = endpoint
+  const example = exampleOf(endpoint)
   const parameters = [
-    ...parametersIn('path', endpoint.params),
-    ...parametersIn('query', endpoint.query),
+    ...parametersIn('path', endpoint.params, example?.params),
+    ...parametersIn('query', endpoint.query, example?.query),
     ...(endpoint.isIdempotent ? [idempotencyKey] : []),
     ...(endpoint.takesFreeRequests ? [freeTier] : []),
   ]
   return {
     operationId: id,
     summary,
+    tags: [tagOf(endpoint)],
     ...(permission && { description: `Needs the permission \`${permission}\`.` }),
     ...(permission && { 'x-permission': permission, 'x-body-limit': endpoint.bodyLimitBytes }),
     security: toSecurity(endpoint),
     ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { required: true, content: json(toSchema(body, 'input')) } }),
-    responses: responses(endpoint),
+    ...(body && {
+      requestBody: { required: true, content: json(toSchema(body, 'input'), example?.body) },
+    }),
+    responses: describeAnswers(endpoint),
   }
 }
 
 /** An empty requirement means that the operation can be called without a credential. */
 function toSecurity({ credentials, takesFreeRequests }: Endpoint): Json[] {
-  const requirements = credentials.map((kind) => ({ [kind]: [] }))
+  const requirements = credentials.flatMap((kind) =>
+    kind === 'project_key' ? [{ [kind]: [] }, { project_key_header: [] }] : [{ [kind]: [] }],
+  )
   return takesFreeRequests ? [...requirements, {}] : requirements
 }
 
@@ -78,38 +114,61 @@ const freeTier = {
   schema: { type: 'string', enum: ['true'] },
 }
 
-function responses(endpoint: Endpoint): Json {
-  const success = {
-    description: 'OK',
-    headers: requestIdHeaders,
-    content: json(toSchema(endpoint.response, 'output')),
+function describeAnswers(endpoint: Endpoint): Record<string, Json> {
+  const codes = [...new Set([...errorsOf(endpoint), ...errorsOfAnyRequest])]
+  const byStatus = new Map<number, ErrorCode[]>()
+  for (const code of codes) {
+    for (const status of statusesOf(endpoint, code)) {
+      byStatus.set(status, [...(byStatus.get(status) ?? []), code])
+    }
   }
   return {
-    [endpoint.successStatus]: success,
+    [endpoint.successStatus]: success(endpoint),
     ...Object.fromEntries(
-      Object.entries(Object.groupBy(errorsOf(endpoint), (code) => statusFor(endpoint, code))).map(
-        ([status, codes = []]) => [status, failure(endpoint, codes)],
-      ),
+      [...byStatus].map(([status, codes]) => [status, failure(endpoint, status, codes)]),
     ),
   }
 }
 
-const statusFor = (endpoint: Endpoint, code: ErrorCode) =>
-  statusIn(endpoint.dialect, errors[code].status)
+/** A code has one status, except that a model provider's refusal keeps the provider's own. */
+const statusesOf = (endpoint: Endpoint, code: ErrorCode): readonly number[] =>
+  code === 'upstream_rejected' ? [400, 413, 422] : [statusIn(endpoint.dialect, errors[code].status)]
 
-const requestIdHeaders = {
-  'x-request-id': { description: 'The id of this request.', schema: { type: 'string' } },
-}
-
-function failure(endpoint: Endpoint, codes: readonly ErrorCode[]): Json {
+function success(endpoint: Endpoint): Json {
+  const answer = json(toSchema(endpoint.response, 'output'), exampleOf(endpoint)?.answer)
   return {
-    description: codes.map((code) => `\`${code}\`: ${errors[code].meaning}`).join('\n\n'),
-    headers: requestIdHeaders,
-    content: json(toSchema(errorBodies[endpoint.dialect], 'output')),
+    description: 'OK',
+    headers: headersOf(endpoint, endpoint.successStatus),
+    content: { ...answer, ...(isStreamable(endpoint) && { 'text/event-stream': eventStream }) },
   }
 }
 
-const json = (schema: Json) => ({ 'application/json': { schema } })
+const eventStream = {
+  schema: {
+    type: 'string',
+    description:
+      "With `stream: true`: server-sent events in the vendor's format. The last event of an answer carries `remaining_credits`, `estimated_credits_used` and `estimated_cost_usd`. A failure after the first event ends the stream with an error event.",
+  },
+}
+
+function failure(endpoint: Endpoint, status: number, codes: readonly ErrorCode[]): Json {
+  return {
+    description: codes.map((code) => `\`${code}\`: ${errors[code].meaning}`).join('\n\n'),
+    headers: headersOf(endpoint, status),
+    content: json(toSchema(errorBodyOf(endpoint, status), 'output')),
+  }
+}
+
+/** While headers are being received the path is not known, so those failures have the administration body. */
+function errorBodyOf({ dialect }: Endpoint, status: number): z.ZodType {
+  const body = errorBodyAt(dialect, status)
+  if (status === 431) return errorBodies.admin
+  return status === 408 && dialect !== 'admin' ? z.union([body, errorBodies.admin]) : body
+}
+
+const json = (schema: Json, example?: unknown) => ({
+  'application/json': { schema, ...(example !== undefined && { example }) },
+})
 
 const reference = (id: string) => `#/components/schemas/${id}`
 
@@ -121,7 +180,11 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   return JSON.parse(JSON.stringify(inline).replaceAll('"#/$defs/', `"${reference('')}`)) as Json
 }
 
-function parametersIn(where: 'path' | 'query', schema?: z.ZodObject) {
+function parametersIn(
+  where: 'path' | 'query',
+  schema: z.ZodObject | undefined,
+  example: Record<string, unknown> = {},
+) {
   return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
     const type = field as z.ZodType
     // The output schema: on the wire a number in a query is a string, but it is documented as an integer.
@@ -133,6 +196,8 @@ function parametersIn(where: 'path' | 'query', schema?: z.ZodObject) {
       required: isRequired,
       ...(description ? { description } : {}),
       schema: rest,
+      // Parsed, because the schema is that of the parsed value.
+      ...(name in example && { example: type.parse(example[name]) }),
     }
   })
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 
 import { adminEndpoint } from './endpoint.ts'
+import { LimitsEdit, OwnLimits } from './limits.ts'
 import { listOf, ListQuery } from './list.ts'
 import { AnyId, idOf, Timestamp, trimmedText } from './text.ts'
 
@@ -12,15 +13,16 @@ export const Project = z
     status: z.enum(['active', 'archived']),
     created_at: Timestamp,
     archived_at: Timestamp.nullable(),
+    limits: OwnLimits,
   })
   .meta({ id: 'Project' })
 export type Project = z.infer<typeof Project>
 
 const ProjectCreation = z.strictObject({ name: trimmedText(1, 80) }).meta({ id: 'ProjectCreation' })
 
-/** Absent or null keeps the value. */
+/** Absent keeps the value, and so does a `name` that is null. */
 const ProjectEdit = z
-  .strictObject({ name: trimmedText(1, 80).nullish() })
+  .strictObject({ name: trimmedText(1, 80).nullish(), limits: LimitsEdit.optional() })
   .meta({ id: 'ProjectEdit' })
 
 const projects = '/v1/organization/projects'
@@ -62,7 +64,7 @@ export const retrieveProject = adminEndpoint({
 
 export const updateProject = adminEndpoint({
   id: 'updateProject',
-  summary: 'Rename a project',
+  summary: 'Rename a project, or set its limits',
   method: 'PATCH',
   path: `${projects}/:project_id`,
   permission: 'projects.write',

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { createOperationsServer, type Readiness } from '#http/health.ts'
 import { listen } from '#http/listen.ts'
 import { createServer } from '#http/server.ts'
-import { missingMigrations } from '#platform/migrations.ts'
+import { findMismatch, readSchemaState } from '#platform/migrations.ts'
 import { describePinned } from '#policy-gateway/in-force.ts'
 
 import type { House } from './assemble.ts'
@@ -12,11 +12,14 @@ import { serveRoutes } from './routes.ts'
 /** A process that has not heard of changes for this long should not get traffic. */
 const staleMs = 30_000
 
+/** How long calls that are ended may take to charge what was sent and to tell their callers. */
+const lastWordsMs = 1000
+
 /** The role that answers callers. `serveMore` adds routes of a test's own. */
 export async function startApi(house: House, serveMore: (app: FastifyInstance) => void = () => {}) {
   const { config } = house
   let isDraining = false
-  const isMigrated = createMigrationCheck(house)
+  const findSchemaFault = createSchemaCheck(house)
   const readiness: Readiness = async () => {
     const reasons = isDraining ? ['draining'] : []
     // Limits that each process counts for itself would multiply with their number.
@@ -24,7 +27,8 @@ export async function startApi(house: House, serveMore: (app: FastifyInstance) =
       reasons.push('several processes share this database, but REDIS_URL is not set')
     }
     if (isFresh(house)) {
-      return (await isMigrated()) ? reasons : [...reasons, 'migrations are missing: run migrate']
+      const fault = await findSchemaFault()
+      return fault === null ? reasons : [...reasons, fault]
     }
     // Without the database a process that is alone serves on, by the policies it last knew.
     if (house.policies.canServeAlone()) return reasons
@@ -65,13 +69,21 @@ export async function startApi(house: House, serveMore: (app: FastifyInstance) =
     async drain() {
       isDraining = true
       await new Promise((resolve) => setTimeout(resolve, config.UNREADY_SECONDS * 1000))
-      // Whatever has not finished by then is cut: the orchestrator would do it less gently.
-      const cut = setTimeout(() => app.server.closeAllConnections(), config.DRAIN_SECONDS * 1000)
-      await app.close()
-      clearTimeout(cut)
+      await closeInTime(app, house)
       await operations.close()
     },
   }
+}
+
+/** Whatever has not finished in time is ended: the orchestrator would do it less gently. */
+async function closeInTime(app: FastifyInstance, { config, inference }: House) {
+  const drainMs = config.DRAIN_SECONDS * 1000
+  const timers = [
+    setTimeout(inference.endCalls, drainMs),
+    setTimeout(() => app.server.closeAllConnections(), drainMs + lastWordsMs),
+  ]
+  await app.close()
+  for (const timer of timers) clearTimeout(timer)
 }
 
 function isFresh({ follower, now }: House): boolean {
@@ -79,14 +91,23 @@ function isFresh({ follower, now }: House): boolean {
   return lastPollAt !== undefined && now().getTime() - lastPollAt.getTime() < staleMs
 }
 
-/** Asks the database until everything is applied; schemas only ever move forward, so once is enough. */
-function createMigrationCheck({ db }: House) {
-  let isMigrated = false
+const missingMigrations = 'migrations are missing: run migrate'
+/** A newer release may migrate at any time; how often a process that is ready looks again. */
+const schemaCheckMs = 10_000
+
+/** What is wrong with the schema, as a reason not to be ready. A check that fails leaves the last result in force. */
+function createSchemaCheck({ db, now }: House) {
+  let fault: string | null = missingMigrations
+  let checkedAtMs = 0
+  async function check() {
+    checkedAtMs = now().getTime()
+    const state = await readSchemaState(db).catch(() => undefined)
+    if (state) fault = findMismatch(state) ?? (state.missing.length > 0 ? missingMigrations : null)
+  }
   return async () => {
-    isMigrated ||= await missingMigrations(db).then(
-      (missing) => missing.length === 0,
-      () => false,
-    )
-    return isMigrated
+    if (fault !== null) await check()
+    // Nobody waits for this one: a probe must not fail because all connections are in use.
+    else if (now().getTime() - checkedAtMs >= schemaCheckMs) void check()
+    return fault
   }
 }

@@ -3,16 +3,16 @@ import { randomUUID } from 'node:crypto'
 import { createAccess } from '#access/create-access.ts'
 import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
+import { createEventWriter } from '#audit/event-writer.ts'
 import { followChanges } from '#audit/follow-changes.ts'
 import { createCredits } from '#credits/create-credits.ts'
 import type { MutationDeps } from '#http/bind-mutation.ts'
 import { createBodyBudget } from '#http/body-budget.ts'
-import { createOverload } from '#http/overload.ts'
+import { createOverload } from '#http/overload/overload.ts'
 import type { Principal } from '#http/principal.ts'
 import { createInference } from '#inference/create-inference.ts'
 import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
-import { limitsByTier, tierOf } from '#limits/tiers.ts'
 import { createGate } from '#platform/gate.ts'
 import { createSecretBox } from '#platform/secrets.ts'
 import { checkRuleForm } from '#policies/rule.ts'
@@ -31,7 +31,8 @@ export function assemble(config: Config, edges: Edges = {}) {
   const policies = assemblePolicies(foundation)
   const limits = assembleLimits(foundation, policies.others)
   const credits = assembleCredits(foundation)
-  const inference = assembleInference(foundation, { access, credits, limits })
+  const events = assembleEvents(foundation)
+  const inference = assembleInference(foundation, { access, credits, limits, events })
   // Only a process that answers callers needs policies and limits, and counts as one that runs them.
   const serving = config.ROLES.includes('api') ? [policies.subscriber, limits.subscriber] : []
   const subscribers = [...access.subscribers, ...serving]
@@ -50,6 +51,7 @@ export function assemble(config: Config, edges: Edges = {}) {
     metrics,
     db,
     docsUrl: config.DOCS_URL,
+    responsesErrors: config.RESPONSES_ERRORS,
     hashKey,
     mutations,
     bodies: {
@@ -57,7 +59,7 @@ export function assemble(config: Config, edges: Edges = {}) {
       concurrencyOf: (principal: Principal) =>
         principal.kind === 'admin_key'
           ? config.ADMIN_CONCURRENT_REQUESTS
-          : limitsByTier[tierOf(principal)].organization.concurrent_requests,
+          : limits.limitsOf(principal).organization.concurrent_requests,
     },
     overload: createOverload(metrics),
     readGate: createDatabaseGate(Math.ceil(config.DATABASE_POOL_SIZE / 5)),
@@ -67,11 +69,12 @@ export function assemble(config: Config, edges: Edges = {}) {
     policies,
     limits,
     credits,
+    events,
     inference,
     /** Credits before the rest: they wait for the calls that are still open, which use everything else. */
     async stop() {
       limits.stop() // its timers only
-      for (const part of [credits, inference, follower, policies, access, foundation]) {
+      for (const part of [credits, inference, events, follower, policies, access, foundation]) {
         await part.stop()
       }
     },
@@ -126,6 +129,7 @@ function assembleLimits(
     log,
     metrics,
     processes: () => otherProcesses() + 1,
+    limitsFile: config.LIMITS_FILE,
     adminCallLimits: callLimits({
       perCredential: config.ADMIN_REQUESTS_PER_MINUTE,
       perOrganization: config.ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION,
@@ -138,17 +142,20 @@ function assembleCredits({ config, db, creditsDb, now, log, metrics, files }: Fo
   const balances = createBalanceReader({ db, now, log })
   const calls = createCredits({
     db: creditsDb,
+    billing: config.BILLING,
     files,
     hasFolder: config.STATE_DIRECTORY !== undefined,
     now,
     log,
     metrics,
-    onBalance: balances.setRemaining,
+    onBalance: balances.setPosted,
   })
   return {
     /** Holds and settles what calls cost. */
     calls,
     balances,
+    /** Calls are paid from the balance, so it says what is left for them. */
+    isPrepaid: config.BILLING === 'prepaid',
     holdGraceMs: config.CREDIT_HOLD_GRACE_SECONDS * 1000,
     stripe: {
       secrets: config.STRIPE_WEBHOOK_SECRETS ?? [],
@@ -162,13 +169,26 @@ function assembleCredits({ config, db, creditsDb, now, log, metrics, files }: Fo
   }
 }
 
+/** Writes the events of calls that have no settlement. */
+const assembleEvents = ({ config, creditsDb, now, log, metrics, files }: Foundation) =>
+  createEventWriter({
+    db: creditsDb,
+    files,
+    hasFolder: config.STATE_DIRECTORY !== undefined,
+    now,
+    log,
+    metrics,
+  })
+
 type InferenceNeeds = {
+  events: ReturnType<typeof assembleEvents>
   access: ReturnType<typeof assembleAccess>
   credits: ReturnType<typeof assembleCredits>
   limits: ReturnType<typeof assembleLimits>
 }
 
-function assembleInference(foundation: Foundation, { access, credits, limits }: InferenceNeeds) {
+function assembleInference(foundation: Foundation, needs: InferenceNeeds) {
+  const { access, credits, limits, events } = needs
   const { config, redis, now, steadyNow, log, metrics, environment, files } = foundation
   return createInference({
     redis,
@@ -184,6 +204,7 @@ function assembleInference(foundation: Foundation, { access, credits, limits }: 
     credits: credits.calls,
     holdGraceMs: credits.holdGraceMs,
     freeTier: access.freeTier,
+    events,
     limitInferenceCall: limits.limitInferenceCall,
   })
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -44,6 +44,7 @@ test('two settings are enough, and the others have safe defaults', () => {
     JWT_ISSUERS: [],
     EGRESS_PRIVATE_TARGETS: [],
     TRUSTED_PROXIES: [],
+    RESPONSES_ERRORS: 'flat',
     LOG_LEVEL: 'info',
     POLICIES_MAX: 500,
     ADMIN_REQUESTS_PER_MINUTE: 120,
@@ -58,6 +59,7 @@ test('two settings are enough, and the others have safe defaults', () => {
     UNREADY_SECONDS: 5,
     FREE_REQUESTS_PER_DAY: 0,
     FREE_REQUEST_CREDITS_MAX: 100_000,
+    BILLING: 'prepaid',
     CREDIT_HOLD_GRACE_SECONDS: 60,
     DRAIN_SECONDS: 120,
     KEY_CACHE_OUTAGE_SECONDS: 600,
@@ -108,6 +110,7 @@ test.each([
   ['TRUSTED_PROXIES', '10.0.0.0/33'],
   ['TRUSTED_PROXIES', 'loopback'],
   ['DOCS_URL', 'javascript:canary'],
+  ['RESPONSES_ERRORS', 'OpenAI canary'],
   ['LOG_LEVEL', 'canary'],
   ['LOG_LEVEL', 'debug'],
   ['STRIPE_MODE', 'canary'],
@@ -139,6 +142,34 @@ test.each([
 ])('an invalid %s is explained by its rule', (name, value, rule) => {
   expect(complaint({ [name]: value })).toContain(`: ${rule}`)
 })
+
+/** The rows of the documented table, one for each setting. */
+const documented = [
+  ...readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8').matchAll(
+    /^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \| ([^|]+) \|/gm,
+  ),
+].flatMap(([, names = '', defaults = '']) => {
+  const values = defaults.split(', ')
+  return names.split(', ').map((name, index) => ({
+    name: name.replaceAll('`', '') as keyof ReturnType<typeof loadConfig>,
+    value: values[index] ?? '',
+  }))
+})
+
+test('the documentation lists the settings', () => {
+  expect(documented.length).toBeGreaterThan(30)
+})
+
+test.each(documented)('$name has the default that is documented: $value', ({ name, value }) => {
+  const usual = loadConfig(good)[name]
+  if (value === 'required') expect(complaint({ [name]: undefined })).toContain(name)
+  else if (value === 'none') expect(isEmpty(usual), JSON.stringify(usual)).toBe(true)
+  else expect(loadConfig({ ...good, [name]: value.replaceAll('`', '') })[name]).toEqual(usual)
+})
+
+const isEmpty = (value: unknown) =>
+  value === undefined ||
+  (value instanceof Map ? value.size : Object.keys(value as object).length) === 0
 
 test('all invalid settings are named at once', () => {
   const text = complaint({ PORT: 'x', LOG_LEVEL: 'x', MASTER_KEYS: 'x' })

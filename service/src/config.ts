@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 
 import { IssuerTable } from '#access/issuer-table.ts'
+import { billingModes } from '#credits/settlement.ts'
 import { StripeMode, StripePlans, StripeSecrets } from '#credits/stripe/settings.ts'
 import { explainIssue } from '#http/validate.ts'
 import { readPrivateTarget } from '#platform/egress-target.ts'
@@ -100,15 +101,18 @@ const Config = z.object({
   MASTER_KEYS: MasterKeys,
   JWT_ISSUERS: jsonText.pipe(IssuerTable).prefault('[]'), // the issuer table (docs/operations.md); empty: no token is accepted
   MODELS_FILE: z.string().min(1).optional(), // the model catalogue (docs/models.md); without it there are no models
+  LIMITS_FILE: z.string().min(1).optional(), // the limits of each tier (docs/limits.md); without it those built in
   STATE_DIRECTORY: z.string().min(1).optional(), // survives restarts: last good copies of policies and keys, and waiting charges
   EGRESS_PRIVATE_TARGETS: list.pipe(z.array(PrivateTarget)).prefault(''), // private host:port addresses that the service may call
   TRUSTED_PROXIES: list.pipe(z.array(ProxyAddress)).prefault(''), // whose X-Forwarded-For is used
   DOCS_URL: url(/^https?$/, 'https://docs.example.com').optional(), // base of doc_url in error bodies
+  RESPONSES_ERRORS: z.enum(['flat', 'openai']).default('flat'), // error bodies of /v1/responses; openai: as OpenAI's own clients read them
   LOG_LEVEL: z.enum(['info', 'warn', 'error', 'silent']).default('info'),
   POLICIES_MAX: whole(1, 1_000_000).prefault('500'), // how many policies an organization may have
   ADMIN_REQUESTS_PER_MINUTE: whole(1, 1_000_000).prefault('120'), // of one administrator key
   ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: whole(1, 1_000_000).prefault('600'), // of all keys of an organization
-  ADMIN_CONCURRENT_REQUESTS: whole(1, 256).prefault('20'), // concurrent administration calls of an organization
+  ADMIN_CONCURRENT_REQUESTS: whole(1, 10_000).prefault('20'), // concurrent administration calls of an organization
+  BILLING: z.enum(billingModes).default('prepaid'), // how calls are paid (docs/billing.md)
   CREDIT_HOLD_GRACE_SECONDS: whole(0, 3600).prefault('60'), // how long a hold outlives the longest possible call
   FREE_REQUESTS_PER_DAY: whole(0, 1_000_000).prefault('0'), // free requests of all anonymous callers together; 0: none
   FREE_REQUEST_CREDITS_MAX: whole(1, 1_000_000_000).prefault('100000'), // the highest possible cost of a free request

@@ -61,6 +61,16 @@ ENOENT: no such file or directory, open '/nowhere/models.json'
   })
 })
 
+test('limits that cannot be read', async () => {
+  expect(await run({ LIMITS_FILE: '/nowhere/limits.json' })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `gatehouse: Bad limits in LIMITS_FILE (/nowhere/limits.json):
+ENOENT: no such file or directory, open '/nowhere/limits.json'
+`,
+  })
+})
+
 test.each(['PORT', 'OPERATIONS_PORT'])('%s is in use', async (setting) => {
   const port = await usedPort()
   const { code, stdout, stderr } = await run({ [setting]: port })

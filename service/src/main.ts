@@ -1,10 +1,11 @@
 import { setFlagsFromString } from 'node:v8'
 
 import { withoutSecrets } from '#platform/log.ts'
+import { findMismatch, readSchemaState } from '#platform/migrations.ts'
 import { stopOnSignals } from '#platform/shutdown.ts'
 
 import { startApi } from './api.ts'
-import { assemble } from './assemble.ts'
+import { assemble, type House } from './assemble.ts'
 import { type Config, loadConfig } from './config.ts'
 import { startWorker } from './worker.ts'
 
@@ -13,6 +14,7 @@ setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks'
 
 async function start(config: Config, environment: NodeJS.ProcessEnv) {
   const house = assemble(config, { environment })
+  await refuseForeignSchema(house)
   const api = config.ROLES.includes('api') ? await startApi(house) : undefined
   const worker = config.ROLES.includes('worker') ? startWorker(house) : undefined
   stopOnSignals(
@@ -25,6 +27,13 @@ async function start(config: Config, environment: NodeJS.ProcessEnv) {
   )
   // Scripts that start us learn our addresses without reading the log.
   process.send?.({ address: api?.address, operationsAddress: api?.operationsAddress })
+}
+
+/** A database that is away is no reason not to start: readiness checks its schema when it is back. */
+async function refuseForeignSchema({ db }: House) {
+  const state = await readSchemaState(db).catch(() => undefined)
+  const mismatch = state && findMismatch(state)
+  if (mismatch) throw new Error(mismatch)
 }
 
 /** Our own errors explain themselves; of any other, such as a TypeError, the stack says where it came from. */

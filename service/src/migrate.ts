@@ -1,8 +1,15 @@
 import { connectDatabase } from '#platform/database.ts'
-import { migrate } from '#platform/migrations.ts'
+import { migrate, type Migrated } from '#platform/migrations.ts'
 
 import { loadMigrationConfig } from './config.ts'
 import { explainFailure, requireSettings } from './operator/explain-failure.ts'
+
+function describeMigrated({ applied, newer }: Migrated): string {
+  if (newer.length > 0) {
+    return `nothing to do: the schema is of a newer release (${newer.at(-1)}), and works with this one`
+  }
+  return applied.length === 0 ? 'nothing to do' : `applied ${applied.join(', ')}`
+}
 
 // Applies the migrations and exits. Any number of processes may run it at any time.
 try {
@@ -11,10 +18,9 @@ try {
   requireSettings(['DATABASE_URL'], environment)
   const { DATABASE_URL } = loadMigrationConfig(environment)
   const db = connectDatabase({ url: DATABASE_URL, poolSize: 2, statementTimeoutMs: 0 })
-  const applied = await migrate(db)
+  const migrated = await migrate(db)
   await db.destroy()
-  const outcome = applied.length === 0 ? 'nothing to do' : `applied ${applied.join(', ')}`
-  process.stdout.write(`migrate: ${outcome}\n`)
+  process.stdout.write(`migrate: ${describeMigrated(migrated)}\n`)
 } catch (error) {
   process.stderr.write(`migrate: ${explainFailure(error)}\n`)
   process.exit(1)

@@ -2,6 +2,7 @@ import { createKeyHasher } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
+import { requireCompatibleSchema } from '#platform/migrations.ts'
 
 import { loadOperatorConfig } from './config.ts'
 import { type CommandOutput, type OperatorDeps, UsageError } from './operator/command.ts'
@@ -42,6 +43,7 @@ async function withDeps(execute: (deps: OperatorDeps) => Promise<CommandOutput>)
   const db = connectDatabase({ url: config.DATABASE_URL, poolSize: 2 })
   const now = systemClock
   try {
+    await requireCompatibleSchema(db)
     // Without a hint to the processes: they poll at least once a second.
     const announce = createAnnouncer(now, () => undefined)
     return await execute({ db, now, hashKey: createKeyHasher(config.MASTER_KEYS), announce })

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 
 import { guard } from '#access/guard.ts'
+import { findOverrides } from '#access/limit-overrides/override-store.ts'
 import { serveAccess } from '#access/routes.ts'
 import { serveReadOrganizationCredits } from '#credits/balance/read-organization-credits.ts'
 import { serveCreditBalance, serveCredits } from '#credits/routes.ts'
@@ -17,10 +18,10 @@ import type { House } from './assemble.ts'
 
 /** The URL map: which routes stand behind which guard, and in which dialect they report errors. */
 export function serveRoutes(app: FastifyInstance, house: House, readiness: Readiness) {
-  const { db, now, log, docsUrl, metrics, hashKey, mutations, announce } = house
+  const { db, now, log, docsUrl, responsesErrors, metrics, hashKey, mutations, announce } = house
   const { access, policies, limits, credits, inference } = house
   const { authentication, freeTier } = access
-  const errors = { log, docsUrl }
+  const errors = { log, docsUrl, responsesErrors }
   void app.register(async (scope) => {
     setErrorDialect(scope, 'admin', errors)
     servePublicInfo(scope, { readiness })
@@ -33,10 +34,18 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     setErrorDialect(scope, 'admin', errors)
     guard(scope, authentication, limits.limitAdminCall)
     limitReads(scope, house.readGate)
-    serveAccess(scope, { ...mutations, announce, hashKey })
+    serveAccess(scope, {
+      ...mutations,
+      announce,
+      hashKey,
+      findOrganizationLimits: (organization) => limits.limitsOf(organization).organization,
+    })
     const { checkRule, policiesMax } = policies
     servePolicies(scope, { ...mutations, announce, checkRule, policiesMax })
-    serveReadLimits(scope, limits)
+    serveReadLimits(scope, {
+      ...limits,
+      findOwnLimits: (organizationId, kind, ids) => findOverrides(db, organizationId, kind, ids),
+    })
     serveListOrganizationModels(scope, inference)
     serveReadOrganizationCredits(scope, credits)
     serveCredits(scope, { db, now })
@@ -44,7 +53,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
   void app.register(async (scope) => {
     setErrorDialect(scope, 'openai', errors)
     guard(scope, authentication, limits.limitCreditRead)
-    serveCreditBalance(scope, { balances: credits.balances })
+    serveCreditBalance(scope, credits)
   })
   serveInferenceRoutes(app, {
     errors,

@@ -5,6 +5,7 @@ import {
   deleteProjectApiKey,
   listAdminApiKeys,
   listProjectApiKeys,
+  updateProjectApiKey,
 } from '@gatehouse/contract/api-key'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import {
@@ -74,6 +75,7 @@ function probes(): Probe[] {
   const noProject: Probe[2] = [404, 'project_not_found']
   const noCursor: Probe[2] = [400, 'invalid_cursor']
   const scoped = { name: 'x', rule: 'Be kind.', scope: 'projects', project_ids: [project_id] }
+  const ownLimits = { limits: { requests_per_minute: 1 } }
   const at = (revision: number, more: object = {}) => ({ body: { revision, ...more } })
   return [
     [listPolicies, { query: { after: policy_id } }, noCursor],
@@ -93,6 +95,7 @@ function probes(): Probe[] {
     [deletePolicy, { ...policy, query: { revision: '7' } }, noPolicy],
     [retrieveProject, project, noProject],
     [updateProject, { ...project, body: { name: 'Mine' } }, noProject],
+    [updateProjectApiKey, { params: { project_id, key_id }, body: ownLimits }, noProject],
     [listProjectApiKeys, project, noProject],
     [createProjectApiKey, { ...project, body: { name: 'Mine' } }, noProject],
     [deleteProjectApiKey, { params: { project_id, key_id } }, noProject],
@@ -104,16 +107,19 @@ function probes(): Probe[] {
 const nameOf = ([endpoint, { query }]: Probe) =>
   `${endpoint.method} ${endpoint.path} ${JSON.stringify(query ?? {})}`
 
+type OwnedTable = 'policy' | 'policy_version' | 'project' | 'api_key' | 'limit_override' | 'event'
+
 /** All that the owner has, as PostgreSQL stores it. */
 async function readOwner() {
   const { organizationId } = api.organization
-  const rowsOf = (table: 'policy' | 'policy_version' | 'project' | 'api_key' | 'event') =>
+  const rowsOf = (table: OwnedTable) =>
     api.db.selectFrom(table).selectAll().where('organization_id', '=', organizationId).execute()
   return {
     policies: await rowsOf('policy'),
     versions: await rowsOf('policy_version'),
     projects: await rowsOf('project'),
     keys: (await rowsOf('api_key')).map((row) => ({ ...row, last_used_at: null })),
+    limits: await rowsOf('limit_override'),
     events: await rowsOf('event'),
   }
 }

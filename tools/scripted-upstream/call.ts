@@ -103,11 +103,12 @@ function decide({ state }: Call, { lastText }: Ask, refusal?: string): Decision 
 
 /** Answers with an error of the protocol. */
 export async function fail(call: Call, dialect: Dialect, error: ScriptError, script: Script) {
-  const { status = 500, type, message, retryAfter } = error
+  const { status = 500, type, message, code, retryAfter } = error
   const body = protocols[dialect].errorBody({
     status,
     message: message ?? 'The scripted upstream fails on purpose.',
     ...(type !== undefined && { type }),
+    ...(code !== undefined && { code }),
     requestId: requestId(call),
   })
   const headers = headersFor(call, dialect)

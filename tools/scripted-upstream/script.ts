@@ -16,6 +16,8 @@ export type ScriptError = {
   status?: number
   type?: string
   message?: string
+  /** Messages has no member for it. */
+  code?: string
   /** Sent unchanged in the header `retry-after`. */
   retryAfter?: number | string
 }
@@ -90,6 +92,7 @@ const errorShape: Shape = {
   status: (value) => isCount(value) && Number(value) >= 400 && Number(value) <= 599,
   type: isText,
   message: isText,
+  code: isText,
   retryAfter: (value) => isCount(value) || isText(value),
 }
 const usageShape: Shape = {

@@ -76,7 +76,7 @@ export async function countHolds(url: string): Promise<number> {
 }
 
 /** Finds accounts that disagree with their holds or their ledger; one statement reads one snapshot. */
-const findInconsistent = `
+const findInconsistent = (mayBeNegative: boolean) => `
   select a.organization_id as "organizationId", a.posted::float8 as posted, a.held::float8 as held,
     a.used::float8 as used, coalesce(h.sum, 0)::float8 as holds,
     coalesce(l.balance, 0)::float8 as balance, coalesce(l.charged, 0)::float8 as charged
@@ -88,17 +88,17 @@ const findInconsistent = `
       sum(amount) filter (where debit = 'wallet' and credit = 'revenue') as charged
     from ledger_entry group by 1
   ) l using (organization_id)
-  where a.posted - a.held < 0 or a.held <> coalesce(h.sum, 0)
+  where (a.posted - a.held < 0 and not ${mayBeNegative}) or a.held <> coalesce(h.sum, 0)
     or a.posted <> coalesce(l.balance, 0) or a.used <> coalesce(l.charged, 0)`
 
 /** Checks all balances until it is stopped; checks that fail while PostgreSQL is down are skipped. */
-export function watchBalances(url: string, everyMs = 150) {
+export function watchBalances(url: string, mayBeNegative = false, everyMs = 150) {
   const found: object[] = []
   let checks = 0
   let isOver = false
   const check = async () => {
     while (!isOver) {
-      await runQuery<object>(url, findInconsistent).then(
+      await runQuery<object>(url, findInconsistent(mayBeNegative)).then(
         (rows) => {
           checks++
           found.push(...rows)

@@ -15,6 +15,8 @@ export type Logs = {
   served: readonly Answered[]
   books: Books
   granted: readonly Granted[]
+  /** Balances may be below zero. */
+  isMetered?: boolean
 }
 
 /** The ledger entries of one call. */
@@ -50,7 +52,8 @@ export const checkNames = [
 /** The local count may count a short word as more than one token. */
 const tokensPerWord = 2
 
-export function compareLogs({ clientCalls, served, books, granted }: Logs): Findings {
+export function compareLogs(logs: Logs): Findings {
+  const { clientCalls, served, books, granted, isMetered = false } = logs
   const bills = billsOf(books.ledger)
   const byName = Map.groupBy(bills, ({ name }) => name)
   const servedByName = Map.groupBy(served, ({ key }) => key ?? 'without a name')
@@ -61,7 +64,7 @@ export function compareLogs({ clientCalls, served, books, granted }: Logs): Find
       .map(nameOfCall),
     'receipt differs from the charge': clientCalls.flatMap((call) => {
       const bill = byName.get(nameOfCall(call))?.find(isCharged)
-      return bill ? whyReceiptWrong(call, bill) : []
+      return bill ? whyReceiptWrong(call, bill, isMetered) : []
     }),
     'charge differs from what was served': bills.flatMap((bill) => {
       const answers = servedByName.get(bill.name)
@@ -79,7 +82,7 @@ export function compareLogs({ clientCalls, served, books, granted }: Logs): Find
       ),
     'without exactly one event': findWrongEvents(bills, books.events),
     'booked between wrong accounts': books.ledger.filter(isMisbooked).map(({ id }) => id),
-    'balance differs from the ledger': findWrongBalances(books),
+    'balance differs from the ledger': findWrongBalances(books, isMetered),
     'still held': [
       ...(books.holds > 0 ? [`${books.holds} holds`] : []),
       ...books.accounts.filter(({ held }) => held !== 0).map((row) => row.organizationId),
@@ -132,16 +135,18 @@ const isChargedTwice = (byName: Map<string, Bill[]>) => (bill: Bill) => {
 }
 
 /**
- * A receipt without a balance was written before the charge, so it shows the full cost. A client with a receipt has the
- * whole answer, so the usage must be the upstream's own count.
+ * A receipt without a balance was written before the charge, so it shows the full cost; a metered one never has a balance, so
+ * it may show either. A client with a receipt has the whole answer, so the usage must be the upstream's own count.
  */
-function whyReceiptWrong({ receipt }: ClientCall, bill: Bill): string[] {
+function whyReceiptWrong({ receipt }: ClientCall, bill: Bill, isMetered: boolean): string[] {
   if (!receipt) return []
-  const charged = receipt.remaining === null ? costOf(bill) : chargeOf(bill)
+  const charged = receipt.remaining === null && !isMetered ? costOf(bill) : chargeOf(bill)
+  const isOfOutage = isMetered && receipt.credits === costOf(bill)
   const isCounted = [...bill.usage, ...bill.late].every(
     ({ usageSource }) => usageSource === 'upstream',
   )
-  const isRight = isCounted && receipt.credits === charged && (receipt.remaining ?? 0) >= 0
+  const isCharge = receipt.credits === charged || isOfOutage
+  const isRight = isCounted && isCharge && (receipt.remaining ?? 0) >= 0
   return isRight ? [] : [`${describe(bill)} charged ${charged}, receipt ${JSON.stringify(receipt)}`]
 }
 
@@ -164,16 +169,25 @@ function whyChargedWrong(bill: Bill, answers: readonly Answered[]): string[] {
   return output <= words * tokensPerWord ? [] : wrong(`only ${words} words were written`)
 }
 
-/** A charge has one event; a swept hold has one with the outcome `unknown`. */
+/** A charge has one event, a swept hold one with the outcome `unknown`, and a refused call one and no charge. */
 function findWrongEvents(bills: readonly Bill[], events: Books['events']): string[] {
   const byRequest = Map.groupBy(events, (event) => `${event.organizationId} ${event.requestId}`)
   const known = new Set(bills.map((bill) => `${bill.organizationId} ${bill.requestId}`))
-  const strays = [...byRequest.keys()].filter((request) => !known.has(request))
+  const isRefused = ({ outcome }: Books['events'][number]) => outcome === 'refused'
+  const strays = [...byRequest]
+    .filter(
+      ([request, found]) => !known.has(request) && !(found.length === 1 && found.every(isRefused)),
+    )
+    .map(([request]) => request)
   const wrong = bills.filter((bill) => {
     const outcomes = byRequest.get(`${bill.organizationId} ${bill.requestId}`) ?? []
     const unknown = outcomes.filter(({ outcome }) => outcome === 'unknown').length
+    const refused = outcomes.filter(isRefused).length
     const charged = bill.usage.length + bill.late.length
-    return unknown !== bill.unknown.length || outcomes.length - unknown !== charged
+    // A call can be refused because nobody knew that its hold was made; then the hold is swept.
+    const isWronglyRefused = refused > 1 || (refused === 1 && charged > 0)
+    const others = outcomes.length - unknown - refused
+    return unknown !== bill.unknown.length || others !== charged || isWronglyRefused
   })
   return [...wrong.map(describe), ...strays]
 }
@@ -191,13 +205,13 @@ function isMisbooked({ kind, debit, credit, amount }: LedgerRow): boolean {
   return accountsOf[kind] !== `${debit} ${credit}` || amount < 0
 }
 
-function findWrongBalances({ accounts, ledger }: Books): string[] {
+function findWrongBalances({ accounts, ledger }: Books, isMetered: boolean): string[] {
   const ofOrganization = Map.groupBy(ledger, ({ organizationId }) => organizationId)
   return accounts.flatMap(({ organizationId, posted, used }) => {
     const rows = ofOrganization.get(organizationId) ?? []
     const into = sumOf(rows.filter(({ credit }) => credit === 'wallet'))
     const charged = sumOf(rows.filter(({ debit }) => debit === 'wallet'))
-    const isRight = posted === into - charged && used === charged && posted >= 0
+    const isRight = posted === into - charged && used === charged && (posted >= 0 || isMetered)
     return isRight ? [] : [`${organizationId}: ${posted} and ${used}, not ${into} - ${charged}`]
   })
 }

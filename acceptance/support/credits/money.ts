@@ -1,6 +1,11 @@
 import { createProjectApiKey } from '@gatehouse/contract/api-key'
 import { createClient } from '@gatehouse/contract/client'
-import { type LedgerEntry, listLedgerEntries, readCredits } from '@gatehouse/contract/credits'
+import {
+  type LedgerEntry,
+  listLedgerEntries,
+  readCredits,
+  readUsage,
+} from '@gatehouse/contract/credits'
 import { readLimits } from '@gatehouse/contract/limits'
 import { createOrganization, runOperator, type Stack } from '@gatehouse/tools/start-stack'
 import { vi } from 'vitest'
@@ -50,7 +55,14 @@ export async function openAccount(stack: Stack, name: string, credits = 0) {
       })
       return data.filter(({ request_id }) => request_id !== null)
     },
-    async balance(): Promise<number> {
+    /** The usage report, over all days: a test that runs at midnight has two. */
+    async usage() {
+      const { data } = await admin.call(readUsage, { query: { group_by: 'project' } })
+      const sum = (member: 'requests' | 'credits') =>
+        data.reduce((total, item) => total + item[member], 0)
+      return { requests: sum('requests'), credits: sum('credits') }
+    },
+    async balance(): Promise<number | null> {
       const caller = createClient({ baseUrl, credential: key.value })
       return (await caller.call(readCredits, {})).data.remaining_credits
     },

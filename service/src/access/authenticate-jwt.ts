@@ -139,7 +139,7 @@ async function requireActiveProject(
   endpoint: Endpoint,
   organizationId: string,
   projectId: string | null,
-): Promise<Pick<Principal, 'projectId' | 'plan' | 'paidMicroUsd'>> {
+): Promise<Pick<Principal, 'projectId' | 'plan' | 'paidMicroUsd' | 'limitOverrides'>> {
   // A header can be 16 KiB long: a value too long to be an id is neither looked up nor cached.
   if (projectId !== null && projectId.length > claimMaxLength) throw notFound('project')
   const key = JSON.stringify([organizationId, projectId])
@@ -161,5 +161,6 @@ async function requireActiveProject(
     projectId: tenancy.project_id,
     plan: tenancy.plan,
     paidMicroUsd: Number(tenancy.paid_micro_usd),
+    limitOverrides: tenancy.limit_overrides,
   }
 }

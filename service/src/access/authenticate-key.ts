@@ -54,6 +54,7 @@ export function createKeyAuthentication(deps: KeyDeps) {
       permissions: new Set(knownPermissions(key.permissions)),
       plan: key.plan,
       paidMicroUsd: Number(key.paid_micro_usd),
+      limitOverrides: key.limit_overrides,
     }
   }
 }

@@ -1,9 +1,20 @@
-import { sql } from 'kysely'
+import type { LimitOverrides, LimitScope } from '@gatehouse/contract/limits'
+import { type RawBuilder, sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
 
 // The queries of authentication. Unlike all others they start from a credential: the organization is
 // their result, not their parameter.
+
+/** The limits that were set for the scopes of a credential, by scope; null when there are none. */
+const selectOverrides = (scopes: readonly (readonly [LimitScope, RawBuilder<unknown>])[]) =>
+  sql<LimitOverrides | null>`(
+    select jsonb_object_agg(own.scope, own.values) from limit_override own
+    where own.organization_id = organization.id
+      and (own.scope, own.scope_id) in (${sql.join(
+        scopes.map(([scope, id]) => sql`(${sql.lit(scope)}::limit_scope, ${id})`),
+      )})
+  )`
 
 /** A key with the status of its organization and project; revoked and expired keys included. */
 export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
@@ -29,6 +40,11 @@ export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
       'organization.plan',
       'organization.paid_micro_usd',
       'project.status as project_status',
+      selectOverrides([
+        ['organization', sql.ref('key.organization_id')],
+        ['project', sql.ref('key.project_id')],
+        ['key', sql.ref('key.id')],
+      ]).as('limit_overrides'),
     ])
     .where('key.key_hash', 'in', hashes)
     .executeTakeFirst()
@@ -58,6 +74,10 @@ export async function findTenancy(db: Db, organizationId: string, projectId: str
       'organization.paid_micro_usd',
       'project.id as project_id',
       'project.status as project_status',
+      selectOverrides([
+        ['organization', sql.ref('organization.id')],
+        ['project', sql.ref('project.id')],
+      ]).as('limit_overrides'),
     ])
     .where('organization.id', '=', organizationId)
     .executeTakeFirst()

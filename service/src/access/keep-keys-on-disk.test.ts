@@ -30,6 +30,7 @@ const found: FoundKey = {
   plan: 'free',
   paid_micro_usd: '0',
   project_status: null,
+  limit_overrides: null,
 }
 
 /** Processes that share a folder, one after the other. */
@@ -58,6 +59,16 @@ test('the next process restores the cached keys with their age', async () => {
   const second = start()
   await expect.poll(() => second.cache.peek('hash')).toEqual(found)
   expect(second.cache.entries()).toEqual(first.cache.entries())
+})
+
+test('limits that were set are restored with their key', async () => {
+  const { start } = await setUp()
+  const limited = { ...found, limit_overrides: { key: { requests_per_minute: 5 } } }
+  const first = start()
+  await first.cache.get('hash', async () => limited)
+  await first.kept.stop()
+  const second = start()
+  await expect.poll(() => second.cache.peek('hash')).toEqual(limited)
 })
 
 test('a copy older than the outage time is not read', async () => {

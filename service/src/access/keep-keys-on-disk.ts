@@ -1,4 +1,4 @@
-import { Plan } from '@gatehouse/contract/limits'
+import { type LimitOverrides, Plan } from '@gatehouse/contract/limits'
 import { z } from 'zod'
 
 import type { Log } from '#platform/log.ts'
@@ -24,6 +24,11 @@ const keysMax = 10_000
 const time = z.iso.datetime().transform((text) => new Date(text))
 const bytes = z.base64().transform((text) => Buffer.from(text, 'base64'))
 
+const overrides: z.ZodType<LimitOverrides> = z.partialRecord(
+  z.enum(['organization', 'project', 'key']),
+  z.record(z.string(), z.number()),
+)
+
 const KeyFile = z.array(
   z.object({
     name: z.string(),
@@ -42,6 +47,8 @@ const KeyFile = z.array(
       plan: Plan,
       paid_micro_usd: z.string(),
       project_status: z.enum(['active', 'archived']).nullable(),
+      // Files of earlier releases have none.
+      limit_overrides: overrides.nullable().default(null),
     }),
   }),
 )

@@ -7,6 +7,7 @@ import { serveDeleteAdminApiKey } from './keys/delete-admin-api-key.ts'
 import { serveDeleteProjectApiKey } from './keys/delete-project-api-key.ts'
 import { serveListAdminApiKeys } from './keys/list-admin-api-keys.ts'
 import { serveListProjectApiKeys } from './keys/list-project-api-keys.ts'
+import { serveUpdateProjectApiKey } from './keys/update-project-api-key.ts'
 import { serveArchiveProject } from './projects/archive-project.ts'
 import { serveCreateProject } from './projects/create-project.ts'
 import { serveListProjects } from './projects/list-projects.ts'
@@ -22,6 +23,7 @@ export function serveAccess(app: FastifyInstance, deps: AccessDeps) {
   serveArchiveProject(app, deps)
   serveListProjectApiKeys(app, deps)
   serveCreateProjectApiKey(app, deps)
+  serveUpdateProjectApiKey(app, deps)
   serveDeleteProjectApiKey(app, deps)
   serveListAdminApiKeys(app, deps)
   serveCreateAdminApiKey(app, deps)

@@ -2,8 +2,17 @@ import { sql } from 'kysely'
 
 import type { Db, Tx } from '#platform/database.ts'
 
-/** The kind of the resource that changed. A `policy_draft` changes nothing that is in force. */
-export type ChangeKind = 'organization' | 'project' | 'api_key' | 'policy' | 'policy_draft'
+/**
+ * What changed. A `policy_draft` changes nothing that is in force. `limits` are those of an organization, a project or a
+ * key, whose counts go on; a `project` or `api_key` that changes has ended.
+ */
+export type ChangeKind =
+  | 'organization'
+  | 'project'
+  | 'api_key'
+  | 'limits'
+  | 'policy'
+  | 'policy_draft'
 
 export type Change = { organizationId: string; kind: ChangeKind; objectId: string }
 

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 
-import type { Tx } from '#platform/database.ts'
+import type { Db } from '#platform/database.ts'
 
 import type { Event } from './event.ts'
 
@@ -27,16 +27,16 @@ export const toEventRecord = (event: Event) => ({
 
 const toHex = (bytes: Buffer) => `\\x${bytes.toString('hex')}`
 
-/** Inserts one event for each of `rows`. A settlement that is repeated finds its event there already. */
+/** Inserts one event for each of `rows`, in one order everywhere: two processes may deliver the same file. A settlement that is repeated finds its event there already. */
 export const insertEventsFrom = (rows: RawBuilder<unknown>) => sql`
   insert into event (day, id, shard, organization_id, kind, at, header, payload, salt, payload_hash)
   select day, event_id, shard, organization_id, kind, at, header, payload, salt, payload_hash
-  from ${rows} on conflict do nothing`
+  from ${rows} order by day, event_id on conflict do nothing`
 
-export async function insertEvents(tx: Tx, events: readonly Event[]) {
+export async function insertEvents(db: Db, events: readonly Event[]) {
   if (events.length === 0) return
   const records = JSON.stringify(events.map(toEventRecord))
   await insertEventsFrom(
     sql`jsonb_to_recordset(${records}::jsonb) as (organization_id text, ${eventColumns})`,
-  ).execute(tx)
+  ).execute(db)
 }

@@ -7,6 +7,7 @@ import {
   deleteProjectApiKey,
   listAdminApiKeys,
   listProjectApiKeys,
+  updateProjectApiKey,
 } from '@gatehouse/contract/api-key'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
@@ -163,6 +164,15 @@ const cases: Record<string, Case> = {
       return created('project.api_key', { params, ...named })
     },
     refused: () => [unknownProject],
+  },
+  [updateProjectApiKey.id]: {
+    async arrange() {
+      const { isRemoval: _, ...key } = await arrangeKey('project')
+      const sent = { ...key.sent, body: { limits: { requests_per_minute: 7 } } }
+      return { ...key, sent, action: 'updated' }
+    },
+    refused: () => [{ ...unknownProject, body: { limits: null } }],
+    unchanged: ({ sent }) => sent,
   },
   [deleteProjectApiKey.id]: {
     arrange: () => arrangeKey('project'),

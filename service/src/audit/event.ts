@@ -73,8 +73,11 @@ export function buildRevisionEvent(revision: Revision, at: Date): Event {
   return buildEvent({ organizationId, kind: 'revision', at, header, content: { before, after } })
 }
 
-/** How a call to a model ended. `unknown`: its process died first. */
-export type CallOutcome = 'completed' | 'cut' | 'failed' | 'unknown'
+/** How a call to a model ended. `refused`: it was not sent to one. `unknown`: its process died first. */
+export type CallOutcome = 'completed' | 'cut' | 'failed' | 'refused' | 'unknown'
+
+/** Under this name are the events of callers who belong to no organization. No organization has such an id. */
+export const operatorOrganizationId = 'operator'
 
 /** A call to a model (docs/specification/audit-events.md#call-events), without prompts and answers. */
 export type CallReport = {
@@ -82,10 +85,13 @@ export type CallReport = {
   requestId: string
   projectId: string | null
   actor: string
-  model: string
+  /** Null if the request does not name one that exists. */
+  model: string | null
   /** The caller's format. */
   target: string
   outcome: CallOutcome
+  /** Why a call was refused: the status and the code of its answer. */
+  refusal?: { status: number; code: string }
   /** The `meta` of its ledger entry, and the credits. */
   usage: object
 }
@@ -99,6 +105,7 @@ export function buildCallEvent(report: CallReport, at: Date): Event {
     model: report.model,
     policy_target: report.target,
     outcome: report.outcome,
+    ...report.refusal,
   }
   return buildEvent({ organizationId, kind: 'enforcement', at, header, content: { usage } })
 }

@@ -29,6 +29,7 @@ import { createCredits } from './create-credits.ts'
 import { lockAccounts } from './holds/account-store.ts'
 import { holdPool } from './holds/hold-pool.ts'
 import { sweepHolds } from './holds/sweep-store.ts'
+import type { Billing } from './settlement.ts'
 
 // Holds and settlements across outages of the database, the disk and the process.
 
@@ -56,8 +57,11 @@ afterEach(async () => {
 
 const keys = deriveKeys([{ version: 1, bytes: Buffer.alloc(32, 7) }], 'file-authentication')
 
+type ProcessOptions = { hasFolder?: boolean; isDiskFull?: boolean; billing?: Billing }
+
 /** One process; it is stopped when the test ends. */
-function startProcess({ hasFolder = true, isDiskFull = false } = {}) {
+function startProcess(options: ProcessOptions = {}) {
+  const { hasFolder = true, isDiskFull = false, billing = 'prepaid' } = options
   const db = connectDatabase({ url: proxy.url, ...holdPool })
   const metrics = createMetrics()
   const directory = hasFolder ? folder : undefined
@@ -67,6 +71,7 @@ function startProcess({ hasFolder = true, isDiskFull = false } = {}) {
   }
   const credits = createCredits({
     db,
+    billing,
     hasFolder,
     now: systemClock,
     log: silentLog,
@@ -139,13 +144,56 @@ test('503: no credits can be held while the database is away', async () => {
   await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable', status: 503 })
 })
 
-test('402 says how many credits are needed and how many are available', async () => {
+test('402 says how many credits are needed, how many there are, and how many of them are held', async () => {
   const { credits } = startProcess()
+  await credits.reserve(holdOf(call('req_0', 300n)))
   const refused = credits.reserve(holdOf(call('req_1', 1001n)))
   await expect(refused).rejects.toMatchObject({
     code: 'insufficient_credits',
-    message: expect.stringContaining('up to 1001 credits and 1000 are available') as string,
+    message: expect.stringContaining(
+      'up to 1001 credits; 1000 are in the account and 300 of them are held by calls in flight.',
+    ) as string,
   })
+})
+
+test('metered: nothing is refused, and receipts name no balance', async () => {
+  const { credits } = startProcess({ billing: 'metered' })
+  await credits.reserve(holdOf(call('req_1', 5000n)))
+  const settled = await credits.settle(settlementOf(call('req_1', 4000n)))
+  expect(settled).toEqual({ charged: 4000n, posted: null })
+  expect((await readCredits(direct, organizationId)).posted).toBe(-3000n)
+})
+
+test('off: calls begin and end without the database, and any process records them later, once', async () => {
+  const first = startProcess({ billing: 'off' })
+  await proxy.shut()
+  await first.credits.reserve(holdOf(call('req_1', 5000n)))
+  expect(await first.credits.settle(settlementOf(call('req_1', 4000n)))).toBeNull()
+  const names = await readdir(folder)
+  expect(names).toEqual([expect.stringMatching(/^unbilled-settlements-/)])
+  await first.stop()
+  await proxy.reopen()
+  startProcess()
+  startProcess({ billing: 'off' })
+  await expect.poll(() => readdir(folder), { timeout: 10_000 }).toEqual([])
+  const { posted, used, entries, events, days } = await readCredits(direct, organizationId)
+  expect([posted, used, entries.size]).toEqual([1000n, 0n, 1])
+  expect(events).toEqual(['req_1 completed'])
+  expect([...days.values()]).toMatchObject([{ requests: 1, credits: 4000n }])
+  expect(await findImbalances(direct)).toEqual([])
+})
+
+test('off: a call that was held and not settled before the switch is still charged', async () => {
+  const before = startProcess()
+  await before.credits.reserve(holdOf(call('req_1')))
+  await proxy.shut()
+  await before.credits.settle(settlementOf(call('req_1', 60n)))
+  await before.stop()
+  await proxy.reopen()
+  startProcess({ billing: 'off' })
+  await expect.poll(listSpooled, { timeout: 10_000 }).toEqual([])
+  const { used, entries } = await readCredits(direct, organizationId)
+  expect([used, entries.get('req_1')?.kind]).toEqual([60n, 'usage'])
 })
 
 test.for(['no folder', 'a folder that cannot be written'])(

@@ -8,30 +8,45 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 
-import { createBacklog } from './backlog/backlog.ts'
+import { createSettlementBacklog } from './backlog/settlement-backlog.ts'
 import { createHoldQueue } from './holds/hold-queue.ts'
 import { createOpenCalls } from './holds/open-calls.ts'
-import { type Hold, settleMaxMs, type Settlement, type SettleResult } from './settlement.ts'
+import {
+  type Billing,
+  type CallQueue,
+  type Charged,
+  type Hold,
+  type HoldResult,
+  settleMaxMs,
+  type Settlement,
+} from './settlement.ts'
+import { createUnbilledQueue } from './unbilled/unbilled-queue.ts'
 
 type Options = {
   db: Db
+  billing: Billing
   files: TrustedFiles
   hasFolder: boolean
   now: Clock
   log: Log
   metrics: Metrics
-  /** Called after every settlement with the credits that it left available. */
-  onBalance(organizationId: string, available: bigint): void
+  /** Called after every settlement with the balance that it left. */
+  onBalance(organizationId: string, posted: bigint): void
 }
 
 /** When the process stops, calls that were cut off have this long to be settled. */
 const stopMaxMs = 10_000
 
-/** Holds and settles what calls cost, also across outages of the database. */
+/** Holds and settles what calls cost, also across outages of the database. With BILLING=off it only records the calls. */
 export function createCredits(options: Options) {
-  const { log, metrics, onBalance } = options
-  const holdQueue = createHoldQueue({ db: options.db })
-  const backlog = createBacklog({ ...options, settle: holdQueue.settle })
+  const { log, metrics, onBalance, billing } = options
+  const holdQueue = createHoldQueue({ db: options.db, isMetered: billing === 'metered' })
+  const unbilledQueue = createUnbilledQueue(options)
+  const queueOf = (isUnbilled: boolean): CallQueue => (isUnbilled ? unbilledQueue : holdQueue)
+  const queue = queueOf(billing === 'off')
+  /** Files of the backlog may come from a time, or a process, with another mode. */
+  const settleKept = (kept: Settlement) => queueOf(kept.isOnlyRecorded === true).settle(kept)
+  const backlog = createSettlementBacklog({ ...options, settle: settleKept })
   const openCalls = createOpenCalls()
   const logOutage = createLogThrottle(options)
 
@@ -43,15 +58,15 @@ export function createCredits(options: Options) {
     throw dependencyUnavailable('credit ledger')
   }
 
-  async function settleOrWriteDown(settlement: Settlement): Promise<SettleResult | null> {
+  async function settleOrWriteDown(settlement: Settlement): Promise<Charged | null> {
     const late = () => new Error('the settlement takes too long')
     try {
-      const settled = await within(settleMaxMs, late, () => holdQueue.settle(settlement))
-      onBalance(settlement.organizationId, settled.available)
+      const settled = await within(settleMaxMs, late, () => queue.settle(settlement))
+      if (settled.posted !== null) onBalance(settlement.organizationId, settled.posted)
       if (settled.charged < settlement.amount) metrics.settlementsWrittenOff.inc()
-      return settled
+      return billing === 'prepaid' ? settled : { ...settled, posted: null }
     } catch {
-      await backlog.keep(settlement)
+      await backlog.keep(billing === 'off' ? { ...settlement, isOnlyRecorded: true } : settlement)
       return null
     }
   }
@@ -62,15 +77,15 @@ export function createCredits(options: Options) {
       if (!backlog.canTakeMore()) throw dependencyUnavailable('credit ledger')
       openCalls.add(hold.id)
       try {
-        const result = await holdQueue.reserve(hold).catch(throwUnavailable)
-        if (!result.isHeld) throw insufficientCredits(hold.amount, result.available)
+        const result = await queue.reserve(hold).catch(throwUnavailable)
+        if (!result.isHeld) throw insufficientCredits(hold.amount, result)
       } catch (error) {
         openCalls.close(hold.id)
         throw error
       }
     },
     /** Never throws: the caller has been served. Null if the settlement was written down to be charged later. */
-    async settle(settlement: Settlement): Promise<SettleResult | null> {
+    async settle(settlement: Settlement): Promise<Charged | null> {
       const { id, amount, meta } = settlement
       const isEstimated = meta.usage_source !== 'upstream' && amount > 0n
       if (isEstimated) metrics.settlementsEstimated.inc()
@@ -91,8 +106,10 @@ export function createCredits(options: Options) {
 }
 export type Credits = ReturnType<typeof createCredits>
 
-const insufficientCredits = (needed: bigint, available: bigint) =>
+type Refused = Extract<HoldResult, { isHeld: false }>
+
+const insufficientCredits = (needed: bigint, { available, held }: Refused) =>
   new ApiError(
     'insufficient_credits',
-    `This call may cost up to ${needed} credits and ${available} are available. Add credits, send less input, or ask for less output.`,
+    `This call may cost up to ${needed} credits; ${available + held} are in the account and ${held} of them are held by calls in flight. Add credits, send less input, or ask for less output.`,
   )

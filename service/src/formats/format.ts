@@ -16,8 +16,12 @@ export type Answering = {
   /** The model as the caller named it. */
   model: string
   createdAt: Date
+  /** The estimate of what the model reads, until the upstream reports its own figure. */
+  inputTokens: number
   /** The caller's request, as it was sent. */
   request: Json
+  /** A failed stream of Responses also has the event at which OpenAI's own clients throw an error. */
+  hasErrorEvent?: boolean
 }
 
 /** A wire format as callers speak it. */
@@ -63,8 +67,6 @@ export type UpstreamFormat = {
   hasMedia?(frame: Json): boolean
   /** What the body of a refusal says; null when it says nothing readable. */
   readError(body: Json): UpstreamComplaint | null
-  /** The family of errors that has the same bodies, so that its callers can get them verbatim. */
-  errorDialect: Dialect | null
 }
 
 /** The formats that upstreams of this process may speak, by name. */
@@ -79,4 +81,10 @@ export type UpstreamModel = {
   outputLimitMember: 'max_completion_tokens' | 'max_tokens'
 }
 
-export type UpstreamComplaint = { message: string; type: string | null; code: string | null }
+export type UpstreamComplaint = {
+  message: string
+  type: string | null
+  code: string | null
+  /** The member of the request that it names. */
+  param?: string
+}

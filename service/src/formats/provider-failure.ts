@@ -46,11 +46,15 @@ function codeFor(words: readonly string[]): ErrorCode {
 export const readComplaint = (
   error: Json,
   message = asText(error['message']),
-): UpstreamComplaint => ({
-  message: message ?? '',
-  type: wordOf(error['type']),
-  code: wordOf(error['code']),
-})
+): UpstreamComplaint => {
+  const param = asText(error['param'])
+  return {
+    message: message ?? '',
+    type: wordOf(error['type']),
+    code: wordOf(error['code']),
+    ...(param !== undefined && { param }),
+  }
+}
 
 /** Some providers use the HTTP status as their code. */
 const wordOf = (value: unknown): string | null =>

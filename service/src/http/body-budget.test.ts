@@ -26,6 +26,13 @@ test('large bodies of many organizations leave room for small ones', () => {
   expect(budget.usedBytes()).toBe(7 * 31 * mb + 500 * 64 * kb)
 })
 
+test('the small bodies of an organization with many readers get a quarter of the memory too', () => {
+  const budget = createBodyBudget(256 * mb)
+  const small = Array.from({ length: 4096 }, () => budget.open('org', 4096)!)
+  expect(small.filter((each) => each.grow(64 * kb))).toHaveLength(1024)
+  expect(budget.open('other', 1)!.grow(64 * kb)).toBe(true)
+})
+
 test('an organization has a limited number of readers; a released one makes room for another', () => {
   const budget = createBodyBudget(256 * mb)
   const readers = [budget.open('org', 2), budget.open('org', 2)]

@@ -10,11 +10,11 @@ export type Reservation = {
   release(): void
 }
 
-type Usage = { largeBytes: number; readers: number }
+type Usage = { bytes: number; largeBytes: number; readers: number }
 
 /**
  * The memory for bodies that are being read, in all and by organization. The large bodies of an organization get at most a
- * quarter of it; its small ones are bounded by `readersMax`, the number of its readers.
+ * quarter of it, and so do its small ones. `readersMax` is the number of its readers.
  */
 export function createBodyBudget(totalBytes: number) {
   const organizationMaxBytes = totalBytes / 4
@@ -26,7 +26,7 @@ export function createBodyBudget(totalBytes: number) {
     usedBytes: () => used.bytes,
     /** Null: the organization has as many readers as it may have. */
     open(organizationId: string, readersMax: number): Reservation | null {
-      const usage = organizations.get(organizationId) ?? { largeBytes: 0, readers: 0 }
+      const usage = organizations.get(organizationId) ?? { bytes: 0, largeBytes: 0, readers: 0 }
       if (usage.readers >= readersMax) return null
       organizations.set(organizationId, usage)
       usage.readers++
@@ -34,6 +34,7 @@ export function createBodyBudget(totalBytes: number) {
 
       function change(bytes: number) {
         const addedLarge = largePart(bytes) - largePart(reserved)
+        usage.bytes += bytes - reserved
         usage.largeBytes += addedLarge
         used.largeBytes += addedLarge
         used.bytes += bytes - reserved
@@ -47,9 +48,12 @@ export function createBodyBudget(totalBytes: number) {
           const hasRoomForLarge =
             usage.largeBytes + addedLarge <= organizationMaxBytes &&
             used.largeBytes + addedLarge <= totalBytes - keptForSmallBytes
+          const addedSmall = bytes - reserved - addedLarge
+          const hasRoomForSmall =
+            usage.bytes - usage.largeBytes + addedSmall <= organizationMaxBytes
           const hasRoom =
             used.bytes + bytes - reserved <= totalBytes &&
-            (largePart(bytes) === 0 || hasRoomForLarge)
+            (largePart(bytes) === 0 ? hasRoomForSmall : hasRoomForLarge)
           if (hasRoom) change(bytes)
           return hasRoom
         },

@@ -57,6 +57,7 @@ export function answerBrokenRequest(
       `content-length: ${Buffer.byteLength(body)}`,
       `x-request-id: ${requestId}`,
       `request-id: ${requestId}`,
+      'cache-control: no-store',
       'connection: close',
       '',
       body,

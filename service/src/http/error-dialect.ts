@@ -5,7 +5,12 @@ import type { ApiError } from '#platform/api-error.ts'
 import type { Log } from '#platform/log.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
-export type ErrorDeps = { log: Log; docsUrl: string | undefined }
+export type ErrorDeps = {
+  log: Log
+  docsUrl: string | undefined
+  /** The error bodies of /v1/responses (docs/specification/errors.md#responses-body). */
+  responsesErrors: 'flat' | 'openai'
+}
 
 /** Sets the family of error bodies for the routes of a scope. */
 export function setErrorDialect(app: FastifyInstance, dialect: Dialect, deps: ErrorDeps) {
@@ -18,7 +23,7 @@ type Failure = ErrorDeps & { dialect: Dialect; thrown: unknown }
 
 /** Answers with whatever was thrown, in the body of the dialect. Unexpected errors are logged. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, failure: Failure) {
-  const { dialect, thrown, log } = failure
+  const { dialect, thrown, log, responsesErrors } = failure
   const error = toApiError(thrown)
   // An ApiError without a cause was thrown on purpose: the request's own log line is enough.
   const isExpected = thrown === error && error.cause === undefined
@@ -28,13 +33,13 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, failure:
   // sets when a body is refused, the connection stays open and the rest of the body is read and discarded.
   const isSending = !request.raw.complete && error.code !== 'request_timeout'
   if (isSending && dialect !== 'admin') void reply.removeHeader('connection')
-  const { verbatim } = error
-  const isOwnDialect = verbatim?.dialect === dialect
+  const hasObject = dialect === 'responses' && responsesErrors === 'openai'
+  const body = { ...failure, dialect: hasObject ? ('openai' as const) : dialect }
   return reply
-    .status(isOwnDialect ? verbatim.status : statusIn(dialect, error.status))
+    .status(statusIn(dialect, error.status))
     .headers(error.headers)
     .type('application/json; charset=utf-8')
-    .send(isOwnDialect ? verbatim.body : errorText(error, request.id, failure))
+    .send(errorText(error, request.id, body))
 }
 
 /** The body as text; also used for answers that never reach a route. */
@@ -54,6 +59,7 @@ export function errorText(
       docUrl: docsUrl ? `${docsUrl.replace(/\/+$/, '')}/errors#${error.code}` : null,
       ...(error.violations && { violations: error.violations }),
       ...(error.details && { details: error.details }),
+      ...(error.rejection && { rejection: error.rejection }),
     }),
   )
 }

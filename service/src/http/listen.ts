@@ -31,7 +31,7 @@ export async function listen(app: FastifyInstance, address: ListenAddress): Prom
 }
 
 /** Node accepts one connection per turn of the event loop and listener. */
-const listeners = 16
+const listeners = 32
 const canSharePort = process.platform === 'linux'
 
 /**

@@ -1,18 +1,22 @@
 type Reader = { received: () => number; onTooSlow: () => void }
 
-const checkEveryMs = 1000
+/** Often, so that few readers are ended at a time: ending hundreds of them at once would delay other calls. */
+const checkEveryMs = 100
 const graceMs = 10_000
 const bytesPerMsMin = (16 * 1024) / 1000
 
 /** Ends readers whose sender is too slow: after ten seconds, the average since the start must be 16 KiB a second. */
 export function createPaceWatch() {
+  /** When each started, oldest first. */
   const readers = new Map<Reader, number>()
   const timer = setInterval(() => {
     const nowMs = performance.now()
     for (const [reader, startedAtMs] of readers) {
       const elapsedMs = nowMs - startedAtMs
-      const isTooSlow = elapsedMs > graceMs && reader.received() / elapsedMs < bytesPerMsMin
-      if (isTooSlow) reader.onTooSlow()
+      if (elapsedMs <= graceMs) break // as all that follow
+      if (reader.received() / elapsedMs >= bytesPerMsMin) continue
+      readers.delete(reader)
+      reader.onTooSlow()
     }
   }, checkEveryMs)
   timer.unref()

@@ -1,5 +1,5 @@
 import type { CredentialKind } from '@gatehouse/contract/endpoint'
-import type { Plan } from '@gatehouse/contract/limits'
+import type { LimitOverrides, Plan } from '@gatehouse/contract/limits'
 import type { Permission } from '@gatehouse/contract/permission'
 
 /** The authenticated caller. Each anonymous caller has an organization id of its own, which is in no table. */
@@ -14,6 +14,8 @@ export type Principal = {
   /** The organization's tier follows from its plan and from what it has paid in total. */
   readonly plan: Plan
   readonly paidMicroUsd: number
+  /** Limits that hold instead of the tier's; null: none. */
+  readonly limitOverrides: LimitOverrides | null
 }
 
 /** Whose share of memory, threads and upstreams a caller uses. All anonymous callers have that of one organization. */

@@ -8,7 +8,7 @@ import type { PaceWatch } from './pace-watch.ts'
 
 type Options = { maxBytes: number; reservation: Reservation; paceWatch: PaceWatch }
 
-const firstBytes = 16 * 1024
+const firstBytes = 1024
 
 /**
  * Reads a body into one buffer, which grows with the bytes that arrive: at most twice as large as they are, however small

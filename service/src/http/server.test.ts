@@ -8,7 +8,7 @@ import { createMetrics } from '#platform/metrics.ts'
 import { silentLog } from '#testing/silent-log.ts'
 
 import { createBodyBudget } from './body-budget.ts'
-import { createOverload } from './overload.ts'
+import { createOverload } from './overload/overload.ts'
 import { createServer } from './server.ts'
 
 async function listen() {
@@ -17,6 +17,7 @@ async function listen() {
     log: silentLog,
     metrics: createMetrics(),
     docsUrl: undefined,
+    responsesErrors: 'flat',
     trustedProxies: [],
     connectionsMax: 10,
     bodies: { budget: createBodyBudget(64 * 1024 * 1024), concurrencyOf: () => 10 },

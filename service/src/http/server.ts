@@ -14,7 +14,7 @@ import type { Metrics } from '#platform/metrics.ts'
 import { answerBrokenRequest, type OpenRequest } from './broken-request.ts'
 import { type ErrorDeps, sendError } from './error-dialect.ts'
 import { idleWriteMs } from './event-stream.ts'
-import type { Overload } from './overload.ts'
+import type { Overload } from './overload/overload.ts'
 import { type Bodies, readBody } from './read-body.ts'
 import { unknownRoute } from './unknown-route.ts'
 
@@ -101,7 +101,8 @@ function limitConnections(app: FastifyInstance, connectionsMax: number) {
 function shed({ routeOptions }: FastifyRequest, overload: Overload) {
   const { endpoint } = routeOptions.config
   if (!endpoint || endpoint.permission === null) return
-  overload.refuse(endpoint.dialect === 'admin' ? 'administration' : 'inference')
+  if (endpoint.dialect === 'admin') overload.refuseAdministration()
+  else overload.refuseInference()
 }
 
 /**

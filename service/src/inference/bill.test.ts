@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
 
+import type { Event } from '#audit/event.ts'
 import type { Hold, Settlement } from '#credits/settlement.ts'
 import { type AnswerEvent, noUsage } from '#formats/answer.ts'
 import { ApiError } from '#platform/api-error.ts'
 
 import { openBill, openFreeBill } from './bill.ts'
 import type { InferenceCall } from './inference-call.ts'
-import { createMeter } from './meter.ts'
+import { createMeter } from './metering/meter.ts'
 import type { ModelRequest } from './model-request.ts'
 
 // What is held, charged and reported, for every way in which a call can end.
@@ -51,6 +52,7 @@ function open(
   const holds: Hold[] = []
   const settlements: Settlement[] = []
   const released: string[] = []
+  const written: Event[] = []
   const hangingUp = new AbortController()
   const call = {
     requestId: 'req_1',
@@ -76,17 +78,22 @@ function open(
       settle: async (settlement: Settlement) => {
         settlements.push(settlement)
         if (settled.isAway) return null
-        return { charged: settled.charged ?? settlement.amount, available: 5000n }
+        return { charged: settled.charged ?? settlement.amount, posted: 5000n }
       },
     },
     freeTier: {
       claim: async () => undefined,
       release: async (_: unknown, requestId: string) => void released.push(requestId),
     },
+    events: {
+      write: async (event: Event) => void written.push(event),
+      canTakeMore: () => true,
+    },
     now: () => new Date(0),
     holdGraceMs: 60_000,
   }
-  return { holds, settlements, released, hangUp: () => hangingUp.abort(), call, meter, deps }
+  const hangUp = (reason?: unknown) => hangingUp.abort(reason)
+  return { holds, settlements, released, written, hangUp, call, meter, deps }
 }
 
 test('the worst case is held for as long as the call can take, and a minute', async () => {
@@ -180,7 +187,11 @@ test('a settlement that fails after the call was cut does not hide why it was cu
 })
 
 test('a free call costs nobody anything, and says what it would have cost', async () => {
-  const { settlements, holds, released, call, meter, deps } = open([started, said, finished])
+  const { settlements, holds, released, written, call, meter, deps } = open([
+    started,
+    said,
+    finished,
+  ])
   const bill = await openFreeBill(call as never, request, meter, deps)
   expect(await bill.settle()).toMatchObject({
     creditsUsed: 0,
@@ -189,6 +200,7 @@ test('a free call costs nobody anything, and says what it would have cost', asyn
   })
   await bill[Symbol.asyncDispose]()
   expect([holds, settlements, released]).toEqual([[], [], []])
+  expect(written.map(({ header }) => header['outcome'])).toEqual(['completed'])
 })
 
 test.for([
@@ -202,4 +214,20 @@ test.for([
   if (hasHungUp) hangUp()
   await bill[Symbol.asyncDispose]()
   expect(released).toEqual(givenBack)
+})
+
+test.each([
+  ['a stream', true, 'cut'],
+  ['a plain answer, of which its caller gets nothing,', false, 'failed'],
+])('%s that the process ends itself is settled as a failure is', async (_, isStreamed, outcome) => {
+  const { settlements, hangUp, call, meter, deps } = open([started, said])
+  const ended = new ApiError('overloaded', 'This process is shutting down.')
+  {
+    await using bill = await openBill(call, { ...request, isStreamed }, meter, deps)
+    hangUp(ended)
+    bill.noteFailure(ended)
+  }
+  expect(settlements.map(({ event, amount }) => [event.header['outcome'], amount > 0n])).toEqual([
+    [outcome, outcome === 'cut'],
+  ])
 })

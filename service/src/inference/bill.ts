@@ -1,5 +1,6 @@
 import type { FreeTier } from '#access/free-tier/free-tier.ts'
-import { buildCallEvent, type CallOutcome } from '#audit/event.ts'
+import type { EventWriter } from '#audit/event-writer.ts'
+import type { CallOutcome } from '#audit/event.ts'
 import type { Credits } from '#credits/create-credits.ts'
 import { toUsd } from '#credits/money.ts'
 import { creditsFor, worstCaseCredits } from '#credits/price.ts'
@@ -8,8 +9,9 @@ import { noUsage, type Receipt } from '#formats/answer.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 
+import { toCallEvent } from './call-event.ts'
 import type { InferenceCall } from './inference-call.ts'
-import type { Meter, MeteredUsage } from './meter.ts'
+import type { Meter, MeteredUsage } from './metering/meter.ts'
 import type { ModelRequest } from './model-request.ts'
 import type { Bill } from './run-inference.ts'
 import { longestCallMs } from './upstreams/call-model.ts'
@@ -17,6 +19,8 @@ import { longestCallMs } from './upstreams/call-model.ts'
 export type BillDeps = {
   credits: Pick<Credits, 'reserve' | 'settle'>
   freeTier: Pick<FreeTier, 'claim' | 'release'>
+  /** For calls whose event no settlement carries. */
+  events: Pick<EventWriter, 'write' | 'canTakeMore'>
   now: Clock
   /** Added to the longest time that a call can take, for the hold to expire after it. */
   holdGraceMs: number
@@ -29,7 +33,7 @@ export async function openBill(
   meter: Meter,
   deps: BillDeps,
 ): Promise<Bill> {
-  const { requestId, principal, format } = call
+  const { requestId, principal } = call
   const { organizationId, projectId, credentialId } = principal
   const { id: model, price } = request.model
   const hold = { organizationId, id: requestId }
@@ -45,23 +49,13 @@ export async function openBill(
     const usage = outcome === 'failed' ? nothingUsed : withSearches(await meter.usage(), request)
     const amount = creditsFor(usage, price)
     const usageMeta = buildUsageMeta(meta, usage)
-    const event = buildCallEvent(
-      {
-        organizationId,
-        requestId,
-        projectId,
-        model,
-        outcome,
-        actor: credentialId,
-        target: format.name,
-        usage: { ...usageMeta, credits: Number(amount) },
-      },
-      deps.now(),
-    )
+    const report = { ...usageMeta, credits: Number(amount) }
+    const event = toCallEvent(call, { model, outcome, usage: report }, deps.now())
     const settled = await deps.credits.settle({ ...hold, amount, meta: usageMeta, event })
+    const posted = settled?.posted ?? null
     return {
       ...toCost(settled?.charged ?? amount),
-      remainingCredits: settled && Number(settled.available),
+      remainingCredits: posted === null ? null : Number(posted),
       usage: usageCountedHere(usage),
     }
   }
@@ -76,15 +70,19 @@ export async function openFreeBill(
   call: FreeCall,
   request: ModelRequest,
   meter: Meter,
-  { freeTier }: BillDeps,
+  { freeTier, events, now }: BillDeps,
 ): Promise<Bill> {
-  const { freeCaller, requestId } = call
+  const { freeCaller, requestId, principal } = call
+  const { id: model, price } = request.model
+  const meta = buildHoldMeta({ projectId: null, keyId: principal.credentialId, model, price })
   await freeTier.claim(freeCaller, requestId, worstCaseOf(request))
   const settle = async (outcome: CallOutcome): Promise<Receipt> => {
     const isSpent = outcome !== 'failed' || meter.hasBegun()
     if (!isSpent) await freeTier.release(freeCaller, requestId)
     const usage = await meter.usage()
-    const { costUsd } = toCost(creditsFor(usage, request.model.price))
+    const { costUsd } = toCost(creditsFor(usage, price))
+    const report = { ...buildUsageMeta(meta, usage), credits: 0 }
+    await events.write(toCallEvent(call, { model, outcome, usage: report }, now()))
     return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageCountedHere(usage) }
   }
   return createBill(settle, (failure) => decideOutcome({ call, request, meter, failure }))
@@ -115,7 +113,10 @@ type EndedCall = { call: InferenceCall; request: ModelRequest; meter: Meter; fai
  * its caller receives none of it (docs/specification/credits.md#failed-and-cut-calls).
  */
 function decideOutcome({ call, request, meter, failure }: EndedCall): CallOutcome {
-  if (call.signal.aborted) return 'cut'
+  const { aborted, reason } = call.signal
+  // Ended by this process and not by its caller: then it counts like a failure of the provider.
+  const isEnded = reason instanceof ApiError
+  if (aborted && !isEnded) return 'cut'
   const isTimeout = failure instanceof ApiError && failure.code === 'upstream_timeout'
   const isProviderFailure = failure !== undefined && !isTimeout
   const isAnswerLost = isProviderFailure && !request.isStreamed

@@ -6,11 +6,17 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 import type { CountCall } from '#access/guard.ts'
 import { type ErrorDeps, sendError } from '#http/error-dialect.ts'
+import type { Principal } from '#http/principal.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
 import type { StepDeps } from './steps.ts'
 
-type Deps = ErrorDeps & Pick<StepDeps, 'limitInferenceCall'>
+type Deps = ErrorDeps &
+  Pick<StepDeps, 'limitInferenceCall'> & {
+    /** Writes the event of a failed attempt, where attempts leave one. */
+    recordAttempt?(attempt: Attempt, error: unknown): Promise<void>
+  }
+export type Attempt = { requestId: string; principal: Principal }
 
 /**
  * Sets the error handler of a scope of inference routes. A request that fails before the pipeline, for example
@@ -22,7 +28,8 @@ export function speakInferenceErrors(app: FastifyInstance, dialect: Dialect, dep
   app.setErrorHandler(async (thrown, request, reply) => {
     const { code } = toApiError(thrown)
     // A 429 counts nowhere: a client that retries would lock itself out.
-    if (code !== 'concurrency_limit_exceeded') await countFailed(request, reply, deps)
+    if (code !== 'concurrency_limit_exceeded')
+      await countFailed(request, reply, { ...deps, thrown })
     if (refusedBodies.has(code)) await discardBody(request)
     return sendError(request, reply, { ...deps, dialect, thrown })
   })
@@ -63,13 +70,19 @@ export function countAsRequest({
   }
 }
 
-async function countFailed(request: FastifyRequest, reply: FastifyReply, deps: Deps) {
+type FailedAttempt = Deps & { thrown: unknown }
+
+async function countFailed(request: FastifyRequest, reply: FastifyReply, deps: FailedAttempt) {
   const { id: requestId, principal, isCounted } = request
   if (!principal || isCounted) return
   request.isCounted = true
-  const { headers, slot } = await deps.limitInferenceCall({ requestId, principal, tokens: 0 })
+  const attempt = { requestId, principal, tokens: 0 }
+  const { headers, slot, refusal } = await deps.limitInferenceCall(attempt)
   void reply.headers(headers)
   await slot?.settle(0)
+  // What is refused for lack of memory leaves no event: it must not be able to fill the log.
+  const isShed = toApiError(deps.thrown).code === 'overloaded'
+  if (!refusal && !isShed) await deps.recordAttempt?.(attempt, deps.thrown)
 }
 
 declare module 'fastify' {

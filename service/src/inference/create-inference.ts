@@ -1,5 +1,8 @@
+import { setMaxListeners } from 'node:events'
+
 import type { UpstreamFormats } from '#formats/format.ts'
 import { upstreamFormats } from '#formats/formats.ts'
+import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { FindAddresses } from '#platform/egress.ts'
 import { createGate } from '#platform/gate.ts'
@@ -13,6 +16,7 @@ import type { TrustedFiles } from '#platform/trusted-file.ts'
 import type { BillDeps } from './bill.ts'
 import { createInputCounting } from './count/input-counting.ts'
 import { createSavedFactors } from './count/saved-factors.ts'
+import { createRecordRefusal } from './record-refusal.ts'
 import { createSteps, type StepDeps } from './steps.ts'
 import { createModelCalls } from './upstreams/call-model.ts'
 import { createMediaUrlCheck } from './upstreams/check-media-urls.ts'
@@ -57,7 +61,10 @@ export function createInference(options: Options) {
     metrics,
     now: steadyNow,
   })
+  const ending = new AbortController()
+  setMaxListeners(0, ending.signal) // one of every open call
   const { limitInferenceCall, files } = options
+  const recordRefusal = createRecordRefusal(options.events, options.now)
   const { factors, stop: stopSaving } = createSavedFactors({ files, log })
   const threads = createThreadPool({
     entry: new URL('../thread.ts', import.meta.url),
@@ -75,9 +82,14 @@ export function createInference(options: Options) {
   return {
     catalogue: catalogue.current,
     counting,
-    steps: createSteps({ ...options, limitInferenceCall, callModel, counting }),
+    steps: createSteps({ ...options, limitInferenceCall, recordRefusal, callModel, counting }),
+    recordRefusal,
+    canRecord: options.events.canTakeMore,
     /** Large bodies of one organization must not delay those of another. */
     readingGate: createGate({ atOnce: 2, waitingMax: 100, waitMs: 10_000 }),
+    /** Aborts when the open calls must end, with the error that their callers get. */
+    ending: ending.signal,
+    endCalls: () => ending.abort(shuttingDown()),
     /** Loads the encodings before the first call, which would otherwise wait for them. */
     warm: () => counting.warm(new Set(catalogue.current().models.map(({ encoding }) => encoding))),
     async stop() {
@@ -88,4 +100,9 @@ export function createInference(options: Options) {
     },
   }
 }
+
+/** The code tells clients, Codex among them, to send the call again. */
+const shuttingDown = () =>
+  new ApiError('overloaded', 'This gateway process is shutting down; send the request again.')
+
 export type Inference = ReturnType<typeof createInference>

@@ -24,7 +24,7 @@ export type InferenceCall = {
   /** Aborts when the caller hangs up. */
   signal: AbortSignal
   /** Called when its limits and credits are decided. */
-  onAdmitted(): void
+  onDecided(): void
   /** Adds headers to the answer, whatever it will be. */
   addHeaders(headers: Record<string, string>): void
   /** The call's line in the log. */

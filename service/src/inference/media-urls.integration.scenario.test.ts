@@ -63,7 +63,7 @@ const ways: readonly Way[] = [
     body: (url) =>
       message('chat', {
         type: 'image_url',
-        image_url: { url: 'data:image/png;base64,AA' },
+        image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' },
         video_url: { url },
       }),
   },
@@ -240,7 +240,7 @@ test('200: a token count asks the upstream only about media that it may get', as
   const counted = await post(path, ways[2]!.body(picture))
   expect([counted.status, upstream.bodies]).toEqual([200, []])
   expect(counted.text).not.toBe('{"input_tokens":7}')
-  const source = { type: 'base64', media_type: 'image/png', data: 'AA' }
+  const source = { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' }
   expect((await post(path, message('chat', { type: 'image', source }))).text).toBe(
     '{"input_tokens":7}',
   )

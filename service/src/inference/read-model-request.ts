@@ -14,6 +14,7 @@ import { betweenStages, readOpenJson } from '#http/read-json.ts'
 import { explainIssue, toParam } from '#http/validate.ts'
 import { ApiError } from '#platform/api-error.ts'
 
+import { refuseBrokenImages } from './check-images.ts'
 import type { InputCounting } from './count/input-counting.ts'
 import type { ModelRequest, ParsedRequest } from './model-request.ts'
 import { refuseFeatures, refuseUnsent } from './refuse-features.ts'
@@ -58,6 +59,7 @@ async function read(
   const modelName = String(body['model'])
   const model = findModel(catalogue(), modelName)
   refuseUnsupported(turn, model)
+  refuseBrokenImages(turn, body)
   const asked = findFeatures(fieldTables[format.name], body, headers)
   refuseFeatures(asked, model, isAnonymous)
   if (isAnonymous) refuseUnsent(turn)

@@ -9,14 +9,16 @@ import { type Authentication, guard, identify } from '#access/guard.ts'
 import type { CallerFormatName } from '#formats/format-name.ts'
 import { callerFormats } from '#formats/formats.ts'
 import type { ErrorDeps } from '#http/error-dialect.ts'
-import type { Overload } from '#http/overload.ts'
+import type { Overload } from '#http/overload/overload.ts'
+import { shareOf } from '#http/principal.ts'
 import type { RecentRefusals } from '#limits/recent-refusals.ts'
+import { dependencyUnavailable } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { InForce } from '#policy-gateway/in-force.ts'
 import { pinSnapshots } from '#policy-gateway/pin-snapshot.ts'
 
-import { countAsRequest, speakInferenceErrors } from './count-attempts.ts'
+import { type Attempt, countAsRequest, speakInferenceErrors } from './count-attempts.ts'
 import type { Inference } from './create-inference.ts'
 import { serveModels } from './models.ts'
 import { serveCountTokens } from './serve-count-tokens.ts'
@@ -46,24 +48,29 @@ const calls: readonly (readonly [Endpoint, CallerFormatName])[] = [
 export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteDeps) {
   const { authentication, freeTier, inForce, inference, now, metrics, overload } = deps
   const { limitInferenceCall, recentRefusals } = deps.limits
-  const { steps, catalogue, counting, readingGate } = inference
+  const { steps, catalogue, counting, readingGate, ending } = inference
   const errors = { ...deps.errors, limitInferenceCall }
   for (const [endpoint, name] of calls) {
     const format = callerFormats[name]
     void app.register(async (scope) => {
-      speakInferenceErrors(scope, format.errorDialect, errors)
+      const recordAttempt = (attempt: Attempt, error: unknown) =>
+        inference.recordRefusal({ ...attempt, format, model: null }, error)
+      speakInferenceErrors(scope, format.errorDialect, { ...errors, recordAttempt })
       identify(scope, authentication, freeTier)
+      refuseExcess(scope, { overload, canRecord: inference.canRecord })
       pinSnapshots(scope, inForce)
       serveInference(scope, endpoint, format, {
         steps,
         catalogue,
         counting,
         readingGate,
+        ending,
         overload,
         recentRefusals,
         now,
         metrics,
         log: deps.errors.log,
+        hasErrorEvent: deps.errors.responsesErrors === 'openai',
       })
     })
   }
@@ -71,11 +78,27 @@ export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteD
     speakInferenceErrors(scope, 'count_tokens', errors)
     identify(scope, authentication)
     pinSnapshots(scope, inForce)
-    serveCountTokens(scope, { limitInferenceCall, catalogue, counting, readingGate })
+    serveCountTokens(scope, { limitInferenceCall, catalogue, counting, readingGate, ending })
   })
   void app.register(async (scope) => {
     speakInferenceErrors(scope, 'openai', errors)
     guard(scope, authentication, countAsRequest({ limitInferenceCall }))
     serveModels(scope, { catalogue })
+  })
+}
+
+type Capacity = { overload: Overload; canRecord: () => boolean }
+
+/** Before the body is read, which is the most expensive part. */
+function refuseExcess(scope: FastifyInstance, { overload, canRecord }: Capacity) {
+  scope.addHook('onRequest', async (request) => {
+    if (!request.principal) return
+    try {
+      overload.refuseInference(shareOf(request.principal))
+      if (!canRecord()) throw dependencyUnavailable('audit log')
+    } catch (error) {
+      request.isCounted = true // a call that is refused here counts nowhere
+      throw error
+    }
   })
 }

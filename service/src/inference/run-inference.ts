@@ -2,7 +2,7 @@ import { requirePermission } from '#access/unauthorized.ts'
 import type { Piece, Receipt } from '#formats/answer.ts'
 
 import type { InferenceCall } from './inference-call.ts'
-import type { Meter } from './meter.ts'
+import type { Meter } from './metering/meter.ts'
 import { type ModelRequest, requireRequest } from './model-request.ts'
 
 /** The steps of a call. Each belongs to one feature, and all of them run for every call. */
@@ -14,6 +14,8 @@ export type Steps = {
   openRecord(call: InferenceCall, meter: Meter): CallRecord
   /** Holds the highest possible cost. Disposing of a bill that was not settled charges what was produced. */
   reserve(call: InferenceCall, request: ModelRequest, meter: Meter): Promise<Bill>
+  /** Writes the audit event of a call that no bill was opened for. */
+  recordRefusal(call: InferenceCall, error: unknown): Promise<void>
   /** May change the request, and may refuse it. */
   judgeRequest(call: InferenceCall, request: ModelRequest): Promise<ModelRequest>
   /** The meter observes every piece before it is yielded. */
@@ -40,8 +42,8 @@ export async function* runInference(steps: Steps, call: InferenceCall): AsyncGen
   const meter = steps.openMeter(call)
   await using _slot = await steps.admit(call, meter)
   await using record = steps.openRecord(call, meter)
-  const request = requirePermitted(call)
-  await using bill = await steps.reserve(call, request, meter)
+  const { request, ...opened } = await openBill(steps, call, meter)
+  await using bill = opened.bill
   const allowed = await steps.judgeRequest(call, request)
 
   const answer = steps.callModel(call, allowed, meter)
@@ -54,6 +56,20 @@ export async function* runInference(steps: Steps, call: InferenceCall): AsyncGen
   const receipt = await bill.settle()
   await record.finish(receipt)
   yield { receipt }
+}
+
+/** From here on the bill writes the audit event of the call, when it is settled. */
+async function openBill(steps: Steps, call: InferenceCall, meter: Meter) {
+  try {
+    const request = requirePermitted(call)
+    const bill = await steps.reserve(call, request, meter)
+    call.onDecided()
+    return { request, bill }
+  } catch (error) {
+    call.onDecided() // others need not wait for its event
+    await steps.recordRefusal(call, error)
+    throw error
+  }
 }
 
 /** Permission and body are checked only now, because every attempt counts. */

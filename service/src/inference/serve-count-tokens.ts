@@ -21,6 +21,7 @@ export type CountTokensDeps = Pick<StepDeps, 'limitInferenceCall'> & {
   catalogue: () => Catalogue
   counting: InputCounting
   readingGate: Gate
+  ending: AbortSignal
 }
 
 type Caller = { owner: string; signal: AbortSignal }
@@ -33,7 +34,7 @@ export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
     async (request, reply) => {
       const { principal } = request
       if (!principal) throw new Error('unguarded endpoint')
-      using hangUp = createHangUpSignal(reply)
+      using hangUp = createHangUpSignal(reply, deps.ending)
       request.isCounted = true
       const attempt = { requestId: request.id, principal, tokens: 0 }
       const { headers, slot, refusal } = await deps.limitInferenceCall(attempt)

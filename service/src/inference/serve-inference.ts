@@ -5,7 +5,7 @@ import type { Answering, CallerFormat } from '#formats/format.ts'
 import { pickForwardedHeaders } from '#formats/forwarded-headers.ts'
 import { route, sendJson } from '#http/bind.ts'
 import { openEventStream } from '#http/event-stream.ts'
-import type { Overload } from '#http/overload.ts'
+import type { Overload } from '#http/overload/overload.ts'
 import { shareOf } from '#http/principal.ts'
 import { largeBodyBytes } from '#http/read-json.ts'
 import type { RecentRefusals } from '#limits/recent-refusals.ts'
@@ -30,7 +30,9 @@ export type InferenceDeps = ReadDeps & {
   metrics: Metrics
   recentRefusals: Pick<RecentRefusals, 'of'>
   readingGate: Gate
-  overload: Pick<Overload, 'wait'>
+  overload: Pick<Overload, 'waitForTurn'>
+  ending: AbortSignal
+  hasErrorEvent: boolean
 }
 
 /** Serves one inference endpoint. No model is reached but through `runInference`. */
@@ -45,15 +47,15 @@ export function serveInference(
     endpoint,
     async (request, reply) => {
       const startedAtMs = performance.now()
-      using hangUp = createHangUpSignal(reply)
+      using hangUp = createHangUpSignal(reply, deps.ending)
       const read = await openCall(request, reply, {
         endpoint,
         format,
         deps,
         signal: hangUp.signal,
       })
-      using waiting = deps.overload.wait(shareOf(read.principal))
-      const call = { ...read, onAdmitted: waiting.admit }
+      using turn = await deps.overload.waitForTurn(shareOf(read.principal), hangUp.signal)
+      const call = { ...read, onDecided: turn.admit }
       // Waits for the first piece: until then a refusal is a plain error, also of a streamed call.
       const parts = await started(runInference(deps.steps, call))
       const upstream = call.line.upstream ?? 'none'
@@ -79,7 +81,8 @@ type StartedCall = {
 async function answer({ call, reply, parts, deps }: StartedCall) {
   const { format, signal } = call
   const request = requireRequest(call.parsed)
-  const answering = toAnswering(call.requestId, request, deps.now())
+  const { hasErrorEvent } = deps
+  const answering = { ...toAnswering(call.requestId, request, deps.now()), hasErrorEvent }
   if (!request.isStreamed) {
     const body = await foldAnswer(parts, format, answering)
     return sendJson(reply, 200, JSON.stringify(body))
@@ -104,9 +107,15 @@ function logFailure(error: ApiError | undefined, { line, requestId }: InferenceC
 
 const toAnswering = (
   requestId: string,
-  { modelName, body }: ModelRequest,
+  { modelName, body, estimate }: ModelRequest,
   createdAt: Date,
-): Answering => ({ requestId, createdAt, model: modelName, request: body })
+): Answering => ({
+  requestId,
+  createdAt,
+  model: modelName,
+  inputTokens: estimate.billedTokens ?? estimate.tokens,
+  request: body,
+})
 
 type CallOptions = {
   endpoint: Endpoint
@@ -128,7 +137,7 @@ async function openCall(
   request: FastifyRequest,
   reply: FastifyReply,
   { endpoint, format, deps, signal }: CallOptions,
-): Promise<Omit<InferenceCall, 'onAdmitted'>> {
+): Promise<Omit<InferenceCall, 'onDecided'>> {
   const { principal, freeCaller, policies, bodyBytes, line } = request
   if (!principal || !policies) throw new Error('unguarded endpoint')
   // The large bodies of one organization wait for each other.

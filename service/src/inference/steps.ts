@@ -5,9 +5,10 @@ import type { Clock } from '#platform/clock.ts'
 import { type BillDeps, type FreeCall, openBill, openFreeBill } from './bill.ts'
 import type { InputCounting } from './count/input-counting.ts'
 import type { InferenceCall } from './inference-call.ts'
-import { createMeter, type Meter, type MeteredUsage } from './meter.ts'
+import { createMeter, type Meter, type MeteredUsage } from './metering/meter.ts'
+import { createOutputRates } from './metering/output-rates.ts'
 import type { ModelRequest, ParsedRequest } from './model-request.ts'
-import { createOutputRates } from './output-rates.ts'
+import type { RecordRefusal } from './record-refusal.ts'
 import type { CallRecord, Steps } from './run-inference.ts'
 import type { CallModel } from './upstreams/call-model.ts'
 
@@ -17,6 +18,7 @@ export type StepDeps = BillDeps & {
     principal: Principal
     tokens: number
   }): Promise<InferenceAdmission>
+  recordRefusal: RecordRefusal
   callModel: CallModel
   counting: Pick<InputCounting, 'countText' | 'learn'>
   steadyNow: Clock
@@ -32,7 +34,7 @@ const unreadRequest = {
 
 /** The steps of the pipeline, wired to the features of this process. */
 export function createSteps(deps: StepDeps): Steps {
-  const { limitInferenceCall, callModel, counting, steadyNow } = deps
+  const { limitInferenceCall, recordRefusal, callModel, counting, steadyNow } = deps
   const rates = createOutputRates()
   return {
     openMeter({ parsed, line, principal, signal }) {
@@ -49,7 +51,8 @@ export function createSteps(deps: StepDeps): Steps {
       })
     },
 
-    async admit({ requestId, principal, parsed, addHeaders }, meter) {
+    async admit(call, meter) {
+      const { requestId, principal, parsed, addHeaders } = call
       const tokens = parsed.ok ? mostTokens(parsed.request) : 0
       const admission = await limitInferenceCall({ requestId, principal, tokens })
       addHeaders(admission.headers)
@@ -59,6 +62,8 @@ export function createSteps(deps: StepDeps): Steps {
       }
       if (refusal) {
         await settle()
+        // A call that can never fit has passed the limiter.
+        if (slot) await recordRefusal(toRefusedCall(call), refusal)
         throw refusal
       }
       return { [Symbol.asyncDispose]: settle }
@@ -81,19 +86,21 @@ export function createSteps(deps: StepDeps): Steps {
       return recordOnce(write)
     },
 
-    async reserve(call, request, meter) {
-      const bill = isFree(call)
-        ? await openFreeBill(call, request, meter, deps)
-        : await openBill(call, request, meter, deps)
-      call.onAdmitted()
-      return bill
-    },
-
+    reserve: (call, request, meter) =>
+      isFree(call)
+        ? openFreeBill(call, request, meter, deps)
+        : openBill(call, request, meter, deps),
+    recordRefusal: (call, error) => recordRefusal(toRefusedCall(call), error),
     judgeRequest: async (_, request) => request,
     callModel: (call, request, meter) => callModel(toModelCall(call, request, meter)),
     guardAnswer: (_, pieces) => pieces,
   }
 }
+
+const toRefusedCall = ({ parsed, ...call }: InferenceCall) => ({
+  ...call,
+  model: parsed.ok ? parsed.request.model.id : null,
+})
 
 /** An upstream's false report must not use up the limits of its caller. */
 function usedTokens({ inputTokens, outputTokens }: MeteredUsage, parsed: ParsedRequest): number {

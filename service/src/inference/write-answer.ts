@@ -92,7 +92,7 @@ export async function streamAnswer(
     }
     return undefined
   } catch (error) {
-    if (signal.aborted || error instanceof ClientGone) return undefined
+    if (signal.reason instanceof ClientGone || error instanceof ClientGone) return undefined
     const failure = toApiError(toUpstreamError(error))
     await stream.write(join(writer.fail(failure))).catch(() => undefined)
     return failure

@@ -7,6 +7,8 @@ import { keyField, projectField } from './counters/counter-names.ts'
 import type { Counters } from './counters/counters.ts'
 import { createMemoryCounters } from './counters/memory-counters.ts'
 import { createRedisCounters } from './counters/redis-counters.ts'
+import { createLimitsOf } from './effective-limits.ts'
+import { followLimitsFile } from './follow-limits-file.ts'
 import { createCallLimit, creditReadLimits } from './limit-calls.ts'
 import { createInferenceLimit } from './limit-inference-calls.ts'
 import { createLimiter } from './limiter.ts'
@@ -24,6 +26,8 @@ type Options = {
   metrics: Metrics
   processes: () => number
   adminCallLimits: Limits
+  /** The operator's table of limits; without one the built-in table holds. */
+  limitsFile: string | undefined
 }
 
 type CallCounters = Counters & {
@@ -33,7 +37,9 @@ type CallCounters = Counters & {
 }
 
 /** The counters of each kind of call, and the limits that use them. */
-export function createLimits({ redis, namespace, adminCallLimits, ...deps }: Options) {
+export function createLimits({ redis, namespace, adminCallLimits, limitsFile, ...deps }: Options) {
+  const table = followLimitsFile({ file: limitsFile, ...deps })
+  const limitsOf = createLimitsOf(table.current)
   const createCounters = (kind: string, prefix: string): CallCounters => {
     if (!redis) return createSingleProcessCounters(deps.steadyNow)
     const redisCounters = createRedisCounters({ redis, prefix: `${namespace}:${prefix}` })
@@ -46,12 +52,15 @@ export function createLimits({ redis, namespace, adminCallLimits, ...deps }: Opt
   const recentRefusals = createRecentRefusals({ now: deps.steadyNow })
   return {
     adminCallLimits,
+    table: table.current,
+    limitsOf,
     inferenceCounters: inference,
     adminCounters: administration,
     areLimitsExact: () => all.every((counters) => counters.isExact()),
     recentRefusals,
     limitInferenceCall: createInferenceLimit({
       ...deps,
+      limitsOf,
       recentRefusals,
       limiter: createLimiter(inference),
     }),
@@ -69,6 +78,7 @@ export function createLimits({ redis, namespace, adminCallLimits, ...deps }: Opt
     }),
     subscriber: createScopeRemoval(all),
     stop() {
+      table.stop()
       for (const counters of all) counters.stop()
     },
   }

@@ -2,15 +2,20 @@ import type { Principal } from '#http/principal.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
+import type { LimitsOf } from './effective-limits.ts'
 import { inferenceHeaders } from './inference-headers.ts'
 import { keyScopeId } from './key-scope.ts'
 import { windowMetrics } from './limit-metrics.ts'
 import type { Limiter, Slot } from './limiter.ts'
 import { leaseMs, type Limits, type Refusal, scopes } from './limits.ts'
 import type { RecentRefusals } from './recent-refusals.ts'
-import { limitsByTier, tierOf } from './tiers.ts'
 
-type Deps = { limiter: Limiter; metrics: Metrics; recentRefusals: RecentRefusals }
+type Deps = {
+  limiter: Limiter
+  limitsOf: LimitsOf
+  metrics: Metrics
+  recentRefusals: RecentRefusals
+}
 
 type InferenceCall = {
   requestId: string
@@ -30,9 +35,9 @@ export type InferenceAdmission = {
  * Admits every inference call, in its three scopes at once, before its body is acted on. The pipeline settles
  * the slot after the last byte, or when the caller hangs up.
  */
-export function createInferenceLimit({ limiter, metrics, recentRefusals }: Deps) {
+export function createInferenceLimit({ limiter, limitsOf, metrics, recentRefusals }: Deps) {
   return async ({ requestId, principal, tokens }: InferenceCall): Promise<InferenceAdmission> => {
-    const limits = limitsByTier[tierOf(principal)]
+    const limits = limitsOf(principal)
     const tooLarge = refuseTooLarge(tokens, limits)
     const call = {
       organizationId: principal.organizationId,
@@ -65,7 +70,7 @@ function refuseTooLarge(tokens: number, limits: Limits): ApiError | null {
   if (tokens <= smallest) return null
   return new ApiError(
     'invalid_request',
-    `The request may use ${tokens} tokens, more than the ${smallest} that your tier allows at once; send less input or ask for less output.`,
+    `The request may use ${tokens} tokens, more than the ${smallest} that your limits allow at once; send less input or ask for less output.`,
   )
 }
 

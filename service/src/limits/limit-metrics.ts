@@ -31,8 +31,8 @@ export const limitMetrics = [
 
 /**
  * The number of the byte layout that follows from these tables. Processes of two releases use the same Redis
- * during a rollout, so a change of the tables takes the next number: each release then has functions and
- * counters of its own.
+ * during a rollout, so a change of the tables takes the next number, and counters/function-library.ts the next
+ * version: each release then has functions and counters of its own.
  */
 export const layoutNumber: number = 1
 

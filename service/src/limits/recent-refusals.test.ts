@@ -14,6 +14,7 @@ const caller = (credentialId: string): Principal => ({
   permissions: new Set<never>(),
   plan: 'free',
   paidMicroUsd: 0,
+  limitOverrides: null,
 })
 const answer = { headers: { a: 'b' }, refusal: new ApiError('rate_limit_exceeded', 'Wait.') }
 

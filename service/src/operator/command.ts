@@ -4,7 +4,21 @@ import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 
 /** The flags that take a value. `--json` and `--help` belong to every command. */
-export const flags = ['name', 'after', 'plan', 'id', 'payment', 'usd'] as const
+export const flags = [
+  'name',
+  'after',
+  'plan',
+  'id',
+  'payment',
+  'usd',
+  'project',
+  'key',
+  'requests-per-minute',
+  'requests-per-day',
+  'tokens-per-minute',
+  'tokens-per-day',
+  'concurrent-requests',
+] as const
 export type Flag = (typeof flags)[number]
 
 export type CommandArguments = {

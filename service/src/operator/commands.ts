@@ -1,5 +1,6 @@
 import type { Command, CommandOutput, OperatorDeps, Topics } from './command.ts'
 import { addGrant, addPayment, addRefund, reconcileLedger } from './credits.ts'
+import { changeOperatorLimits, showLimits } from './limits.ts'
 import {
   createOrganizationWithCredits,
   createRecoveryKey,
@@ -8,7 +9,16 @@ import {
   setOrganizationStatus,
   showOrganization,
 } from './organizations.ts'
-import { readAmount, readId, readName, readPlan, readPositiveAmount } from './read-values.ts'
+import {
+  limitFlags,
+  readAmount,
+  readId,
+  readLimitNumbers,
+  readLimitsTarget,
+  readName,
+  readPlan,
+  readPositiveAmount,
+} from './read-values.ts'
 
 const create: Command = {
   synopsis: 'create --name <name> [--usd <amount>]',
@@ -123,6 +133,40 @@ const reconcile: Command = {
       reconcileLedger(organizationId, deps),
 }
 
+const setLimits: Command = {
+  synopsis: [
+    'set <organization id> [--project <id>] [--key <id>]',
+    '[--requests-per-minute <n>] [--requests-per-day <n>] [--concurrent-requests <n>]',
+    '[--tokens-per-minute <n>] [--tokens-per-day <n>]',
+  ].join('\n      '),
+  help: [
+    "Sets limits that hold instead of the tier's, everywhere within 5 seconds. Limits that are",
+    "not named stay as they are; --requests-per-day none returns to the tier's number. Without",
+    '--project or --key they are the limits of the organization, which alone has --tokens-per-day.',
+    "Administrators can change the limits of projects and keys, up to the organization's.",
+  ],
+  organizationId: 'required',
+  required: [],
+  optional: ['project', 'key', ...Object.values(limitFlags)],
+  prepare(args) {
+    const target = readLimitsTarget(args)
+    const edit = readLimitNumbers(args)
+    return (deps) => changeOperatorLimits(target, edit, deps)
+  },
+}
+
+const clearLimits: Command = {
+  synopsis: 'clear <organization id> [--project <id>] [--key <id>]',
+  help: ["Removes all limits that were set there, so that the tier's hold again."],
+  organizationId: 'required',
+  required: [],
+  optional: ['project', 'key'],
+  prepare(args) {
+    const target = readLimitsTarget(args)
+    return (deps) => changeOperatorLimits(target, null, deps)
+  },
+}
+
 export const topics: Topics = {
   organizations: {
     create,
@@ -151,4 +195,13 @@ export const topics: Topics = {
     refund,
   },
   credits: { reconcile },
+  limits: {
+    show: aboutOrganization(
+      'show',
+      ['Lists the limits that were set for it, its projects and its keys.'],
+      showLimits,
+    ),
+    set: setLimits,
+    clear: clearLimits,
+  },
 }

@@ -45,7 +45,10 @@ test.each([
   ['organisations list', "There is no command 'organisations'. Did you mean 'organizations'?"],
   ['create --name x', "There is no command 'create'. Did you mean 'organizations create'?"],
   ['reconcile', "There is no command 'reconcile'. Did you mean 'credits reconcile'?"],
-  ['planets list', "There is no command 'planets'. Commands start with organizations or credits."],
+  [
+    'planets list',
+    "There is no command 'planets'. Commands start with organizations, credits, or limits.",
+  ],
   ['credits', "A command of 'credits' is missing: reconcile."],
   ['organizations create --nmae x', "There is no flag '--nmae'. Did you mean '--name'?"],
   ['organizations create --colour x', "There is no flag '--colour'."],
@@ -76,6 +79,35 @@ test.each([
   [`--id ${'x'.repeat(201)} --usd 5`, '--id takes 1 to 200 characters.'],
 ])('organizations grant org_1 %s: %s', (line, message) => {
   expect(complaint('organizations', 'grant', 'org_1', ...line.split(' '))).toBe(message)
+})
+
+test.each([
+  ['set', "<organization id> is missing. 'organizations list' shows the ids."],
+  [
+    'set org_1',
+    'Nothing is to be set; give at least one of --requests-per-minute, --requests-per-day, --tokens-per-minute, --tokens-per-day, --concurrent-requests.',
+  ],
+  [
+    'set org_1 --requests-per-minute 0',
+    "--requests-per-minute takes a whole number from 1 to 1000000000, or none for the tier's.",
+  ],
+  [
+    'set org_1 --concurrent-requests 1e3',
+    "--concurrent-requests takes a whole number from 1 to 100000, or none for the tier's.",
+  ],
+  [
+    'set org_1 --project a --key b --requests-per-day 5',
+    '--project and --key exclude each other: limits are of one or the other.',
+  ],
+  ['set org_1 --key b --tokens-per-day 5', '--tokens-per-day is a limit of organizations only.'],
+  ['set org_1 --usd 5', "'limits set' does not take '--usd'."],
+  ['clear org_1 --requests-per-day 5', "'limits clear' does not take '--requests-per-day'."],
+  [
+    'clear org_1 --project a --key b',
+    '--project and --key exclude each other: limits are of one or the other.',
+  ],
+])('limits %s: %s', (line, message) => {
+  expect(complaint('limits', ...line.split(' '))).toBe(message)
 })
 
 test('help is for all commands or for one, also where arguments are missing', () => {

@@ -41,6 +41,13 @@ function parse(args: readonly string[]) {
     id: text,
     payment: text,
     usd: text,
+    project: text,
+    key: text,
+    'requests-per-minute': text,
+    'requests-per-day': text,
+    'tokens-per-minute': text,
+    'tokens-per-day': text,
+    'concurrent-requests': text,
     json: boolean,
     help: boolean,
   } satisfies Record<Flag | 'json' | 'help', object>
@@ -86,7 +93,7 @@ function explainUnknownTopic(word: string, topics: Topics): string {
   )
   const named = full.find(({ name }) => name === word)?.text
   const meant = named ?? didYouMean(word, Object.keys(topics))
-  const topicList = Object.keys(topics).join(' or ')
+  const topicList = new Intl.ListFormat('en', { type: 'disjunction' }).format(Object.keys(topics))
   return `There is no command '${word}'.${meant ? ` Did you mean '${meant}'?` : ` Commands start with ${topicList}.`}`
 }
 

@@ -1,10 +1,11 @@
 import { didYouMean } from '@gatehouse/contract/did-you-mean'
-import { Plan } from '@gatehouse/contract/limits'
+import { type LimitName, organizationLimitNumbers, Plan } from '@gatehouse/contract/limits'
 import { trimmedText } from '@gatehouse/contract/text'
 
 import { parseUsd } from '#credits/money.ts'
 
-import { UsageError } from './command.ts'
+import { type CommandArguments, type Flag, UsageError } from './command.ts'
+import type { LimitsTarget, OperatorEdit } from './limits.ts'
 
 // Values of flags. That a required flag is there has been checked before.
 
@@ -39,4 +40,50 @@ export function readPositiveAmount(usd: string | undefined): bigint {
 export function readId(flag: 'id' | 'payment', id = ''): string {
   if (id.length >= 1 && id.length <= 200) return id
   throw new UsageError(`--${flag} takes 1 to 200 characters.`)
+}
+
+/** The flag of each number. */
+export const limitFlags = {
+  requests_per_minute: 'requests-per-minute',
+  requests_per_day: 'requests-per-day',
+  tokens_per_minute: 'tokens-per-minute',
+  tokens_per_day: 'tokens-per-day',
+  concurrent_requests: 'concurrent-requests',
+} as const satisfies Record<LimitName, Flag>
+
+export function readLimitsTarget({ organizationId, values }: CommandArguments): LimitsTarget {
+  const { project: projectId, key: keyId } = values
+  if (projectId !== undefined && keyId !== undefined) {
+    throw new UsageError('--project and --key exclude each other: limits are of one or the other.')
+  }
+  return {
+    organizationId,
+    ...(projectId !== undefined && { projectId }),
+    ...(keyId !== undefined && { keyId }),
+  }
+}
+
+/** The numbers that are given; `none` returns to the tier's. */
+export function readLimitNumbers({ values }: CommandArguments): OperatorEdit {
+  const names = Object.keys(limitFlags) as LimitName[]
+  const given = names.filter((name) => values[limitFlags[name]] !== undefined)
+  if (given.length === 0) {
+    const all = names.map((name) => `--${limitFlags[name]}`)
+    throw new UsageError(`Nothing is to be set; give at least one of ${all.join(', ')}.`)
+  }
+  const isOrganization = values.project === undefined && values.key === undefined
+  if (values['tokens-per-day'] !== undefined && !isOrganization) {
+    throw new UsageError('--tokens-per-day is a limit of organizations only.')
+  }
+  return Object.fromEntries(given.map((name) => [name, readLimit(name, values[limitFlags[name]])]))
+}
+
+function readLimit(name: LimitName, text = ''): number | null {
+  if (text === 'none') return null
+  const number = organizationLimitNumbers[name]
+  const result = number.safeParse(/^\d+$/.test(text) ? Number(text) : undefined)
+  if (result.success) return result.data
+  throw new UsageError(
+    `--${limitFlags[name]} takes a whole number from ${number.minValue} to ${number.maxValue}, or none for the tier's.`,
+  )
 }

@@ -27,7 +27,14 @@ test.each([429, 503, 529].flatMap(of))('%s says when to retry', (code) => {
   expect(new ApiError(code, 'No.').headers).toEqual({ 'retry-after': '1' })
 })
 
-test.each(errorCodes.filter((code) => ![409, 429, 503, 529].includes(errors[code].status)))(
+test('upstream_rejected says where the words come from', () => {
+  expect(new ApiError('upstream_rejected', 'No.').headers).toEqual({
+    'x-gatehouse-error': 'upstream_rejected',
+  })
+})
+
+const others = errorCodes.filter((code) => code !== 'upstream_rejected')
+test.each(others.filter((code) => ![409, 429, 503, 529].includes(errors[code].status)))(
   '%s gives no advice about retrying',
   (code) => {
     expect(new ApiError(code, 'No.').headers).toEqual({})

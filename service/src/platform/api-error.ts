@@ -1,18 +1,16 @@
 import { type ErrorCode, errors, type ErrorType } from '@gatehouse/contract/error'
-import type { Dialect, SchemaViolation } from '@gatehouse/contract/error-body'
+import type { ProviderRejection, SchemaViolation } from '@gatehouse/contract/error-body'
 
 type Details = {
   param?: string
   headers?: Record<string, string>
   cause?: unknown
   violations?: readonly SchemaViolation[]
-  verbatim?: Verbatim
+  /** With the code `upstream_rejected`. */
+  rejection?: ProviderRejection
   /** For clients that know more than the code: see Failure. */
   details?: Readonly<Record<string, unknown>>
 }
-
-/** The upstream's own error body, for callers of the same dialect. */
-export type Verbatim = { dialect: Dialect; status: number; body: string }
 
 const messageMaxLength = 300
 
@@ -24,7 +22,7 @@ export class ApiError extends Error {
   readonly param: string | null
   readonly headers: Record<string, string>
   readonly violations: readonly SchemaViolation[] | undefined
-  readonly verbatim: Verbatim | undefined
+  readonly rejection: ProviderRejection | undefined
   readonly details: Details['details'] | undefined
 
   constructor(code: ErrorCode, message: string, details: Details = {}) {
@@ -33,17 +31,19 @@ export class ApiError extends Error {
     this.name = 'ApiError'
     this.code = code
     this.type = type
-    this.status = status
+    this.status = details.rejection?.status ?? status
     this.param = details.param?.toWellFormed() ?? null
-    this.headers = { ...retryAdvice(code, status), ...details.headers }
+    this.headers = { ...headersFor(code, status), ...details.headers }
     this.violations = details.violations
-    this.verbatim = details.verbatim
+    this.rejection = details.rejection
     this.details = details.details
   }
 }
 
 /** The official SDKs retry every 409 unless a header forbids it; 429 and 503 say when to retry. */
-function retryAdvice(code: ErrorCode, status: number): Record<string, string> {
+function headersFor(code: ErrorCode, status: number): Record<string, string> {
+  // Callers can tell the provider's words from ours, whatever code it gave.
+  if (code === 'upstream_rejected') return { 'x-gatehouse-error': code }
   if (code === 'idempotency_in_progress') return { 'retry-after': '1' }
   if (status === 409) return { 'x-should-retry': 'false' }
   // 529 becomes 503 in most dialects.

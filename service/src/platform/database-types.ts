@@ -31,6 +31,8 @@ export type LedgerAccount = "promo" | "refund" | "revenue" | "topup" | "wallet" 
 
 export type LedgerKind = "grant" | "late_usage" | "payment" | "refund" | "usage" | "void_unknown" | "writeoff";
 
+export type LimitScope = "key" | "organization" | "project";
+
 export type OrganizationPlan = "developer" | "free" | "growth" | "scale";
 
 export type OrganizationStatus = "active" | "suspended";
@@ -85,6 +87,7 @@ export interface ConfigChange {
 
 export interface CreditAccount {
   held: Generated<Int8>;
+  is_metered: Generated<boolean>;
   organization_id: string;
   overdraft: Generated<Int8>;
   posted: Generated<Int8>;
@@ -147,6 +150,13 @@ export interface LedgerEntry {
   organization_id: string;
   project_id: string | null;
   seq: Generated<Int8>;
+}
+
+export interface LimitOverride {
+  organization_id: string;
+  scope: LimitScope;
+  scope_id: string;
+  values: Json;
 }
 
 export interface Organization {
@@ -303,6 +313,11 @@ export interface Refund {
   recorded_at: Timestamp;
 }
 
+export interface SchemaRequirement {
+  migration: string;
+  oldest_release: string;
+}
+
 export interface UsageDay {
   credits: Int8;
   day: Timestamp;
@@ -313,6 +328,10 @@ export interface UsageDay {
   output_tokens: Int8;
   project_id: string;
   requests: Int8;
+  unbilled_credits: Generated<Int8>;
+  unbilled_input_tokens: Generated<Int8>;
+  unbilled_output_tokens: Generated<Int8>;
+  unbilled_requests: Generated<Int8>;
 }
 
 export interface DB {
@@ -326,6 +345,7 @@ export interface DB {
   free_request: FreeRequest;
   idempotency_key: IdempotencyKey;
   ledger_entry: LedgerEntry;
+  limit_override: LimitOverride;
   organization: Organization;
   payment: Payment;
   payment_customer: PaymentCustomer;
@@ -342,6 +362,7 @@ export interface DB {
   policy_version: PolicyVersion;
   project: Project;
   refund: Refund;
+  schema_requirement: SchemaRequirement;
   usage_day: UsageDay;
 }
 

@@ -87,6 +87,11 @@ function limitMetrics(registers: Registry[]) {
       labelNames: ['kind'],
       registers,
     }),
+    limitsFileIsStale: new Gauge({
+      name: 'gatehouse_limits_file_stale',
+      help: '1 while LIMITS_FILE is invalid and its last valid contents stay in use.',
+      registers,
+    }),
     limitSlotsLost: new Counter({
       name: 'gatehouse_limit_slots_lost_total',
       help: 'Slots of running calls that Redis had lost and that were acquired again.',
@@ -111,6 +116,16 @@ function creditMetrics(registers: Registry[]) {
     settlementsWaiting: new Gauge({
       name: 'gatehouse_settlements_waiting',
       help: 'Settlement files on disk that wait for the database, plus settlements that are only in memory.',
+      registers,
+    }),
+    eventsSpooled: new Counter({
+      name: 'gatehouse_events_spooled_total',
+      help: 'Audit events written to disk, because they could not be written to the database.',
+      registers,
+    }),
+    eventsWaiting: new Gauge({
+      name: 'gatehouse_events_waiting',
+      help: 'Files of audit events on disk that wait for the database, plus events that are only in memory.',
       registers,
     }),
     settlementsWrittenOff: new Counter({

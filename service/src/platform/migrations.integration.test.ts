@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -12,7 +12,7 @@ import { databaseUrl } from '#testing/servers.ts'
 import { dropDatabase } from '#testing/test-database.ts'
 
 import { connectDatabase } from './database.ts'
-import { migrate, missingMigrations } from './migrations.ts'
+import { migrate, migrationsFolder, readSchemaState } from './migrations.ts'
 
 async function emptyDatabase() {
   const name = `gatehouse_test_${randomBytes(8).toString('hex')}`
@@ -31,12 +31,13 @@ async function emptyDatabase() {
 
 test('several processes that migrate at once apply everything exactly once', async () => {
   const { db, connect } = await emptyDatabase()
-  const missing = await missingMigrations(db)
+  const { missing } = await readSchemaState(db)
   const others = Array.from({ length: 4 }, connect)
   const applied = await Promise.all(others.map((each) => migrate(each)))
   await Promise.all(others.map((each) => each.destroy()))
-  expect(applied.flat().toSorted((one, two) => (one < two ? -1 : 1))).toEqual(missing)
-  expect(await missingMigrations(db)).toEqual([])
+  const names = applied.flatMap((each) => each.applied)
+  expect(names.toSorted((one, two) => (one < two ? -1 : 1))).toEqual(missing)
+  expect((await readSchemaState(db)).missing).toEqual([])
 })
 
 test('a migration that fails leaves nothing behind and says which', async () => {
@@ -47,7 +48,66 @@ test('a migration that fails leaves nothing behind and says which', async () => 
   await writeFile(join(folder, '0002_bad.sql'), 'create table half (id int); select nonsense;')
   const files = pathToFileURL(`${folder}/`)
   await expect(migrate(db, files)).rejects.toThrow('nonsense')
-  expect(await missingMigrations(db, files)).toEqual(['0001_good.sql', '0002_bad.sql'])
+  const { missing } = await readSchemaState(db, files)
+  expect(missing).toEqual(['0001_good.sql', '0002_bad.sql'])
   const { rows } = await sql`select to_regclass('half') as half`.execute(db)
   expect(rows).toEqual([{ half: null }])
+})
+
+/** The migrations of a release that has these in addition to ours. */
+async function releaseWith(files: Record<string, string>): Promise<URL> {
+  const folder = await mkdtemp(join(tmpdir(), 'migrations-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  await cp(migrationsFolder, folder, { recursive: true })
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
+  return pathToFileURL(`${folder}/`)
+}
+
+const added = 'create table added (id int);'
+
+test('a newer schema that works with this release is left as it is', async () => {
+  const { db } = await emptyDatabase()
+  const { release } = await readSchemaState(db)
+  const next = await releaseWith({
+    '9001_next.sql': `-- Works with releases since ${release}\n${added}`,
+  })
+  expect((await migrate(db, next)).applied).toContain('9001_next.sql')
+  expect(await migrate(db)).toEqual({ applied: [], newer: ['9001_next.sql'] })
+  expect(await readSchemaState(db)).toEqual({
+    release,
+    missing: [],
+    newer: ['9001_next.sql'],
+    oldestRelease: release,
+  })
+})
+
+test('a newer schema that does not is refused, also after a later migration that demands less', async () => {
+  const { db } = await emptyDatabase()
+  const { release } = await readSchemaState(db)
+  const strict = { '9001_strict.sql': added }
+  const next = await releaseWith(strict)
+  await migrate(db, next)
+  await expect(migrate(db)).rejects.toThrow('works with releases since 9001')
+  const last = await releaseWith({
+    ...strict,
+    '9002_lax.sql': `-- Works with releases since ${release}\ncreate table more (id int);`,
+  })
+  await migrate(db, last)
+  await expect(migrate(db)).rejects.toThrow('works with releases since 9001')
+  expect(await migrate(db, next)).toEqual({ applied: [], newer: ['9002_lax.sql'] })
+})
+
+test('an older release that migrates while a newer one does finds nothing to do', async () => {
+  const { db, connect } = await emptyDatabase()
+  const { release } = await readSchemaState(db)
+  const next = await releaseWith({
+    '9001_next.sql': `-- Works with releases since ${release}\n${added}`,
+  })
+  const others = Array.from({ length: 6 }, connect)
+  const work = others.map((each, index) => migrate(each, index % 2 === 0 ? next : undefined))
+  const outcomes = await Promise.all(work)
+  await Promise.all(others.map((each) => each.destroy()))
+  const applied = outcomes.flatMap((each) => each.applied)
+  expect(new Set(applied).size).toBe(applied.length)
+  expect((await readSchemaState(db, next)).missing).toEqual([])
 })

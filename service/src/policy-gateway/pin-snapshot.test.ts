@@ -14,6 +14,7 @@ const caller = (kind: Principal['kind'], organizationId: string): Principal => (
   permissions: new Set(),
   plan: 'free',
   paidMicroUsd: 0,
+  limitOverrides: null,
 })
 
 /** What a request of this caller is judged by while nothing is known of any organization. */

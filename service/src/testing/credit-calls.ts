@@ -135,8 +135,10 @@ export async function findImbalances(db: Db): Promise<string[]> {
         sum((meta->>'output_tokens')::bigint) as output_tokens, sum(amount) as credits
       from ledger_entry where kind in ('usage', 'late_usage') group by 1, 2, 3, 4, 5
     ), days as (
-      select organization_id, day, project_id, key_id, model, requests, input_tokens, output_tokens, credits
-      from usage_day
+      select organization_id, day, project_id, key_id, model, requests - unbilled_requests,
+        input_tokens - unbilled_input_tokens, output_tokens - unbilled_output_tokens,
+        credits - unbilled_credits
+      from usage_day where requests > unbilled_requests
     )
     select organization_id from credit_account account
     left join summed using (organization_id) left join holds using (organization_id)

@@ -61,7 +61,7 @@ export function settle(model: CreditModel, call: ModelCall, amount: bigint) {
   const before = isUsage ? model.entries.get(id) : model.entries.get(`${id}:late`)
   const charged = before?.amount ?? lesser(amount, isInTime ? hold : availableOf(model))
   if (!before) charge(model, call, { isInTime, charged, writtenOff: amount - charged })
-  return { charged, available: availableOf(model) }
+  return { charged, posted: model.posted }
 }
 
 type ModelCharge = { isInTime: boolean; charged: bigint; writtenOff: bigint }

@@ -181,8 +181,9 @@ test('the pieces are the matches of the published pattern', () => {
   )
 })
 
-test('an encoding is loaded once', () => {
-  expect(loadCounter('o200k')).toBe(loadCounter('o200k'))
+test('an encoding is loaded once', async () => {
+  expect(loadRanks('o200k')).toBe(loadRanks('o200k'))
+  expect(await loadCounter('o200k')).toBe(await loadCounter('o200k'))
 })
 
 test('texts are counted in order, and an error thrown after a step ends the count', async () => {

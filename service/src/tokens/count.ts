@@ -1,20 +1,21 @@
+import type { RankTable } from './rank-table.ts'
 import { type Encoding, loadRanks } from './ranks.ts'
 import { pieceEnds } from './split.ts'
 import { createTextCounter, type TextCounter } from './text-counter.ts'
 
-const counters = new Map<Encoding, Promise<TextCounter>>()
+const counters = new Map<Encoding, TextCounter>()
 
 /** Returns the counter of an encoding, which is created once per thread, on first use. */
-export function loadCounter(encoding: Encoding): Promise<TextCounter> {
-  const known = counters.get(encoding)
-  if (known) return known
-  const counter = createCounter(encoding)
-  counters.set(encoding, counter)
-  return counter
+export async function loadCounter(encoding: Encoding): Promise<TextCounter> {
+  return counters.get(encoding) ?? useRanks(encoding, await loadRanks(encoding))
 }
 
-async function createCounter(encoding: Encoding): Promise<TextCounter> {
-  return createTextCounter({ ranks: await loadRanks(encoding), pieceEnd: pieceEnds[encoding] })
+/** Creates the counter of an encoding from ranks that were loaded by another thread. */
+export function useRanks(encoding: Encoding, ranks: RankTable): TextCounter {
+  const counter =
+    counters.get(encoding) ?? createTextCounter({ ranks, pieceEnd: pieceEnds[encoding] })
+  counters.set(encoding, counter)
+  return counter
 }
 
 /** Called after every step. It may return a promise to wait for; an error it throws ends the count. */

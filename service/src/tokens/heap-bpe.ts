@@ -1,7 +1,5 @@
 import { createMinHeap } from './min-heap.ts'
-
-/** The rank of each token, keyed by its bytes as a latin-1 string. Merges of lower rank come first. */
-export type Ranks = ReadonlyMap<string, number>
+import { noRank, type RankTable, rankOf } from './rank-table.ts'
 
 /** Below this many bytes the plain loop is faster. */
 const shortMaxBytes = 64
@@ -10,27 +8,25 @@ const none = -1
 
 /**
  * Counts the tokens of one piece by byte pair encoding: repeatedly merges the neighbours of lowest rank, the leftmost
- * first. Candidate merges are in a heap, so a piece of n bytes takes O(n log n).
+ * first. The bytes are a latin-1 string. Candidate merges are in a heap, so a piece of n bytes takes O(n log n).
  */
-export function createMerger(ranks: Ranks): (bytes: string) => number {
-  let longest = 0
-  for (const bytes of ranks.keys()) longest = Math.max(longest, bytes.length)
-  const countLong = createLongMerger(ranks, longest)
+export function createMerger(ranks: RankTable): (bytes: string) => number {
+  const countLong = createLongMerger(ranks)
   return (bytes) => {
-    if (ranks.has(bytes)) return 1
+    if (rankOf(ranks, bytes, 0, bytes.length) !== noRank) return 1
     return bytes.length < shortMaxBytes ? countShort(ranks, bytes) : countLong(bytes)
   }
 }
 
 /** Quadratic, and used for short pieces only. */
-function countShort(ranks: Ranks, bytes: string): number {
+function countShort(ranks: RankTable, bytes: string): number {
   const cuts = Array.from({ length: bytes.length + 1 }, (_, index) => index)
   for (;;) {
     let lowest = Infinity
     let best = none
     for (let index = 0; index + 2 < cuts.length; index++) {
-      const rank = ranks.get(bytes.slice(cuts[index], cuts[index + 2])) ?? Infinity
-      if (rank < lowest) {
+      const rank = rankOf(ranks, bytes, cuts[index] ?? 0, cuts[index + 2] ?? 0)
+      if (rank !== noRank && rank < lowest) {
         lowest = rank
         best = index
       }
@@ -45,7 +41,7 @@ function countShort(ranks: Ranks, bytes: string): number {
  * rank x 2^32 + position, which is exact in a double because ranks are below 2^20. An entry is stale when the candidate
  * rank at its position has changed.
  */
-function createLongMerger(ranks: Ranks, longest: number) {
+function createLongMerger(ranks: RankTable) {
   const heap = createMinHeap()
   let list = createList(4096)
 
@@ -55,9 +51,8 @@ function createLongMerger(ranks: Ranks, longest: number) {
     candidate[part] = none
     if (right >= bytes.length) return
     const end = next[right] ?? bytes.length
-    if (end - part > longest) return
-    const rank = ranks.get(bytes.slice(part, end))
-    if (rank === undefined) return
+    const rank = rankOf(ranks, bytes, part, end)
+    if (rank === noRank) return
     candidate[part] = rank
     previous[right] = part
     heap.push(rank * positions + part)

@@ -1,12 +1,12 @@
 import { beforeAll, expect, test } from 'vitest'
 
-import type { Ranks } from './heap-bpe.ts'
 import { hostileTexts } from './hostile-texts.ts'
+import type { RankTable } from './rank-table.ts'
 import { loadRanks } from './ranks.ts'
 import { pieceEnds } from './split.ts'
 import { createTextCounter } from './text-counter.ts'
 
-let ranks: Ranks
+let ranks: RankTable
 beforeAll(async () => {
   ranks = await loadRanks('o200k')
   // Warm-up, so that the code is compiled before it is measured.

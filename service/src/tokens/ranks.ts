@@ -1,4 +1,4 @@
-import type { Ranks } from './heap-bpe.ts'
+import { createRankTable, type RankTable } from './rank-table.ts'
 
 export const encodings = ['o200k', 'cl100k'] as const
 export type Encoding = (typeof encodings)[number]
@@ -9,18 +9,21 @@ const published = {
   cl100k: () => import('js-tiktoken/ranks/cl100k_base'),
 } as const satisfies Record<Encoding, () => Promise<{ default: { bpe_ranks: string } }>>
 
-export async function loadRanks(encoding: Encoding): Promise<Ranks> {
-  const { default: file } = await published[encoding]()
-  const ranks = new Map<string, number>()
-  for (const line of file.bpe_ranks.split('\n')) readLine(line, ranks)
-  return ranks
+const loaded = new Map<Encoding, Promise<RankTable>>()
+
+/** Loads the ranks of an encoding, once per process: threads get them from the main thread. */
+export function loadRanks(encoding: Encoding): Promise<RankTable> {
+  const known = loaded.get(encoding) ?? readRanks(encoding)
+  loaded.set(encoding, known)
+  return known
 }
 
-/** `! <first rank> <token> <token>…`: tokens in base64, with consecutive ranks. */
-function readLine(line: string, ranks: Map<string, number>) {
-  const [, firstRank, ...tokens] = line.split(' ')
-  const first = Number(firstRank)
-  for (const [index, token] of tokens.entries()) {
-    ranks.set(Buffer.from(token, 'base64').toString('latin1'), first + index)
+/** The format of the package: `! <first rank> <token> <token>…`, tokens in base64, with consecutive ranks. */
+async function readRanks(encoding: Encoding): Promise<RankTable> {
+  const { default: file } = await published[encoding]()
+  const start = '! 0 '
+  if (!file.bpe_ranks.startsWith(start) || file.bpe_ranks.includes('\n')) {
+    throw new Error(`The ranks of ${encoding} have another format than expected.`)
   }
+  return createRankTable(file.bpe_ranks.slice(start.length))
 }

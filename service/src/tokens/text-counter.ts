@@ -1,7 +1,8 @@
-import { createMerger, type Ranks } from './heap-bpe.ts'
+import { createMerger } from './heap-bpe.ts'
+import type { RankTable } from './rank-table.ts'
 import type { PieceEnd } from './split.ts'
 
-type Options = { ranks: Ranks; pieceEnd: PieceEnd; sliceCharacters?: number }
+type Options = { ranks: RankTable; pieceEnd: PieceEnd; sliceCharacters?: number }
 
 /** Counts a text in steps of at most a few milliseconds, so that the caller can do other work between them. */
 export type TextCounter = (text: string) => Generator<void, number>

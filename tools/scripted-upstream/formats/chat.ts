@@ -125,8 +125,9 @@ const codes: Record<number, string> = {
   429: 'rate_limit_exceeded',
 }
 
-export function completionError({ status, type, message }: Failure): Json {
+export function completionError({ status, type, message, code }: Failure): Json {
   const usual = status < 500 ? 'invalid_request_error' : 'server_error'
   const named = status === 429 ? 'rate_limit_error' : usual
-  return { error: { message, type: type ?? named, param: null, code: codes[status] ?? null } }
+  const usualCode = codes[status] ?? null
+  return { error: { message, type: type ?? named, param: null, code: code ?? usualCode } }
 }

@@ -120,6 +120,7 @@ export function createAnonymousPrincipal({ identities }: FreeCaller): Principal 
     permissions: new Set(['model.invoke']),
     plan: 'free',
     paidMicroUsd: 0,
+    limitOverrides: null,
   }
 }
 

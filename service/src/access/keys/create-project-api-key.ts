@@ -34,7 +34,7 @@ export function serveCreateProjectApiKey(app: FastifyInstance, deps: AccessDeps)
         hashKey: deps.hashKey,
         now: deps.now(),
       })
-      const after = presentProjectKey(row)
+      const after = presentProjectKey(row, {})
       await deps.announce(tx, {
         organizationId,
         by: callerOf(context),

@@ -2,6 +2,7 @@ import { deleteProjectApiKey } from '@gatehouse/contract/api-key'
 import type { FastifyInstance } from 'fastify'
 
 import type { AccessDeps } from '#access/deps.ts'
+import { findOverride } from '#access/limit-overrides/override-store.ts'
 import { findProject } from '#access/projects/project-store.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
@@ -19,7 +20,12 @@ export function serveDeleteProjectApiKey(app: FastifyInstance, deps: AccessDeps)
       const scope = { organizationId, projectId: project.id }
       const revoked = await revokeKey(tx, scope, params.key_id, deps.now())
       if (!revoked) throw notFound('api_key')
-      const before = presentProjectKey(revoked)
+      const limits = await findOverride(tx, {
+        organizationId,
+        scope: 'key',
+        scopeId: revoked.id,
+      })
+      const before = presentProjectKey(revoked, limits)
       await deps.announce(tx, {
         organizationId,
         by: callerOf(context),

@@ -90,6 +90,36 @@ export async function countKeys(tx: Tx, scope: KeyScope): Promise<number> {
   return Number(count)
 }
 
+/** Reads an active key and locks its row until the transaction ends. */
+export async function lockKey(tx: Tx, scope: KeyScope, id: string): Promise<KeyRow | undefined> {
+  return tx
+    .selectFrom('api_key')
+    .selectAll()
+    .where('organization_id', '=', scope.organizationId)
+    .where(isInScope(scope))
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+}
+
+/** Reads an active key of any project of the organization and locks its row until the transaction ends. */
+export async function lockProjectKey(
+  tx: Tx,
+  organizationId: string,
+  id: string,
+): Promise<KeyRow | undefined> {
+  return tx
+    .selectFrom('api_key')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('kind', '=', 'project')
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+}
+
 /** Revokes an active key; undefined when the scope has no active key with this id. */
 export async function revokeKey(tx: Tx, scope: KeyScope, id: string, now: Date) {
   return tx

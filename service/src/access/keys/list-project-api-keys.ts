@@ -2,6 +2,7 @@ import { listProjectApiKeys } from '@gatehouse/contract/api-key'
 import { pageOf } from '@gatehouse/contract/list'
 import type { FastifyInstance } from 'fastify'
 
+import { findOverrides } from '#access/limit-overrides/override-store.ts'
 import { findProject } from '#access/projects/project-store.ts'
 import { bind } from '#http/bind.ts'
 import { readPage } from '#http/read-page.ts'
@@ -12,12 +13,15 @@ import { findKeyPosition, listKeys } from './key-store.ts'
 import { presentProjectKey } from './present-key.ts'
 
 export function serveListProjectApiKeys(app: FastifyInstance, { db }: { db: Db }) {
-  bind(app, listProjectApiKeys, async ({ params, query }, { principal }) => {
-    const project = await findProject(db, principal.organizationId, params.project_id)
+  bind(app, listProjectApiKeys, async ({ params, query }, { principal: { organizationId } }) => {
+    const project = await findProject(db, organizationId, params.project_id)
     if (!project) throw notFound('project')
-    const scope = { organizationId: principal.organizationId, projectId: project.id }
+    const scope = { organizationId, projectId: project.id }
     const page = await readPage(query, (id) => findKeyPosition(db, scope, id))
     const rows = await listKeys(db, scope, page)
-    return pageOf(rows.map(presentProjectKey), query.limit)
+    const ids = rows.map(({ id }) => id)
+    const limits = await findOverrides(db, organizationId, 'key', ids)
+    const keys = rows.map((row) => presentProjectKey(row, limits.get(row.id) ?? {}))
+    return pageOf(keys, query.limit)
   })
 }

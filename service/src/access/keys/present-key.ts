@@ -1,6 +1,8 @@
 import type { AdminApiKey, ProjectApiKey } from '@gatehouse/contract/api-key'
+import type { LimitValues } from '@gatehouse/contract/limits'
 
 import { knownPermissions } from '#access/known-permissions.ts'
+import { presentLimits } from '#access/limit-overrides/own-limits.ts'
 import { redact } from '#access/secret.ts'
 import { toSeconds } from '#platform/clock.ts'
 
@@ -25,7 +27,9 @@ export const presentAdminKey = (row: KeyRow): AdminApiKey => ({
   ...presentMembers(row),
 })
 
-export const presentProjectKey = (row: KeyRow): ProjectApiKey => ({
+/** `limits` are those that were set for this key. */
+export const presentProjectKey = (row: KeyRow, limits: LimitValues): ProjectApiKey => ({
   object: 'organization.project.api_key',
   ...presentMembers(row),
+  limits: presentLimits(limits),
 })

@@ -89,6 +89,9 @@ export async function setOrganizationPaid(
     .executeTakeFirstOrThrow()
 }
 
-export async function findOrganization(db: Db, id: string): Promise<OrganizationRow | undefined> {
+export async function findOrganization(
+  db: Db | Tx,
+  id: string,
+): Promise<OrganizationRow | undefined> {
   return db.selectFrom('organization').selectAll().where('id', '=', id).executeTakeFirst()
 }

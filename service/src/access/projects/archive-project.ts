@@ -2,6 +2,7 @@ import { archiveProject } from '@gatehouse/contract/project'
 import type { FastifyInstance } from 'fastify'
 
 import type { AccessDeps } from '#access/deps.ts'
+import { findOverride } from '#access/limit-overrides/override-store.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { ApiError, notFound } from '#platform/api-error.ts'
@@ -21,10 +22,12 @@ export function serveArchiveProject(app: FastifyInstance, deps: AccessDeps) {
           'The default project cannot be archived, because tokens that name no project use it.',
         )
       }
-      if (project.status === 'archived') return presentProject(project)
+      const scope = { organizationId, scope: 'project', scopeId: project.id } as const
+      const limits = await findOverride(tx, scope)
+      if (project.status === 'archived') return presentProject(project, limits)
       const archived: ProjectRow = { ...project, status: 'archived', archived_at: deps.now() }
       await saveProject(tx, organizationId, archived)
-      const [before, after] = [presentProject(project), presentProject(archived)]
+      const [before, after] = [presentProject(project, limits), presentProject(archived, limits)]
       await deps.announce(tx, {
         organizationId,
         by: callerOf(context),

@@ -28,7 +28,7 @@ export function serveCreateProject(app: FastifyInstance, deps: AccessDeps) {
         isDefault: false,
         createdAt: now,
       })
-      const after = presentProject(project)
+      const after = presentProject(project, {})
       await deps.announce(tx, {
         organizationId,
         by: callerOf(context),

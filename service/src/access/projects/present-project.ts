@@ -1,14 +1,18 @@
+import type { LimitValues } from '@gatehouse/contract/limits'
 import type { Project } from '@gatehouse/contract/project'
 
+import { presentLimits } from '#access/limit-overrides/own-limits.ts'
 import { toSeconds } from '#platform/clock.ts'
 
 import type { ProjectRow } from './project-store.ts'
 
-export const presentProject = (row: ProjectRow): Project => ({
+/** `limits` are those that were set for this project. */
+export const presentProject = (row: ProjectRow, limits: LimitValues): Project => ({
   id: row.id,
   object: 'organization.project',
   name: row.name,
   status: row.status,
   created_at: toSeconds(row.created_at),
   archived_at: row.archived_at && toSeconds(row.archived_at),
+  limits: presentLimits(limits),
 })

@@ -2,6 +2,7 @@ import { updateProject } from '@gatehouse/contract/project'
 import type { FastifyInstance } from 'fastify'
 
 import type { AccessDeps } from '#access/deps.ts'
+import { changeLimits } from '#access/limit-overrides/change-limits.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 
@@ -15,15 +16,20 @@ export function serveUpdateProject(app: FastifyInstance, deps: AccessDeps) {
       const { organizationId } = context.principal
       const project = await lockActiveProject(tx, organizationId, params.project_id)
       const edited = { ...project, name: body.name ?? project.name }
-      const [before, after] = [presentProject(project), presentProject(edited)]
-      if (edited.name === project.name) return before
-      await saveProject(tx, organizationId, edited)
+      const scope = { organizationId, scope: 'project', scopeId: project.id } as const
+      const limits = await changeLimits(tx, scope, body.limits, deps.findOrganizationLimits)
+      const before = presentProject(project, limits.before)
+      const after = presentProject(edited, limits.after)
+      const isRenamed = edited.name !== project.name
+      if (!isRenamed && !limits.isChanged) return before
+      if (isRenamed) await saveProject(tx, organizationId, edited)
       await deps.announce(tx, {
         organizationId,
         by: callerOf(context),
         action: 'updated',
         before,
         after,
+        ...(limits.isChanged && { notifies: 'limits' }),
       })
       return after
     },

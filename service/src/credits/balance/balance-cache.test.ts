@@ -10,7 +10,7 @@ function prepare(copiesMax = 10) {
   const nowMs = () => clock.now().getTime()
   return { clock, cache, nowMs }
 }
-const balance = { total: 100n, used: 10n, remaining: 90n }
+const balance = { total: 100n, used: 10n, posted: 90n }
 
 test('a balance is served for 5 s after its query was sent, not after the answer arrived', () => {
   const { clock, cache, nowMs } = prepare()
@@ -28,7 +28,7 @@ test('the answer to an earlier query that arrives late changes nothing', () => {
   const earlierMs = nowMs()
   clock.pass(100)
   cache.put('org', balance, nowMs())
-  cache.put('org', { total: 1n, used: 1n, remaining: 0n }, earlierMs)
+  cache.put('org', { total: 1n, used: 1n, posted: 0n }, earlierMs)
   expect(cache.read('org')).toMatchObject(balance)
 })
 
@@ -36,10 +36,10 @@ test('a settlement updates what remains, and does not make the copy newer', () =
   const { clock, cache, nowMs } = prepare()
   cache.put('org', balance, nowMs())
   clock.pass(2500)
-  cache.setRemaining('org', 80n)
-  expect(cache.read('org')).toMatchObject({ total: 100n, used: 10n, remaining: 80n })
+  cache.setPosted('org', 80n)
+  expect(cache.read('org')).toMatchObject({ total: 100n, used: 10n, posted: 80n })
   clock.pass(2500)
-  expect(cache.read('org')).toMatchObject({ remaining: 80n })
+  expect(cache.read('org')).toMatchObject({ posted: 80n })
   clock.pass(1)
   expect(cache.read('org')).toBeUndefined()
 })
@@ -47,9 +47,9 @@ test('a settlement updates what remains, and does not make the copy newer', () =
 test('what a settlement returns may be 2 s old, and counts as that old', () => {
   const { clock, cache, nowMs } = prepare()
   cache.put('org', balance, nowMs())
-  cache.setRemaining('org', 80n)
+  cache.setPosted('org', 80n)
   clock.pass(3000)
-  expect(cache.read('org')).toMatchObject({ remaining: 80n })
+  expect(cache.read('org')).toMatchObject({ posted: 80n })
   clock.pass(1)
   expect(cache.read('org')).toBeUndefined()
 })
@@ -60,17 +60,17 @@ test('a query that was sent before a settlement arrived does not undo it', () =>
   clock.pass(100)
   const queriedAtMs = nowMs()
   clock.pass(100)
-  cache.setRemaining('org', 80n)
+  cache.setPosted('org', 80n)
   clock.pass(100)
-  cache.put('org', { total: 120n, used: 15n, remaining: 90n }, queriedAtMs)
-  expect(cache.read('org')).toMatchObject({ total: 120n, used: 15n, remaining: 80n })
-  cache.put('org', { total: 120n, used: 20n, remaining: 100n }, nowMs())
-  expect(cache.read('org')).toMatchObject({ remaining: 100n })
+  cache.put('org', { total: 120n, used: 15n, posted: 90n }, queriedAtMs)
+  expect(cache.read('org')).toMatchObject({ total: 120n, used: 15n, posted: 80n })
+  cache.put('org', { total: 120n, used: 20n, posted: 100n }, nowMs())
+  expect(cache.read('org')).toMatchObject({ posted: 100n })
 })
 
 test('a settlement of an organization that is not cached is not remembered', () => {
   const { cache } = prepare()
-  cache.setRemaining('org', 80n)
+  cache.setPosted('org', 80n)
   expect(cache.dropUnread()).toEqual([])
 })
 
@@ -91,11 +91,11 @@ test('a bounded number of balances is kept, those read last, for a minute', () =
 test('after the clock was set back nothing old is served, and new answers are stored', () => {
   const { clock, cache, nowMs } = prepare()
   cache.put('org', balance, nowMs())
-  cache.setRemaining('org', 80n)
+  cache.setPosted('org', 80n)
   clock.pass(-3_600_000)
   expect(cache.read('org')).toBeUndefined()
-  cache.setRemaining('org', 70n)
+  cache.setPosted('org', 70n)
   expect(cache.read('org')).toBeUndefined()
-  cache.put('org', { ...balance, remaining: 5n }, nowMs())
-  expect(cache.read('org')).toMatchObject({ remaining: 5n })
+  cache.put('org', { ...balance, posted: 5n }, nowMs())
+  expect(cache.read('org')).toMatchObject({ posted: 5n })
 })

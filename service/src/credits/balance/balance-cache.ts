@@ -5,7 +5,7 @@ import type { Clock } from '#platform/clock.ts'
 // A cached balance has two sources:
 //
 // - A query reads all of it. Its numbers are at least as new as the moment at which the query was sent.
-// - A settlement of this process returns `remaining`, and nothing about `total` and `used`. Its statement may
+// - A settlement of this process returns `posted`, and nothing about `total` and `used`. Its statement may
 //   have committed up to `settleMaxMs` before the result arrived (later results are discarded), so the
 //   number is at least as new as its arrival minus `settleMaxMs`.
 //
@@ -13,7 +13,7 @@ import type { Clock } from '#platform/clock.ts'
 
 type Copy = Balance & {
   asOfMs: number
-  /** When the last settlement arrived whose `remaining` this is; -Infinity if a query read it. */
+  /** When the last settlement arrived whose `posted` this is; -Infinity if a query read it. */
   settledAtMs: number
   readAtMs: number
 }
@@ -25,7 +25,7 @@ const unreadMaxMs = 60_000
 
 /** Beyond `copiesMax`, drops the balance that was read longest ago. */
 export function createBalanceCache({ now, copiesMax }: { now: Clock; copiesMax: number }) {
-  /** In the order of their last read. A refresh by `put` or `setRemaining` does not change the order. */
+  /** In the order of their last read. A refresh by `put` or `setPosted` does not change the order. */
   const copies = new Map<string, Copy>()
 
   /** Leaves out a copy from before the clock was set back: its age is unknown. */
@@ -54,12 +54,12 @@ export function createBalanceCache({ now, copiesMax }: { now: Clock; copiesMax: 
       if (copies.size > copiesMax && first !== undefined) copies.delete(first)
     },
     /** Stores what a settlement left. Organizations that are not cached stay so. */
-    setRemaining(organizationId: string, remaining: bigint) {
+    setPosted(organizationId: string, posted: bigint) {
       const copy = find(organizationId)
       if (!copy) return
       const settledAtMs = now().getTime()
       const asOfMs = Math.min(copy.asOfMs, settledAtMs - settleMaxMs)
-      copies.set(organizationId, { ...copy, remaining, settledAtMs, asOfMs })
+      copies.set(organizationId, { ...copy, posted, settledAtMs, asOfMs })
     },
     /** Drops what is not read any more; returns the organizations that are left. */
     dropUnread(): string[] {
@@ -69,12 +69,12 @@ export function createBalanceCache({ now, copiesMax }: { now: Clock; copiesMax: 
     },
   }
 
-  /** The query may have run before a settlement that arrived meanwhile: that one's `remaining` stays. */
+  /** The query may have run before a settlement that arrived meanwhile: that one's `posted` stays. */
   function merge(known: Copy | undefined, balance: Balance, queriedAtMs: number): Copy {
     const { settledAtMs = -Infinity, readAtMs = now().getTime() } = known ?? {}
     const copy = { ...balance, asOfMs: queriedAtMs, settledAtMs, readAtMs }
     if (!known || settledAtMs <= queriedAtMs) return copy
     const asOfMs = Math.min(queriedAtMs, settledAtMs - settleMaxMs)
-    return { ...copy, remaining: known.remaining, asOfMs }
+    return { ...copy, posted: known.posted, asOfMs }
   }
 }

@@ -49,14 +49,14 @@ test('another process sees a change within 5 s, without a message', async () => 
     expect(await each.read(organizationId)).toMatchObject({
       total: 1050n,
       used: 50n,
-      remaining: 900n,
+      posted: 1000n,
     })
   }
-  await post(700)
-  one.setRemaining(organizationId, 600n)
-  expect(await one.read(organizationId)).toMatchObject({ total: 1050n, remaining: 600n })
+  await post(600)
+  one.setPosted(organizationId, 600n)
+  expect(await one.read(organizationId)).toMatchObject({ total: 1050n, posted: 600n })
   const ratio = await waitingRatio('seen by the other', 5000, () =>
-    waitUntil(async () => (await other.read(organizationId)).remaining === 600n),
+    waitUntil(async () => (await other.read(organizationId)).posted === 600n),
   )
   expect(ratio).toBeLessThan(1)
 })
@@ -81,11 +81,11 @@ test('concurrent reads share one query, and there is none while the copy is fres
     expect(ratio).toBeGreaterThan(0.95)
     expect(ratio).toBeLessThan(3)
   })
-  expect(await balances.read(organizationId)).toMatchObject({ remaining: 900n })
+  expect(await balances.read(organizationId)).toMatchObject({ posted: 1000n })
   await database.db.transaction().execute(async (tx) => {
     await sql`lock table credit_account in access exclusive mode`.execute(tx)
     clock.pass(5000)
-    expect(await balances.read(organizationId)).toMatchObject({ remaining: 900n })
+    expect(await balances.read(organizationId)).toMatchObject({ posted: 1000n })
   })
 })
 
@@ -98,12 +98,12 @@ test('a failed refresh is logged once per outage, and the next one makes up for 
   expect(lines.filter((line) => line.includes('balance_refresh_failed'))).toHaveLength(1)
   await post(500)
   clock.pass(4000)
-  expect(await balances.read(organizationId)).toMatchObject({ remaining: 900n })
+  expect(await balances.read(organizationId)).toMatchObject({ posted: 1000n })
   clock.pass(1001)
   await expect(balances.read(organizationId)).rejects.toMatchObject({ status: 503 })
   await proxy.reopen()
   await balances.refresh()
-  expect(await balances.read(organizationId)).toMatchObject({ total: 550n, remaining: 400n })
+  expect(await balances.read(organizationId)).toMatchObject({ total: 550n, posted: 500n })
 })
 
 test('an organization without an account has no balance', async () => {

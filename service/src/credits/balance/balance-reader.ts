@@ -68,7 +68,7 @@ export function createBalanceReader({ db, now, log, copiesMax = 10_000 }: Option
       if (!loaded) throw unavailable()
       return loaded
     },
-    setRemaining: cache.setRemaining,
+    setPosted: cache.setPosted,
     refresh,
     async stop() {
       clearInterval(timer)

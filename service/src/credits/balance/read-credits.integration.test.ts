@@ -26,11 +26,11 @@ async function prepare(environment: Record<string, string> = {}) {
   return { ...api, ...organization, clock, deps, read, key: value }
 }
 
-const balance = (total_credits: number, total_usage: number, remaining_credits: number) => ({
+const balance = (total_credits: number, total_usage: number, remaining_credits: number | null) => ({
   data: { total_credits, total_usage, remaining_credits },
 })
 
-test('200: what was paid and granted, what was used, and what is left for new calls', async () => {
+test('200: what was paid and granted, what was used, and the balance with what calls hold of it', async () => {
   const { read, house, organizationId, deps } = await prepare()
   await grantCredits(organizationId, { id: 'gift_1', amount: 1_000_000n }, deps)
   const { amount } = await chargeCall(house.db, organizationId)
@@ -38,8 +38,17 @@ test('200: what was paid and granted, what was used, and what is left for new ca
   const { status, body } = await read()
   expect(status).toBe(200)
   const used = Number(amount)
-  expect(body).toEqual(balance(21.000_001, used / 1_000_000, 21_000_001 - used - 500))
+  expect(body).toEqual(balance(21.000_001, used / 1_000_000, 21_000_001 - used))
 })
+
+test.for(['metered', 'off'])(
+  '200 with BILLING=%s: no credits remain to be used',
+  async (BILLING) => {
+    const { read } = await prepare({ BILLING })
+    const { status, body } = await read()
+    expect([status, body]).toEqual([200, balance(20.000_001, 0, null)])
+  },
+)
 
 test('200: every organization its own', async () => {
   const { read, house, key } = await prepare()

@@ -25,7 +25,7 @@ test('200: an administrator key reads the balance that project keys read', async
   const { status, body } = await send(readOrganizationCredits)
   expect([status, body]).toEqual([
     200,
-    { data: { total_credits: 20, total_usage: 5, remaining_credits: 14_000_000 } },
+    { data: { total_credits: 20, total_usage: 5, remaining_credits: 15_000_000 } },
   ])
   expect(body).toEqual((await send(readCredits, { credential: projectKey })).body)
 })

@@ -6,8 +6,8 @@ import { bind } from '#http/bind.ts'
 import { readBalance, type ReadCreditsDeps } from './read-credits.ts'
 
 /** `GET /v1/organization/credits`: the balance that project keys read, for administrators. */
-export function serveReadOrganizationCredits(app: FastifyInstance, { balances }: ReadCreditsDeps) {
+export function serveReadOrganizationCredits(app: FastifyInstance, deps: ReadCreditsDeps) {
   bind(app, readOrganizationCredits, (_, { principal }) =>
-    readBalance(balances, principal.organizationId),
+    readBalance(deps, principal.organizationId),
   )
 }

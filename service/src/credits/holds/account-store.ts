@@ -17,7 +17,7 @@ import type { Db, Tx } from '#platform/database.ts'
 /** The CTE `locked_accounts`: the accounts of the organizations in `source`, another CTE. */
 export const lockedAccountsOf = (source: 'requested_holds' | 'settlements') => sql`
   locked_accounts as materialized (
-    select organization_id, posted, used, held, overdraft from credit_account
+    select organization_id, posted, used, held, overdraft, is_metered from credit_account
     where organization_id in (select organization_id from ${sql.ref(source)})
     order by organization_id for update
   )`
@@ -46,10 +46,13 @@ export async function findUnlockedAccounts(db: Db, organizationIds: readonly str
   return rows.map(({ organization_id }) => organization_id)
 }
 
-/** In credits. `posted` is what was paid and granted, less what was used; `held` is a part of it. */
-export type Account = { posted: bigint; used: bigint; held: bigint }
+/**
+ * In credits. `posted` is what was paid and granted, less what was used; `held` is a part of it. The last hold of a metered
+ * account was made with BILLING=metered, so its balance may be below zero.
+ */
+export type Account = { posted: bigint; used: bigint; held: bigint; isMetered: boolean }
 
-const accountColumns = ['posted', 'used', 'held'] as const
+const accountColumns = ['posted', 'used', 'held', 'is_metered'] as const
 
 /** Locks one account until the transaction ends, and reads it. */
 export async function lockAccount(tx: Tx, organizationId: string): Promise<Account> {
@@ -71,10 +74,13 @@ export async function findAccount(db: Db, organizationId: string): Promise<Accou
   return row && accountOf(row)
 }
 
-const accountOf = (row: { posted: string; used: string; held: string }): Account => ({
+type AccountRow = { posted: string; used: string; held: string; is_metered: boolean }
+
+const accountOf = (row: AccountRow): Account => ({
   posted: BigInt(row.posted),
   used: BigInt(row.used),
   held: BigInt(row.held),
+  isMetered: row.is_metered,
 })
 
 export async function setPosted(tx: Tx, organizationId: string, posted: bigint) {
@@ -85,8 +91,8 @@ export async function setPosted(tx: Tx, organizationId: string, posted: bigint) 
     .executeTakeFirstOrThrow()
 }
 
-/** In credits. `total` is everything ever paid and granted; `remaining` leaves out what is held for open calls. */
-export type Balance = { total: bigint; used: bigint; remaining: bigint }
+/** In credits. `total` is everything ever paid and granted; `posted` is what is left of it, held or not. */
+export type Balance = { total: bigint; used: bigint; posted: bigint }
 
 export async function readBalances(
   db: Db,
@@ -94,16 +100,13 @@ export async function readBalances(
 ): Promise<Map<string, Balance>> {
   const rows = await db
     .selectFrom('credit_account')
-    .select(['organization_id', 'posted', 'used', 'held'])
+    .select(['organization_id', 'posted', 'used'])
     .where('organization_id', '=', sql<string>`any(${organizationIds}::text[])`)
     .execute()
   return new Map(
-    rows.map(({ organization_id, posted, used, held }) => {
-      const remaining = BigInt(posted) - BigInt(held)
-      return [
-        organization_id,
-        { total: BigInt(posted) + BigInt(used), used: BigInt(used), remaining },
-      ]
+    rows.map((row) => {
+      const [posted, used] = [BigInt(row.posted), BigInt(row.used)]
+      return [row.organization_id, { total: posted + used, used, posted }]
     }),
   )
 }

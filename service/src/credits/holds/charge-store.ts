@@ -48,7 +48,7 @@ export const recordedCharges = (kind: 'usage' | 'late_usage') => {
     select organization_id, (at at time zone 'UTC')::date, coalesce(project_id, ''),
       meta->>'key_id', meta->>'model', count(*), sum((meta->>'input_tokens')::bigint),
       sum((meta->>'output_tokens')::bigint), sum(amount)
-    from new_entries where kind <> 'writeoff' group by 1, 2, 3, 4, 5
+    from new_entries where kind <> 'writeoff' group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5
     on conflict (organization_id, day, project_id, key_id, model) do update set
       requests = sums.requests + excluded.requests,
       input_tokens = sums.input_tokens + excluded.input_tokens,

@@ -2,12 +2,12 @@
 export const separateStatementsMax = 12
 
 /**
- * The database pool of the hold queue. Requests use another pool, so a busy API cannot keep calls from being
- * paid for.
+ * The database pool of the hold queue and of the events of calls. Requests use another pool, so a busy API cannot keep
+ * calls from being paid for and recorded.
  */
 export const holdPool = {
-  /** Each of the three shared queues (holds, settlements, releases) runs one statement at a time. */
-  poolSize: 3 + separateStatementsMax,
+  /** Each of the three shared queues (holds, settlements, releases) and the events run one statement at a time. */
+  poolSize: 4 + separateStatementsMax,
   /** A statement that waits longer for a locked account fails, and its organization gets a separate queue. */
   lockTimeoutMs: 200,
 }

@@ -57,7 +57,11 @@ test('a hundred at once for a balance of ten: exactly ten are held, the others l
     Array.from({ length: 100 }, (_, index) => reserve(`req_${index}`, 10n)),
   )
   expect(answers.filter(({ isHeld }) => isHeld)).toHaveLength(10)
-  expect(answers.find(({ isHeld }) => !isHeld)).toEqual({ isHeld: false, available: 0n })
+  expect(answers.find(({ isHeld }) => !isHeld)).toEqual({
+    isHeld: false,
+    available: 0n,
+    held: 100n,
+  })
   expect(await read()).toMatchObject({ posted: 100n, held: 100n })
 })
 
@@ -75,7 +79,7 @@ test('one that is too large does not spoil the others that came with it', async 
 
 test('what a call costs beyond its hold is written off, however much the balance has', async () => {
   await Promise.all([reserve('long', 10n), reserve('other', 10n)])
-  expect(await settle('long', 200n)).toEqual({ charged: 10n, available: 80n })
+  expect(await settle('long', 200n)).toEqual({ charged: 10n, posted: 90n })
   const { entries, posted, used } = await read()
   expect(entries.get('long')).toEqual({ kind: 'usage', amount: 10n })
   expect(entries.get('long:writeoff')).toEqual({ kind: 'writeoff', amount: 190n })
@@ -86,10 +90,10 @@ test('settling again charges nothing and tells nothing, at once or later, and wh
   await reserve('once', 10n)
   const twice = await Promise.all([settle('once', 4n), settle('once', 5n)])
   expect(twice).toEqual([
-    { charged: 4n, available: 96n },
-    { charged: 4n, available: 96n },
+    { charged: 4n, posted: 96n },
+    { charged: 4n, posted: 96n },
   ])
-  expect(await settle('once', 90n)).toEqual({ charged: 4n, available: 96n })
+  expect(await settle('once', 90n)).toEqual({ charged: 4n, posted: 96n })
   expect((await read()).events).toEqual(['once completed'])
 })
 
@@ -99,8 +103,8 @@ test('a settlement that comes after the sweep is charged late, once', async () =
   expect(await sweepHolds(db)).toBe(1)
   expect(await sweepHolds(db)).toBe(0)
   expect((await read()).entries.get('late')).toEqual({ kind: 'void_unknown', amount: 0n })
-  expect(await settle('late', 130n)).toEqual({ charged: 100n, available: 0n })
-  expect(await settle('late', 130n)).toEqual({ charged: 100n, available: 0n })
+  expect(await settle('late', 130n)).toEqual({ charged: 100n, posted: 0n })
+  expect(await settle('late', 130n)).toEqual({ charged: 100n, posted: 0n })
   const { entries, events, days } = await read()
   expect(entries.get('late:late')).toEqual({ kind: 'late_usage', amount: 100n })
   expect(entries.get('late:late:writeoff')).toEqual({ kind: 'writeoff', amount: 30n })
@@ -195,7 +199,7 @@ test('an answer that is lost on its way: the second attempt finds what the first
   const [hold, settlement] = [holdOf(call('a', 10n)), settlementOf(call('a', 4n))]
   expect(await loseOne(() => beside.reserve(hold))).toEqual({ isHeld: true })
   expect(await read()).toMatchObject({ held: 10n })
-  expect(await loseOne(() => beside.settle(settlement))).toEqual({ charged: 4n, available: 96n })
+  expect(await loseOne(() => beside.settle(settlement))).toEqual({ charged: 4n, posted: 96n })
   expect(await read()).toMatchObject({ posted: 96n, used: 4n, held: 0n, events: ['a completed'] })
   await proxied.destroy()
 })

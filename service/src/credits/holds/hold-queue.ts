@@ -44,6 +44,8 @@ import { settleHolds } from './settle-store.ts'
 
 type Options = {
   db: Db
+  /** Every hold is made, whatever the balance is. */
+  isMetered?: boolean
   /** A call whose credits are not held by then is refused. */
   reserveMaxMs?: number
 }
@@ -56,11 +58,13 @@ export type HoldQueue = {
 /** Each round decides at least one of the holds that an organization had in the batch of the first round. */
 const roundsMax = batchMax
 
-export function createHoldQueue({ db, reserveMaxMs = 1000 }: Options): HoldQueue {
+export function createHoldQueue(options: Options): HoldQueue {
+  const { db, isMetered = false, reserveMaxMs = 1000 } = options
   const lockedAccounts = createLockedAccounts((ids) => findUnlockedAccounts(db, ids))
   const withUnknownOutcome = new WeakSet<Hold>()
   const reserve = createRetryingBatches({
-    run: (holds: readonly Hold[]) => runDistinct(holds, (distinct) => reserveHolds(db, distinct)),
+    run: (holds: readonly Hold[]) =>
+      runDistinct(holds, (distinct) => reserveHolds(db, distinct, isMetered)),
     lockedAccounts,
     onUnknownOutcome: (hold: Hold) => void withUnknownOutcome.add(hold),
   })
@@ -76,12 +80,12 @@ export function createHoldQueue({ db, reserveMaxMs = 1000 }: Options): HoldQueue
 
   async function reserveInRounds(hold: Hold, signal: AbortSignal): Promise<HoldResult> {
     for (let round = 0; round < roundsMax; round++) {
-      const { verdict, available } = await reserve(hold, signal)
+      const { verdict, available, held } = await reserve(hold, signal)
       switch (verdict) {
         case 'held':
           return { isHeld: true }
         case 'refused':
-          return { isHeld: false, available }
+          return { isHeld: false, available, held }
         case 'other_amount':
           throw new Error(`${hold.id} is held with another amount`)
         case 'undecided':
@@ -123,7 +127,7 @@ export function createHoldQueue({ db, reserveMaxMs = 1000 }: Options): HoldQueue
 const tooLate = () => dependencyUnavailable('credit ledger', new Error('the hold takes too long'))
 
 /** Runs a batch that may hold an item twice. There is no answer for an organization without an account. */
-async function runDistinct<Item extends CallRef, Answer>(
+export async function runDistinct<Item extends CallRef, Answer>(
   items: readonly Item[],
   run: (distinct: Item[]) => Promise<Map<string, Answer>>,
 ): Promise<(Answer | undefined)[]> {

@@ -23,11 +23,11 @@ const ratioMin = 10
 const createPlainStore = (db: Db): HoldQueue => ({
   reserve: ({ organizationId, id, amount, meta }: Hold) =>
     db.transaction().execute(async (tx) => {
-      const { rows } = await sql<{ room: string }>`
-        select posted - held + overdraft as room from credit_account
+      const { rows } = await sql<{ room: string; held: string }>`
+        select posted - held + overdraft as room, held from credit_account
         where organization_id = ${organizationId} for update`.execute(tx)
       const available = BigInt(rows[0]!.room)
-      if (amount > available) return { isHeld: false, available }
+      if (amount > available) return { isHeld: false, available, held: BigInt(rows[0]!.held) }
       await sql`
         insert into credit_hold (organization_id, id, amount, expires_at, meta)
         values (${organizationId}, ${id}, ${amount}, now() + interval '1 minute', ${meta})`.execute(
@@ -59,12 +59,12 @@ const createPlainStore = (db: Db): HoldQueue => ({
           output_tokens = so_far.output_tokens + excluded.output_tokens,
           credits = so_far.credits + excluded.credits`.execute(tx)
       await insertEvents(tx, [event])
-      const { rows } = await sql<{ available: string }>`
+      const { rows } = await sql<{ posted: string }>`
         update credit_account set held = held - ${holds[0]!.amount}::bigint,
           posted = posted - ${amount}::bigint, used = used + ${amount}::bigint
         where organization_id = ${organizationId}
-        returning posted - held as available`.execute(tx)
-      return { charged: amount, available: BigInt(rows[0]!.available) }
+        returning posted`.execute(tx)
+      return { charged: amount, posted: BigInt(rows[0]!.posted) }
     }),
 })
 

@@ -7,13 +7,13 @@ import { transact } from '#platform/transaction.ts'
 import { lockAccounts, lockedAccountsOf } from './account-store.ts'
 import { recordedCharges, settlementRows } from './charge-store.ts'
 
-type Row = { organization_id: string; id: string; charge: string; available: string }
+type Row = { organization_id: string; id: string; charge: string; posted: string }
 
 /**
  * Turns holds into charges. A call is charged what it cost, at most its hold; the rest is written off, because the caller
  * could not know of it. If a call has a ledger entry already, its hold is only released: the amount of the hold can be
  * spent again, and nothing is charged. account-store.ts explains why accounts are read through `locked_accounts` only,
- * and why `overdraft` is set although it does not change.
+ * and why `overdraft` and `is_metered` are set although they do not change.
  */
 const settleStatement = (settlements: readonly Settlement[]) => sql<Row>`
   with ${settlementRows(settlements)}, ${lockedAccountsOf('settlements')}, released_holds as (
@@ -29,20 +29,21 @@ const settleStatement = (settlements: readonly Settlement[]) => sql<Row>`
         and entry.id in (released.id, released.id || ':late'))
   ), ${recordedCharges('usage')}, updated_accounts as (
     update credit_account account set posted = locked.posted - sums.charge,
-      used = locked.used + sums.charge, held = locked.held - sums.held, overdraft = locked.overdraft
+      used = locked.used + sums.charge, held = locked.held - sums.held, overdraft = locked.overdraft,
+      is_metered = locked.is_metered
     from (
       select organization_id, sum(held) as held, coalesce(sum(charge), 0) as charge
       from released_holds left join charges using (organization_id, id) group by organization_id
     ) sums join locked_accounts locked using (organization_id)
     where account.organization_id = sums.organization_id
-    returning account.organization_id, account.posted - account.held as available
+    returning account.organization_id, account.posted
   )
-  select organization_id, id, charge, available
+  select organization_id, id, charge, posted
   from charges join updated_accounts using (organization_id)`
 
 /**
- * Charges for calls without a hold (it was swept, or never made), as far as the balance goes. A call that
- * was charged before keeps that charge. Runs after `lockAccounts`.
+ * Charges for calls without a hold (it was swept, or never made), as far as the balance goes; in a metered
+ * account, what the hold would have covered. A call that was charged before keeps that charge. Runs after `lockAccounts`.
  */
 const lateStatement = (settlements: readonly Settlement[]) => sql<Row>`
   with ${settlementRows(settlements)}, earlier_charges as (
@@ -51,11 +52,17 @@ const lateStatement = (settlements: readonly Settlement[]) => sql<Row>`
       on entry.organization_id = settlements.organization_id
         and entry.id in (settlements.id, settlements.id || ':late')
         and entry.kind in ('usage', 'late_usage')
+  ), swept_holds as (
+    select organization_id, id, (entry.meta->>'held')::bigint as swept_amount
+    from settlements join ledger_entry entry using (organization_id, id)
+    where entry.kind = 'void_unknown'
   ), charges as (
-    select organization_id, id, amount, meta, greatest(0, least(amount,
-      posted - held + overdraft + amount - sum(amount)
-        over (partition by organization_id order by ordinality))) as charge
+    select organization_id, id, amount, meta,
+      case when is_metered then least(amount, coalesce(swept_amount, amount))
+      else greatest(0, least(amount, posted - held + overdraft + amount - sum(amount)
+        over (partition by organization_id order by ordinality))) end as charge
     from settlements join credit_account using (organization_id)
+    left join swept_holds using (organization_id, id)
     where not exists (select from earlier_charges earlier
       where earlier.organization_id = settlements.organization_id and earlier.id = settlements.id)
   ), ${recordedCharges('late_usage')}, sums as (
@@ -66,7 +73,7 @@ const lateStatement = (settlements: readonly Settlement[]) => sql<Row>`
     from sums where account.organization_id = sums.organization_id
   )
   select organization_id, settled.id, settled.charge,
-    posted - held - coalesce(sums.charge, 0) as available
+    posted - coalesce(sums.charge, 0) as posted
   from (
     select * from earlier_charges union all select organization_id, id, charge from charges
   ) settled
@@ -92,9 +99,9 @@ async function settleLate(tx: Tx, settlements: readonly Settlement[]) {
 async function execute(statement: RawBuilder<Row>, db: Db): Promise<Map<string, SettleResult>> {
   const { rows } = await statement.execute(db)
   return new Map(
-    rows.map(({ organization_id: organizationId, id, charge, available }) => [
+    rows.map(({ organization_id: organizationId, id, charge, posted }) => [
       callKey({ organizationId, id }),
-      { charged: BigInt(charge), available: BigInt(available) },
+      { charged: BigInt(charge), posted: BigInt(posted) },
     ]),
   )
 }

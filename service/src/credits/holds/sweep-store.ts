@@ -31,14 +31,16 @@ const voidStatement = (organizationIds: readonly string[], limit: number) => sql
     returning hold.organization_id, hold.id, hold.amount, hold.meta
   ), new_entries as (
     insert into ledger_entry (organization_id, id, debit, credit, amount, kind, project_id, meta)
-    select organization_id, id, 'wallet', 'revenue', 0, 'void_unknown', meta->>'project_id', meta
-    from released_holds on conflict do nothing returning organization_id, id, meta, at
+    select organization_id, id, 'wallet', 'revenue', 0, 'void_unknown', meta->>'project_id',
+      meta || jsonb_build_object('held', amount)
+    from released_holds on conflict do nothing
+    returning organization_id, id, meta - 'held' as meta, at
   ), ${accountsWithoutReleasedHolds}
   select * from new_entries`
 
 /**
  * Releases expired holds, whose calls were never settled. The calls are not charged; each gets a
- * `void_unknown` entry and an event. Returns how many there were.
+ * `void_unknown` entry, which keeps the amount of the hold, and an event. Returns how many there were.
  */
 export const sweepHolds = (db: Db, limit = 100): Promise<number> =>
   transact(db, async (tx) => {

@@ -30,7 +30,8 @@ export const refundPayment = (
 
 /**
  * Takes back a payment or part of one. All of it stops counting towards the tier. Credits are taken back as
- * far as the balance goes, without those held for open calls; the rest has been spent and is written off.
+ * far as the balance goes, without those held for open calls; the rest has been spent and is written off. The balance of a
+ * metered account may fall below zero instead.
  */
 export async function refundPaymentIn(
   tx: Tx,
@@ -42,8 +43,9 @@ export async function refundPaymentIn(
   if (!found) return undefined
   if (await isRefunded(tx, organizationId, refund)) return repeated(found)
   await rejectMoreThanPaid(tx, organizationId, refund)
-  const { posted, held } = found.account
-  const taken = smaller(refund.amount, posted > held ? posted - held : 0n)
+  const { posted, held, isMetered } = found.account
+  const available = posted > held ? posted - held : 0n
+  const taken = isMetered ? refund.amount : smaller(refund.amount, available)
   return postRefund(tx, found, { ...refund, taken, writtenOff: refund.amount - taken }, deps)
 }
 

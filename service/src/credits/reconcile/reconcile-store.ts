@@ -95,7 +95,7 @@ export type UsageDayRow = {
   credits: string
 }
 
-/** Days from `from` on and before `before`. */
+/** Days from `from` on and before `before`, without the calls that have no ledger entry because of BILLING=off. */
 export async function readUsageDays(
   tx: Tx,
   organizationId: string,
@@ -103,8 +103,16 @@ export async function readUsageDays(
   before: string,
 ): Promise<UsageDayRow[]> {
   const { rows } = await sql<UsageDayRow>`
-    select day::text, project_id, key_id, model, requests, input_tokens, output_tokens, credits
+    select day::text, project_id, key_id, model,
+      (requests - unbilled_requests)::text as requests,
+      (input_tokens - unbilled_input_tokens)::text as input_tokens,
+      (output_tokens - unbilled_output_tokens)::text as output_tokens,
+      (credits - unbilled_credits)::text as credits
     from usage_day where organization_id = ${organizationId}
-      and day >= ${from}::date and day < ${before}::date`.execute(tx)
+      and day >= ${from}::date and day < ${before}::date
+      and (requests, input_tokens, output_tokens, credits) is distinct from
+        (unbilled_requests, unbilled_input_tokens, unbilled_output_tokens, unbilled_credits)`.execute(
+    tx,
+  )
   return rows
 }

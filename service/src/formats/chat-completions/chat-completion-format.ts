@@ -40,5 +40,4 @@ export const chatUpstreamFormat = {
   usageIn: usageInChunk,
   hasMedia: hasMediaInChunk,
   readError: readChatError,
-  errorDialect: 'openai',
 } satisfies UpstreamFormat

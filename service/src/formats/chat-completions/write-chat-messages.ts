@@ -3,13 +3,21 @@ import { writeDataUrl } from '#formats/data-url.ts'
 import type { DocumentPart, ImagePart, Part, TextPart, TurnMessage } from '#formats/turn.ts'
 
 /**
- * The messages of a turn. This format wants the tool calls of one turn in one message and their results right
- * after it, so consecutive messages of one role are merged.
+ * The messages of a turn. Consecutive messages of one role are merged: many models expect roles to alternate, and
+ * this format wants the tool calls of one turn in one message, with their results right after it.
  */
 export const writeMessages = (messages: readonly TurnMessage[]): Json[] =>
-  groupByRole(messages).flatMap((group) =>
+  groupByRole(messages.filter(isWritten)).flatMap((group) =>
     group[0]?.role === 'assistant' ? writeAssistant(group) : writeUser(group),
   )
+
+/** Whether something of a message is left in this format: without it, the messages around it are consecutive. */
+const isWritten = ({ role, parts }: TurnMessage) =>
+  parts.some((part) => {
+    if (part.type === 'tool_call' || part.type === 'refusal') return role === 'assistant'
+    if (part.type === 'text') return role === 'user' || part.text !== ''
+    return role === 'user' && (isResult(part) || isUserPart(part))
+  })
 
 function groupByRole(messages: readonly TurnMessage[]): TurnMessage[][] {
   const groups: TurnMessage[][] = []
@@ -69,13 +77,17 @@ function writeUser(group: readonly TurnMessage[]): Json[] {
       for (const part of result.parts) if (!isTextual(part)) attachments.push(part)
     }
   }
-  addUserMessage(written, attachments)
-  for (const { parts } of group) addUserMessage(written, parts.filter(isUserPart))
-  return written
+  const messages = [attachments, ...group.map(({ parts }) => parts.filter(isUserPart))]
+  const content = writeMerged(messages.filter((parts) => parts.length > 0))
+  return content === null ? written : [...written, { role: 'user', content }]
 }
 
-function addUserMessage(written: Json[], parts: readonly UserPart[]) {
-  if (parts.length > 0) written.push({ role: 'user', content: writeContent(parts) })
+/** Messages that are a text each stay a text, because not every upstream accepts parts. */
+function writeMerged(messages: readonly (readonly UserPart[])[]): string | Json[] | null {
+  if (messages.length === 0) return null
+  const texts = messages.map(writeContent)
+  const areTexts = texts.every((text) => typeof text === 'string')
+  return areTexts ? texts.join('\n\n') : writeContent(messages.flat())
 }
 
 const isTextual = (part: UserPart) =>

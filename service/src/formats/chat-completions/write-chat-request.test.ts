@@ -116,8 +116,29 @@ test('calls of one side stand in one message, and their results right behind it'
     { role: 'assistant', content: 'a\n\nbc', tool_calls: [writtenCall('c1'), writtenCall('c2')] },
     { role: 'tool', tool_call_id: 'c1', content: 'one' },
     { role: 'tool', tool_call_id: 'c2', content: '' },
-    { role: 'user', content: [writtenImage] },
-    { role: 'user', content: 'Meanwhile' },
+    { role: 'user', content: [writtenImage, { type: 'text', text: 'Meanwhile' }] },
+  ])
+})
+
+test('consecutive messages of one role are merged: texts stay a text, anything else becomes parts', () => {
+  expect(messagesOf(user(text('a')), user(text('b')), assistant(text('c')))).toEqual([
+    { role: 'user', content: 'a\n\nb' },
+    { role: 'assistant', content: 'c' },
+  ])
+  expect(messagesOf(user(text('a')), user(image), user(text('b'), text('c')))).toEqual([
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'a' },
+        writtenImage,
+        { type: 'text', text: 'b' },
+        { type: 'text', text: 'c' },
+      ],
+    },
+  ])
+  const reasoning = { type: 'reasoning', text: 'Hm.', opaque: null } as const
+  expect(messagesOf(user(text('a')), assistant(reasoning), user(text('b')))).toEqual([
+    { role: 'user', content: 'a\n\nb' },
   ])
 })
 

@@ -3,21 +3,27 @@ import type { UpstreamModel } from '#formats/format.ts'
 import { asText, isObject } from '#formats/json-values.ts'
 import { unpackOpaqueState } from '#formats/opaque-state.ts'
 
+import { temperatureMax } from './write-message-request.ts'
+
 /**
  * The caller's own request for an upstream of the same format, with every member, also unknown ones. Only
  * thinking of models of other formats is removed from the conversation, since an upstream refuses signatures
- * that it did not make.
+ * that it did not make, and a temperature above the format's own limit is lowered to it.
  */
 export function forwardMessageRequest(request: Json, upstream: UpstreamModel): Json {
-  const { flagged_categories: _, messages, max_tokens: wanted, ...others } = request
+  const { flagged_categories: _, messages, max_tokens: wanted, temperature, ...others } = request
   return {
     ...others,
+    ...(temperature !== undefined && { temperature: clampTemperature(temperature) }),
     messages: Array.isArray(messages) ? withoutForeignThinking(messages as Json[]) : messages,
     model: upstream.model,
     max_tokens: Math.min(typeof wanted === 'number' ? wanted : Infinity, upstream.maxOutputTokens),
     stream: true,
   }
 }
+
+const clampTemperature = (temperature: unknown) =>
+  typeof temperature === 'number' ? Math.min(temperature, temperatureMax) : temperature
 
 function withoutForeignThinking(messages: Json[]): Json[] {
   if (!messages.some(({ content }) => Array.isArray(content) && content.some(isForeign))) {

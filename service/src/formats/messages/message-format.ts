@@ -37,5 +37,4 @@ export const messageUpstreamFormat = {
   createReader: createMessageReader,
   usageIn: usageInMessageFrame,
   readError: readMessageError,
-  errorDialect: 'messages',
 } satisfies UpstreamFormat

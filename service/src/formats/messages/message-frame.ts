@@ -11,3 +11,6 @@ export const settledFrame = (messageDelta: Json, receipt: Receipt): OutFrame =>
   frameOf({ ...messageDelta, type: 'message_delta', ...creditMembers(receipt) })
 
 export const stopFrame: OutFrame = frameOf({ type: 'message_stop' })
+
+/** The vendor sends one after `message_start`, and clients take it as the sign that the connection works. */
+export const pingFrame: OutFrame = frameOf({ type: 'ping' })

@@ -303,18 +303,31 @@ test.each([
 })
 
 test("a caller's own request travels untouched but for the model and what is ours", () => {
-  const body = { ...rich, flagged_categories: ['hate'], stream: false, temperature: 1.5, new: [1] }
+  const body = { ...rich, flagged_categories: ['hate'], stream: false, temperature: 0.5, new: [1] }
   const before = structuredClone(body)
   const forwarded = messageUpstreamFormat.forwardRequest(body, upstream)
   expect(forwarded).toEqual({
     ...rich,
     model: 'claude-up',
     stream: true,
-    temperature: 1.5,
+    temperature: 0.5,
     new: [1],
   })
   expect(forwarded['messages']).toBe(body.messages)
   expect(body).toEqual(before)
+})
+
+test.each([
+  [0, 0],
+  [1, 1],
+  [1.01, 1],
+  [2, 1],
+])('a temperature of %s is sent as %s, also in a forwarded request', (temperature, sent) => {
+  const forwarded = messageUpstreamFormat.forwardRequest({ messages: [], temperature }, upstream)
+  expect(forwarded['temperature']).toBe(sent)
+  expect(messageUpstreamFormat.forwardRequest({ messages: [] }, upstream)).not.toHaveProperty(
+    'temperature',
+  )
 })
 
 test('thinking that this format never signed does not travel', () => {

@@ -5,6 +5,9 @@ import type { Tool, Turn } from '#formats/turn.ts'
 import { type WrittenMessage, writeMessages } from './write-message-parts.ts'
 import { writeThinking } from './write-message-thinking.ts'
 
+/** Callers may send up to 2 in every format; upstreams of this one refuse more than 1. */
+export const temperatureMax = 1
+
 /** A turn as a request for a streamed answer. Settings that this format does not have are left out. */
 export function writeMessageRequest(turn: Turn, upstream: UpstreamModel): Json {
   const maxTokens = Math.min(turn.maxOutputTokens ?? Infinity, upstream.maxOutputTokens)
@@ -60,7 +63,7 @@ function writeToolChoice({ toolChoice, canCallToolsInParallel: isParallel }: Tur
 function writeSampling({ temperature, topP, topK }: Turn, isThinking: boolean): Json {
   const hasTemperature = temperature !== null && !isThinking
   return {
-    ...(hasTemperature && { temperature: Math.min(temperature, 1) }),
+    ...(hasTemperature && { temperature: Math.min(temperature, temperatureMax) }),
     ...(topP !== null && !hasTemperature && !isThinking && { top_p: topP }),
     ...(topK !== null && !isThinking && { top_k: topK }),
   }

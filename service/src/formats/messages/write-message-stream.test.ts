@@ -35,6 +35,7 @@ test('every frame names its kind on the event line and in its data, and the firs
   const names = frames.map(({ event }) => event)
   expect(names).toEqual([
     'message_start',
+    'ping',
     'content_block_start',
     'content_block_delta',
     'content_block_stop',
@@ -53,7 +54,7 @@ test('every frame names its kind on the event line and in its data, and the firs
       stop_reason: null,
       stop_sequence: null,
       usage: {
-        input_tokens: 0,
+        input_tokens: 42,
         cache_creation_input_tokens: 0,
         cache_read_input_tokens: 0,
         output_tokens: 0,

@@ -4,12 +4,13 @@ import {
   noUsage,
   type OutFrame,
   type StopReason,
+  type Usage,
   type Writer,
 } from '#formats/answer.ts'
 import type { Answering } from '#formats/format.ts'
 
 import { errorFrame } from './message-error.ts'
-import { frameOf, settledFrame, stopFrame } from './message-frame.ts'
+import { frameOf, pingFrame, settledFrame, stopFrame } from './message-frame.ts'
 import { writeUsage } from './message-usage.ts'
 import { createBlockQueue } from './one-block-at-a-time.ts'
 import { writeStopReason } from './stop-reason.ts'
@@ -30,7 +31,7 @@ export function createMessageWriter(answering: Answering): Writer {
   }
 
   function writeEvent(event: AnswerEvent): OutFrame[] {
-    if (event.type === 'started') return [messageStart(answering, writeUsage(event.usage))]
+    if (event.type === 'started') return [messageStart(answering, event.usage), pingFrame]
     if (event.type === 'finished') {
       finished = event
       return []
@@ -49,7 +50,9 @@ export function createMessageWriter(answering: Answering): Writer {
   }
 }
 
-function messageStart({ requestId, model }: Answering, usage: Json): OutFrame {
+/** Clients show the number of input tokens from the start, when most upstreams have not reported it yet. */
+function messageStart({ requestId, model, inputTokens }: Answering, usage: Usage): OutFrame {
+  const known = usage.inputTokens > 0 ? usage : { ...usage, inputTokens }
   return frameOf({
     type: 'message_start',
     message: {
@@ -60,7 +63,7 @@ function messageStart({ requestId, model }: Answering, usage: Json): OutFrame {
       content: [],
       stop_reason: null,
       stop_sequence: null,
-      usage,
+      usage: writeUsage(known),
     },
   })
 }

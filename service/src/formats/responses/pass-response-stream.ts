@@ -29,6 +29,7 @@ export function createResponsePassThrough(answering: Answering): Writer {
         response: progress.response ?? newResponse(answering),
         sequenceNumber: progress.nextNumber,
         isNew: progress.response === null,
+        hasErrorEvent: answering.hasErrorEvent,
       }),
   }
 }

@@ -1,3 +1,5 @@
+import { renderError } from '@gatehouse/contract/error-body'
+
 import type { Json, OutFrame } from '#formats/answer.ts'
 import type { UpstreamComplaint } from '#formats/format.ts'
 import { asObject, asText } from '#formats/json-values.ts'
@@ -19,21 +21,45 @@ export const toFrame = (type: string, sequenceNumber: number, members: Json): Ou
   bytes: null,
 })
 
+type Failing = {
+  response: Json
+  sequenceNumber: number
+  isNew: boolean
+  hasErrorEvent: boolean | undefined
+}
+
 /**
  * The end of an answer that fails. Clients expect `response.created` before `response.failed`, so a response that
- * never started gets both.
+ * never started gets both. OpenAI's own clients throw at `error`, and stop reading there.
  */
-export function failResponse(
-  error: ApiError,
-  { response, sequenceNumber, isNew }: { response: Json; sequenceNumber: number; isNew: boolean },
-): OutFrame[] {
+export function failResponse(error: ApiError, failing: Failing): OutFrame[] {
+  const { response, sequenceNumber, isNew, hasErrorEvent } = failing
   const failed = { ...response, status: 'failed', error: writeError(error) }
-  const created = isNew ? [toFrame('response.created', sequenceNumber, { response })] : []
-  return [
-    ...created,
-    toFrame('response.failed', sequenceNumber + created.length, { response: failed }),
+  const frames: [type: string, members: Json][] = [
+    ...(isNew ? [['response.created', { response }] as [string, Json]] : []),
+    ...(hasErrorEvent ? [['error', writeErrorEvent(error)] as [string, Json]] : []),
+    ['response.failed', { response: failed }],
   ]
+  return frames.map(([type, members], index) => toFrame(type, sequenceNumber + index, members))
 }
+
+/** The documented event is flat; the clients prefer a nested error, the only place for its type. */
+function writeErrorEvent(apiError: ApiError): Json {
+  const { error } = renderError.openai({ ...toFailure(apiError), requestId: '', docUrl: null })
+  const { message, param } = error
+  // Clients match on the provider's own code.
+  const { cause } = apiError
+  const code = cause instanceof ProviderFailure && cause.code !== '' ? cause.code : error.code
+  return { code, message, param, error: { ...error, code } }
+}
+
+const toFailure = ({ code, type, status, message, param }: ApiError) => ({
+  code,
+  type,
+  status,
+  message,
+  param,
+})
 
 const overloads: readonly string[] = [
   'overloaded',

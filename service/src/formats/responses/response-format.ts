@@ -40,5 +40,4 @@ export const responseUpstreamFormat = {
   hasMedia: hasMediaInResponseFrame,
   readError: readResponseError,
   // The error bodies of Gatehouse are flat here, those of upstreams are not.
-  errorDialect: null,
 } satisfies UpstreamFormat

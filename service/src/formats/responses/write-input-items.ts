@@ -2,26 +2,28 @@ import type { Json } from '#formats/answer.ts'
 import { writeDataUrl } from '#formats/data-url.ts'
 import type { ContentPart, ImagePart, Part, Source, TurnMessage } from '#formats/turn.ts'
 
-/** A conversation as items, in its order. */
-export const writeInput = (messages: readonly TurnMessage[]): Json[] => messages.flatMap(writeItems)
-
-/** Consecutive texts, images and documents stay one message; calls, results and reasoning become items of their own. */
-function writeItems({ role, parts }: TurnMessage): Json[] {
+/**
+ * A conversation as items, in its order. Texts, images and documents that follow each other become one message, also
+ * across messages of one role; calls, results and reasoning become items of their own.
+ */
+export function writeInput(messages: readonly TurnMessage[]): Json[] {
   const items: Json[] = []
-  let content: Json[] = []
-  const flush = () => {
-    if (content.length > 0) items.push({ type: 'message', role, content })
-    content = []
+  /** The message at the end of the items, while it may still grow. */
+  let open: { role: TurnMessage['role']; content: Json[] } | undefined
+  for (const { role, parts } of messages) {
+    for (const part of parts) {
+      const content = role === 'assistant' ? writeAssistantPart(part) : writeContent(part)
+      if (content && open?.role === role) open.content.push(content)
+      else if (content) {
+        open = { role, content: [content] }
+        items.push({ type: 'message', ...open })
+      }
+      const item = writeItem(part)
+      if (!item) continue
+      open = undefined
+      items.push(item)
+    }
   }
-  for (const part of parts) {
-    const written = role === 'assistant' ? writeAssistantPart(part) : writeContent(part)
-    if (written) content.push(written)
-    const item = writeItem(part)
-    if (!item) continue
-    flush()
-    items.push(item)
-  }
-  flush()
   return items
 }
 

@@ -183,6 +183,31 @@ test('several systems are joined, and what the format cannot say is left out', (
   })
 })
 
+test('consecutive messages of one role are one item, unless a call or a result stands between', () => {
+  const text = (words: string) => ({ type: 'text' as const, text: words })
+  const call = { type: 'tool_call', id: 'c', name: 'f', arguments: '{}' } as const
+  const messages: Turn['messages'] = [
+    { role: 'user', parts: [text('a')] },
+    { role: 'user', parts: [text('b')] },
+    { role: 'assistant', parts: [{ type: 'reasoning', text: 'Hm.', opaque: null }] },
+    { role: 'user', parts: [text('c')] },
+    { role: 'assistant', parts: [text('d')] },
+    { role: 'assistant', parts: [text('e'), call, text('f')] },
+  ]
+  const { input } = responseUpstreamFormat.writeRequest({ ...rich, messages }, upstream)
+  const said = (role: string, ...words: string[]) => ({
+    type: 'message',
+    role,
+    content: words.map((word) => expect.objectContaining({ text: word }) as unknown),
+  })
+  expect(input).toEqual([
+    said('user', 'a', 'b', 'c'),
+    said('assistant', 'd', 'e'),
+    { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+    said('assistant', 'f'),
+  ])
+})
+
 test('without tools nothing is said about tools', () => {
   const request = responseUpstreamFormat.writeRequest({ ...rich, tools: [] }, upstream)
   expect(request).not.toHaveProperty('tool_choice')

@@ -39,6 +39,7 @@ export function createResponseWriter(answering: Answering): Writer {
         response: { ...progress.response, output: writeOutput(progress) },
         sequenceNumber: progress.frameCount,
         isNew: progress.frameCount === 0,
+        hasErrorEvent: answering.hasErrorEvent,
       }),
   }
 }

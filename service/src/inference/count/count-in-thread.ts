@@ -1,4 +1,5 @@
 import type { ThreadPool } from '#platform/thread-pool.ts'
+import { loadRanks } from '#tokens/ranks.ts'
 
 import type { CountInThread, Patience } from './count-turn.ts'
 
@@ -15,7 +16,8 @@ const patience = {
 /** Counts texts in a worker thread (`thread.ts`). */
 export function createThreadCounter(threads: ThreadPool): CountInThread {
   return async (encoding, texts, { owner, signal, patience: kind }) => {
+    const ranks = await loadRanks(encoding)
     const terms = { owner, signal, ...patience[kind] }
-    return (await threads.run('countTexts', { encoding, texts }, terms)) as number[]
+    return (await threads.run('countTexts', { encoding, ranks, texts }, terms)) as number[]
   }
 }

@@ -27,6 +27,26 @@ function refusalOf(work: () => unknown): ApiError {
 
 const violationsOf = (body: unknown) => refusalOf(() => readCountTokens(body)).violations
 
+test('what may be left out is filled in, so that upstreams and counters get an ordinary request', () => {
+  const lenient = {
+    model: 'm',
+    messages: [{ content: 'Hello.' }, { role: 'assistant', content: 'Hi.' }],
+    tool_choice: { name: 'f' },
+    thinking: { budget_tokens: 2048 },
+  }
+  expect(readCountTokens(lenient)).toEqual({
+    model: 'm',
+    messages: [
+      { role: 'user', content: 'Hello.' },
+      { role: 'assistant', content: 'Hi.' },
+    ],
+    tool_choice: { type: 'tool', name: 'f' },
+    thinking: { type: 'enabled', budget_tokens: 2048 },
+  })
+  const exact = { ...good, tool_choice: { type: 'auto' }, thinking: { type: 'adaptive' } }
+  expect(readCountTokens(exact)).toEqual(exact)
+})
+
 describe('an invalid body', () => {
   test('is a 422 that lists every violation in the form that clients know', () => {
     const { status, violations } = refusalOf(() => readCountTokens({ model: '', messages: [] }))
@@ -99,6 +119,8 @@ describe('an invalid body', () => {
       ['thinking', 'budget_tokens'],
       'greater_than_equal',
     ],
+    [{ ...good, tool_choice: {} }, ['tool_choice', 'type'], 'missing'],
+    [{ ...good, thinking: {} }, ['thinking', 'type'], 'missing'],
     [{ ...good, tool_choice: { type: 'x' } }, ['tool_choice', 'type'], 'literal_error'],
     [
       { ...good, tool_choice: { type: 'any', disable_parallel_tool_use: 1 } },

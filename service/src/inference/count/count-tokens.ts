@@ -13,9 +13,20 @@ import { toViolations } from './violations.ts'
 export function readCountTokens(body: unknown): CountTokens {
   // zod's messages are not used, and building a hundred thousand of them is slow.
   const result = CountTokens.safeParse(body, { error: () => '' })
-  if (result.success) return result.data
+  if (result.success) return withDefaults(result.data)
   const violations = toViolations(result.error.issues, body)
   throw new ApiError('invalid_parameter', 'The body does not match its schema.', { violations })
+}
+
+/** Fills in the members that may be left out: from here on it is an ordinary Messages request. */
+function withDefaults(body: CountTokens): CountTokens {
+  const { messages, tool_choice: choice, thinking } = body
+  return {
+    ...body,
+    messages: messages.map((message) => (message.role ? message : { ...message, role: 'user' })),
+    ...(choice && { tool_choice: { ...choice, type: choice.type ?? 'tool' } }),
+    ...(thinking && { thinking: { ...thinking, type: thinking.type ?? 'enabled' } }),
+  }
 }
 
 /** True if the thinking of all earlier turns counts. 400 for an edit that is not supported. */

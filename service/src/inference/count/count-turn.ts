@@ -57,7 +57,7 @@ const stepMs = 5
 export type TurnCounter = {
   count(turn: Turn, rule: CountingRule, asker: Asker): Promise<TurnCount>
   countText(text: string, encoding: Encoding, asker: Asker): Promise<number>
-  /** Loads encodings. Each blocks the event loop for the better part of a second. */
+  /** Loads encodings. Each blocks the event loop for about a tenth of a second. */
   warm(used: Iterable<Encoding>): Promise<void>
 }
 

@@ -1,6 +1,7 @@
 import type { Json, Piece } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
+import { asText, objectOf } from '#formats/json-values.ts'
 import type { AnswerBody, OriginAnswer, OriginPools } from '#platform/origin-pools.ts'
 import { started } from '#platform/started.ts'
 
@@ -108,27 +109,37 @@ async function readRefusal(
   attempt: UpstreamAttempt,
 ): Promise<UpstreamFailure> {
   const { format, upstream } = attempt
-  const text = withoutSecret(await readText(answer.body), upstream)
-  const complaint = readComplaint(text, format)
-  const { errorDialect } = format
-  return toStatusFailure(answer.status, complaint, {
-    retryAfter: answer.headers['retry-after']?.toString(),
-    verbatim:
-      complaint && errorDialect
-        ? { dialect: errorDialect, status: answer.status, body: text }
-        : null,
+  const { status, headers } = answer
+  const json = readJson(withoutSecret(await readText(answer.body), upstream))
+  return toStatusFailure(status, readComplaint(json, format), {
+    retryAfter: headers['retry-after']?.toString(),
+    requestId: idOf(headers, json),
   })
 }
+
+/** The provider's own id for the call: Anthropic's header, OpenAI's, or a member of the body. */
+const idOf = (headers: OriginAnswer['headers'], json: Json): string | undefined =>
+  headers['request-id']?.toString() ??
+  headers['x-request-id']?.toString() ??
+  asText(json['request_id'])
 
 /** Some providers quote the key that they refuse; callers must not see it. */
 const withoutSecret = (text: string, { secret }: Upstream) =>
   secret === null ? text : text.replaceAll(secret, '[removed]')
 
-function readComplaint(text: string, format: UpstreamFormat) {
+function readComplaint(json: Json, format: UpstreamFormat) {
   try {
-    return format.readError(JSON.parse(text) as Json)
+    return format.readError(json)
   } catch {
     return null
+  }
+}
+
+function readJson(text: string): Json {
+  try {
+    return objectOf(JSON.parse(text))
+  } catch {
+    return {}
   }
 }
 

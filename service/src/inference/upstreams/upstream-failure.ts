@@ -1,6 +1,6 @@
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamComplaint } from '#formats/format.ts'
-import { ApiError, type Verbatim } from '#platform/api-error.ts'
+import { ApiError } from '#platform/api-error.ts'
 import { PoolFull } from '#platform/origin-pools.ts'
 
 /**
@@ -23,7 +23,7 @@ export type UpstreamFailure = {
 export function toStatusFailure(
   status: number,
   complaint: UpstreamComplaint | null,
-  { retryAfter, verbatim }: { retryAfter: string | undefined; verbatim: Verbatim | null },
+  { retryAfter, requestId }: { retryAfter: string | undefined; requestId: string | undefined },
 ): UpstreamFailure {
   const reason = complaint ? `: ${complaint.message}` : '.'
   if (status === 429) {
@@ -51,9 +51,30 @@ export function toStatusFailure(
     const isCredential = status === 401 || status === 402
     return { remedy: 'next', error, health: isCredential ? 'unreachable' : 'good' }
   }
-  const message = `The model provider refused the request${reason}`
-  const error = new ApiError('upstream_rejected', message, verbatim ? { verbatim } : {})
-  return { remedy: 'final', error, health: 'good' }
+  return { remedy: 'final', error: toRejection(status, complaint, requestId), health: 'good' }
+}
+
+/** Statuses by which providers reject a request; callers get any other one as 400. */
+const rejectionStatuses: readonly number[] = [400, 413, 422]
+
+function toRejection(
+  status: number,
+  complaint: UpstreamComplaint | null,
+  requestId: string | undefined,
+): ApiError {
+  const message = complaint?.message ?? 'The model provider refused the request.'
+  // The id is repeated only where a header can carry it.
+  const isSafe = requestId !== undefined && /^[\x21-\x7e]{1,200}$/.test(requestId)
+  return new ApiError('upstream_rejected', message, {
+    rejection: {
+      status: rejectionStatuses.includes(status) ? status : 400,
+      message,
+      type: complaint?.type ?? null,
+      code: complaint?.code ?? null,
+      param: complaint?.param ?? null,
+    },
+    ...(isSafe && { headers: { 'x-upstream-request-id': requestId } }),
+  })
 }
 
 /** The answer was not complete within `total_timeout_ms`. */

@@ -21,7 +21,7 @@
  *   for each window: u32 requests, u48 tokens
  *
  * Processes of two releases read the same bytes while a release is rolled out: another layout takes the next
- * `layoutNumber`, which is part of the names of the functions and of the counters' keys.
+ * `layoutNumber`, which is part of the counters' keys, and the next version of the function library.
  */
 export const [u8, u16, u32, u48] = [1, 2, 4, 6] as const
 export type Width = typeof u8 | typeof u16 | typeof u32 | typeof u48

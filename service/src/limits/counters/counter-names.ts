@@ -6,9 +6,13 @@ import type { Lease, Scope, ScopeIds } from '#limits/limits.ts'
 /** Counters of another byte layout have another key; the key of the first has no number. */
 const layoutSuffix = layoutNumber === 1 ? '' : layoutNumber
 
-/** The keys of an organization's counters and leases. It is their hash tag, so a cluster keeps them together. */
+/** The keys of an organization's counters, leases and index of leases. It is their hash tag, so a cluster keeps them together. */
 export const organizationKeys = (prefix: string, organizationId: string) =>
-  [`${prefix}:{${organizationId}}:c${layoutSuffix}`, `${prefix}:{${organizationId}}:l`] as const
+  [
+    `${prefix}:{${organizationId}}:c${layoutSuffix}`,
+    `${prefix}:{${organizationId}}:l`,
+    `${prefix}:{${organizationId}}:i`,
+  ] as const
 
 export const organizationField = 'o'
 export const projectField = (projectId: string) => `p${projectId}`

@@ -1,23 +1,26 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-import { layoutNumber } from '#limits/limit-metrics.ts'
 import { within } from '#platform/deadline.ts'
 import type { Redis, RedisArgument } from '#platform/redis.ts'
 
-export type LimiterFunction = 'admit' | 'settle' | 'renew' | 'absorb'
+export type LimiterFunction = 'admit' | 'settle' | 'renew' | 'release' | 'absorb'
 
-/** Each process that starts replaces the text of its layout. Texts of one layout must serve all its processes. */
-const library = `gatehouse_limits_${layoutNumber}`
+/**
+ * Each process that starts replaces the text of its version, so texts of one version must serve all its processes. A text
+ * that cannot takes the next number, and so does another byte layout; both versions then run side by side. The second
+ * version counts slots in an index and shares the counters and leases of the first.
+ */
+export const libraryName = 'gatehouse_limits_2'
 const loadWaitMs = 40
-const functions: readonly LimiterFunction[] = ['admit', 'settle', 'renew', 'absorb']
+const functions: readonly LimiterFunction[] = ['admit', 'settle', 'renew', 'release', 'absorb']
 
 const body = readFileSync(new URL('limiter.lua', import.meta.url), 'utf8')
 
 const libraryText = [
-  `#!lua name=${library}`,
+  `#!lua name=${libraryName}`,
   body,
-  ...functions.map((name) => `redis.register_function('${library}_${name}', ${name})`),
+  ...functions.map((name) => `redis.register_function('${libraryName}_${name}', ${name})`),
 ].join('\n')
 
 /** The same code as a script, for servers without functions. Its first argument names the part to run. */
@@ -29,7 +32,7 @@ const scriptText = [
 
 const scriptHash = createHash('sha1').update(scriptText).digest('hex')
 
-type Keys = readonly [string, string]
+type Keys = readonly [string, string, string]
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : '')
 const isMissing = (error: unknown) => /function not found/i.test(messageOf(error))
@@ -55,9 +58,9 @@ export function createFunctionLibrary(redis: Pick<Redis, 'send' | 'sendToPrimari
 
   async function run(name: LimiterFunction, keys: Keys, args: RedisArgument[]) {
     if (!isScripted) {
-      return redis.send(keys[0], ['FCALL', `${library}_${name}`, '2', ...keys, ...args])
+      return redis.send(keys[0], ['FCALL', `${libraryName}_${name}`, '3', ...keys, ...args])
     }
-    const rest = ['2', ...keys, name, ...args]
+    const rest = ['3', ...keys, name, ...args]
     try {
       return await redis.send(keys[0], ['EVALSHA', scriptHash, ...rest])
     } catch (error) {

@@ -2,9 +2,17 @@
 -- The byte layout of all that is packed here is described in byte-layout.ts.
 --
 -- KEYS[1] is a hash with the packed counters of each scope (fields 'o', 'p<project>', 'k<key>'), KEYS[2] a
--- sorted set of leases ('<lease>|p<project>|k<key>|', scored by the end in ms). Both carry the organization as
--- their hash tag. One hash and one packed answer take a third of the time that keys and lists of numbers took.
--- Time comes from this server, never from a caller; only tests pass it.
+-- sorted set of leases ('<lease>|p<project>|k<key>|', scored by the end in ms), KEYS[3] an index of those leases.
+-- All carry the organization as their hash tag. One hash and one packed answer take a third of the time that keys
+-- and lists of numbers took. Time comes from this server, never from a caller; only tests pass it.
+--
+-- The index is a sorted set without scores, ordered by its members: for each lease 'o|<end>|<name>',
+-- 'p<project>|<end>|<name>' and 'k<key>|p<project>|<end>|<name>'. The live leases of a scope are a range of it, which is counted
+-- without reading it, however many there are. The set of leases stays the truth: the first version of this library knows
+-- only that set, and its processes run beside ours during a rollout. Their leases are not in the index until they are
+-- renewed, nor are those that were taken while the organization's limit was low. So the index is used only while it has
+-- as many live leases as the set. What is in the index is changed and removed together with the set: a lease that only the index has would hide
+-- one that only the set has.
 --
 -- `struct`, `string`, `math` and `redis.call` exist only while a function runs: no top-level statement may use
 -- them. Scopes are unpacked into tables with named fields, and both windows are written out instead of looped
@@ -13,6 +21,10 @@
 local SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60000, 3600000, 86400000
 local KEPT_MS = DAY_MS + 2 * HOUR_MS
 local SLOT_WAIT_MS = 1000
+-- Up to so many live leases are read and counted one by one, which is faster than an index. The index is kept for
+-- organizations that may have more, and from fewer on for others, whose limit may have been lowered.
+local SCANNED_MAX = 64
+local INDEXED_FROM = 32
 
 local HEAD, HEAD_BYTES = '<I2I2I4I6I4I6', 24
 local BUCKET, BUCKET_BYTES = '<I4I4I6', 14
@@ -130,13 +142,49 @@ local function wait_for(scope, metric, excess, now)
   return metric.window_ms
 end
 
--- Counts the live leases of the organization, the project and the key, and finds whether this one is among them.
-local function count_leases(leases_key, now, lease, project, key)
-  local live = redis.call('ZRANGEBYSCORE', leases_key, now, '+inf')
+-- The members of a lease in the index. Times have a fixed width, so that the order of members is that of times.
+local function index_members(name, project, key, ends_at)
+  local rest = string.format('|%015d|', ends_at) .. name
+  return 'o' .. rest, project .. rest, key .. '|' .. project .. rest
+end
+
+-- The fields of the project and the key in the name of a lease.
+local function fields_of(name)
+  return string.match(name, '|([^|]*)|([^|]*)|$')
+end
+
+local function add_to_index(index_key, name, project, key, ends_at)
+  local of_organization, of_project, of_key = index_members(name, project, key, ends_at)
+  redis.call('ZADD', index_key, 0, of_organization, 0, of_project, 0, of_key)
+end
+
+local function remove_from_index(index_key, name, project, key, ends_at)
+  if redis.call('EXISTS', index_key) == 1 then
+    redis.call('ZREM', index_key, index_members(name, project, key, ends_at))
+  end
+end
+
+-- Removes the leases that have expired. The index is searched for its own: the first version of the library removes them
+-- from the set of leases only.
+local function drop_expired(leases_key, index_key, now)
+  redis.call('ZREMRANGEBYSCORE', leases_key, '-inf', '(' .. now)
+  local expired = redis.call('ZRANGEBYLEX', index_key, '[o|', '(o|' .. string.format('%015d', now), 'LIMIT', 0, 1000)
+  for i = 1, #expired do
+    local ends_at, name = string.match(expired[i], '^o|(%d+)|(.*)$')
+    local project, key = fields_of(name)
+    redis.call('ZREM', index_key, index_members(name, project, key, tonumber(ends_at)))
+  end
+end
+
+-- How many live leases a scope has in the index. ':' comes after the digits of every time.
+local function count_indexed(index_key, scope, now)
+  return redis.call('ZLEXCOUNT', index_key, '[' .. scope .. '|' .. string.format('%015d', now), '(' .. scope .. '|:')
+end
+
+local function scan_leases(live, own_name, project, key)
   local in_project, in_key, is_held = 0, 0, false
   local project_part = '|' .. project .. '|'
   local key_part = project_part .. key .. '|'
-  local own_name = lease .. key_part
   for i = 1, #live do
     local name = live[i]
     if name == own_name then is_held = true end
@@ -146,6 +194,18 @@ local function count_leases(leases_key, now, lease, project, key)
     end
   end
   return {#live, in_project, in_key}, is_held
+end
+
+-- Counts the live leases of the organization, the project and the key, and finds whether this one is among them.
+local function count_leases(leases_key, index_key, now, own_name, project, key)
+  local live = redis.call('ZCARD', leases_key)
+  if live > SCANNED_MAX then live = redis.call('ZCOUNT', leases_key, now, '+inf') end
+  if live <= SCANNED_MAX or count_indexed(index_key, 'o', now) ~= live then
+    return scan_leases(redis.call('ZRANGEBYSCORE', leases_key, now, '+inf'), own_name, project, key)
+  end
+  local ends_at = redis.call('ZSCORE', leases_key, own_name)
+  return {live, count_indexed(index_key, project, now), count_indexed(index_key, key .. '|' .. project, now)},
+    ends_at and tonumber(ends_at) >= now
 end
 
 -- Finds the limit with the longest wait, or else the narrowest scope without a free slot. 0, 0, 0: none refuses.
@@ -182,14 +242,15 @@ end
 
 -- ARGV: now or 0, tokens, lease, lease ms, project field, key field, packed limits. Returns a packed verdict.
 local function admit(keys, args)
-  local counters_key, leases_key = keys[1], keys[2]
+  local counters_key, leases_key, index_key = keys[1], keys[2], keys[3]
   local now, tokens, lease, lease_ms = clock(args[1]), tonumber(args[2]), args[3], tonumber(args[4])
   local project_field, key_field, limits = args[5], args[6], {struct.unpack(LIMITS, args[7])}
   local packed = redis.call('HMGET', counters_key, 'o', project_field, key_field)
   local organization = unpack_scope(packed[1], now)
   local project, key = unpack_scope(packed[2], now), unpack_scope(packed[3], now)
   local scopes = {organization, project, key}
-  local slots, is_held = count_leases(leases_key, now, lease, project_field, key_field)
+  local name = lease .. '|' .. project_field .. '|' .. key_field .. '|'
+  local slots, is_held = count_leases(leases_key, index_key, now, name, project_field, key_field)
   -- The answer to an earlier try was lost: it has counted the call.
   if is_held then return pack_verdict(0, 0, now, 0, scopes, slots) end
   local scope, metric, wait = find_refusal(scopes, slots, limits, tokens, now)
@@ -202,11 +263,15 @@ local function admit(keys, args)
   local is_new_hour = organization.day_buckets > hours_before
   if is_new_hour then redis.call('PEXPIRE', counters_key, KEPT_MS) end
   if lease_ms > 0 then
-    redis.call('ZADD', leases_key, now + lease_ms, lease .. '|' .. project_field .. '|' .. key_field .. '|')
-    if is_new_hour or slots[ORGANIZATION] == 0 then redis.call('PEXPIRE', leases_key, KEPT_MS) end
-    for s = ORGANIZATION, KEY do slots[s] = slots[s] + 1 end
     -- Expired leases are dropped at most once a second.
-    if is_new_second then redis.call('ZREMRANGEBYSCORE', leases_key, '-inf', '(' .. now) end
+    if is_new_second then drop_expired(leases_key, index_key, now) end
+    redis.call('ZADD', leases_key, now + lease_ms, name)
+    if is_new_hour or slots[ORGANIZATION] == 0 then redis.call('PEXPIRE', leases_key, KEPT_MS) end
+    if limits[CONCURRENT] > SCANNED_MAX or slots[ORGANIZATION] >= INDEXED_FROM then
+      add_to_index(index_key, name, project_field, key_field, now + lease_ms)
+      redis.call('PEXPIRE', index_key, KEPT_MS)
+    end
+    for s = ORGANIZATION, KEY do slots[s] = slots[s] + 1 end
   end
   return pack_verdict(0, 0, now, 0, scopes, slots)
 end
@@ -248,7 +313,7 @@ end
 -- ARGV: now or 0, lease, reserved, used, time of admission, project field, key field. Returns 1 if the lease
 -- was still held.
 local function settle(keys, args)
-  local counters_key, leases_key = keys[1], keys[2]
+  local counters_key, leases_key, index_key = keys[1], keys[2], keys[3]
   local now, lease, admitted_at = clock(args[1]), args[2], tonumber(args[5])
   local difference = tonumber(args[4]) - tonumber(args[3])
   local fields = {'o', args[6], args[7]}
@@ -258,6 +323,7 @@ local function settle(keys, args)
   if ends_at then
     if tonumber(ends_at) >= now then held = 1 end
     redis.call('ZREM', leases_key, name)
+    remove_from_index(index_key, name, fields[PROJECT], fields[KEY], tonumber(ends_at))
   end
   -- Without its lease the call may have been settled before. To give back twice would count too few tokens; to add
   -- twice counts too many, which only costs the caller a part of its limit.
@@ -281,16 +347,40 @@ end
 -- ARGV: now or 0, lease ms, then names of leases. A lost lease is added again: its call is running. Returns how
 -- many were still held.
 local function renew(keys, args)
-  local leases_key = keys[2]
+  local leases_key, index_key = keys[2], keys[3]
   local now, lease_ms, held = clock(args[1]), tonumber(args[2]), 0
+  local is_indexed = redis.call('ZCARD', leases_key) + #args - 2 > INDEXED_FROM
+    or redis.call('EXISTS', index_key) == 1
   for i = 3, #args do
     local name = args[i]
+    local project, key = fields_of(name)
     local ends_at = redis.call('ZSCORE', leases_key, name)
-    if ends_at and tonumber(ends_at) >= now then held = held + 1 end
+    if ends_at then
+      if tonumber(ends_at) >= now then held = held + 1 end
+      remove_from_index(index_key, name, project, key, tonumber(ends_at))
+    end
     redis.call('ZADD', leases_key, now + lease_ms, name)
+    if is_indexed then add_to_index(index_key, name, project, key, now + lease_ms) end
   end
   redis.call('PEXPIRE', leases_key, KEPT_MS)
+  if is_indexed then redis.call('PEXPIRE', index_key, KEPT_MS) end
   return held
+end
+
+-- ARGV: names of leases, which are freed. Returns how many there were.
+local function release(keys, args)
+  local leases_key, index_key, freed = keys[2], keys[3], 0
+  for i = 1, #args do
+    local name = args[i]
+    local ends_at = redis.call('ZSCORE', leases_key, name)
+    if ends_at then
+      local project, key = fields_of(name)
+      redis.call('ZREM', leases_key, name)
+      remove_from_index(index_key, name, project, key, tonumber(ends_at))
+      freed = freed + 1
+    end
+  end
+  return freed
 end
 
 -- Merges two texts of buckets, each sorted by id; buckets with the same id are added up. Returns the bytes, and

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 
+import { unlimited } from '#limits/limits.ts'
 import { limitsByTier } from '#limits/tiers.ts'
 
 import { createMemoryCounters } from './memory-counters.ts'
@@ -19,6 +20,18 @@ test('a new organization takes the place of the least recently active one', asyn
     await counters.admit(call(id), limitsByTier.free)
   }
   expect([...counters.organizations.keys()]).toEqual(['org_3', 'org_1', 'org_4'])
+})
+
+test('hundreds of slots: exactly the limit is admitted at once', async () => {
+  const counters = createMemoryCounters({ now: () => new Date(0) })
+  const key = { ...unlimited, concurrent_requests: 300 }
+  const limits = { organization: unlimited, project: unlimited, key }
+  const verdicts = await Promise.all(
+    Array.from({ length: 310 }, (_, number) =>
+      counters.admit({ ...call('org_1'), leaseId: `req-${number}`, leaseMs: 1000 }, limits),
+    ),
+  )
+  expect(verdicts.filter(({ refusal }) => refusal === null)).toHaveLength(300)
 })
 
 test('dropping an organization does not look at all of them', async () => {

@@ -20,10 +20,12 @@ import { organizationKeys } from './counter-names.ts'
 import { createOrganizationCounts, type OrganizationCounts } from './organization-counts.ts'
 import { createRedisCounters, type RedisCounters } from './redis-counters.ts'
 import { admit, renew, settle } from './rolling-window.ts'
+import { asFirstVersion, indexingAlways, type RedisCommands } from './testing/other-libraries.ts'
 import { organizationUsage } from './usage.ts'
 
 // Runs random sequences in virtual time through limiter.lua and through the model in TypeScript: on one server,
-// in a cluster, and on a server without functions. Every verdict, wait and count must be the same.
+// in a cluster, on a server without functions, with every slot counted in the index, and beside the first version of the
+// library. Every verdict, wait and count must be the same.
 // LIMIT_SEQUENCES sets the number of sequences, LIMIT_SEED repeats a run.
 
 const sequences = sizeOf({ usual: 10_000, long: 50_000, variable: 'LIMIT_SEQUENCES' })
@@ -142,16 +144,43 @@ function scopesOf(
 }
 
 /** Counters in Redis with a clock of their own, and how often each outcome occurred. */
-function createBench(redis: Pick<Redis, 'send' | 'sendToPrimaries'>, name: string) {
+function createBench(redis: RedisCommands, name: string, other?: RedisCommands) {
   const prefix = `test-${seed}-${name}`
   const bench = {
     nowMs: 0,
     runs: 0,
     outcomes: { admitted: 0, refused: 0, settled: 0, renewed: 0, absorbed: 0 },
   }
-  const counters = createRedisCounters({ redis, prefix, nowMs: () => bench.nowMs })
+  const open = (through: RedisCommands) =>
+    createRedisCounters({ redis: through, prefix, nowMs: () => bench.nowMs })
+  const counters = other ? takeTurns(open(redis), open(other)) : open(redis)
   return Object.assign(bench, { redis, prefix, counters })
 }
+/** Counters of two versions: calls of even numbers belong to processes of the one, the others to those of the other. */
+function takeTurns(one: RedisCounters, other: RedisCounters): RedisCounters {
+  const isOfOne = ({ leaseId }: { leaseId: string }) => Number(leaseId.split('-')[1]) % 2 === 0
+  const ownerOf = (lease: { leaseId: string }) => (isOfOne(lease) ? one : other)
+  return {
+    ...one,
+    async load() {
+      await one.load()
+      await other.load()
+    },
+    admit: (call, limits) => ownerOf(call).admit(call, limits),
+    settle: (settlement) => ownerOf(settlement).settle(settlement),
+    async renew(leases, leaseMs) {
+      const held = await one.renew(leases.filter(isOfOne), leaseMs)
+      return (
+        held +
+        (await other.renew(
+          leases.filter((lease) => !isOfOne(lease)),
+          leaseMs,
+        ))
+      )
+    },
+  }
+}
+
 type Bench = ReturnType<typeof createBench> & { counters: RedisCounters }
 
 /** One sequence: the counts of the model, and the leases that may still be held. */
@@ -316,4 +345,17 @@ test(`${sequencesElsewhere} sequences on a server without functions: the script 
   await expectNoDifference(createBench(withoutFunctions, 'script'), sequencesElsewhere)
   redis.close()
   expect(scripts).toBeGreaterThan(sequencesElsewhere)
+}, 120_000)
+
+test(`${sequencesElsewhere} sequences with every slot counted in the index: nothing differs`, async () => {
+  const redis = connectPatiently(redisUrl)
+  await expectNoDifference(createBench(indexingAlways(redis), 'index'), sequencesElsewhere)
+  redis.close()
+}, 120_000)
+
+test(`${sequencesElsewhere} sequences by processes of both versions in turns: nothing differs`, async () => {
+  const redis = connectPatiently(redisUrl)
+  const bench = createBench(indexingAlways(redis), 'versions', asFirstVersion(redis))
+  await expectNoDifference(bench, sequencesElsewhere)
+  redis.close()
 }, 120_000)

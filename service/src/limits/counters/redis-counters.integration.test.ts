@@ -44,7 +44,7 @@ const limited = (amounts: Partial<Amounts>): Limits => ({
   key: { ...unlimited, ...amounts },
 })
 
-/** Every byte of both keys, and when they expire. */
+/** Every byte of all keys, and when they expire. */
 async function bytes() {
   const answers: unknown[] = []
   for (const key of keys) answers.push(await ask('DUMP', key), await ask('PEXPIRETIME', key))
@@ -78,18 +78,18 @@ test('a refused call changes no byte in Redis', async () => {
   expect(refused).toBeGreaterThan(100)
 })
 
-test('both keys expire, also for an organization that is never idle', async () => {
+test('counters and leases expire, also for an organization that is never idle', async () => {
   const counters = open()
   nowMs = 1_700_000_000_000
   for (let hour = 0; hour < 60; hour++) {
     // Virtual time does not age the keys, so their time to live is shortened by an hour.
-    for (const key of keys) {
+    for (const key of keys.slice(0, 2)) {
       const left = Number(await ask('PTTL', key))
       if (hour > 0) await ask('PEXPIRE', key, String(left - hourMs))
     }
     // Each call outlasts the start of the next, so the set of leases is never empty.
     await counters.admit({ ...call, leaseId: `req-${hour}`, leaseMs: 2 * hourMs }, everything)
-    for (const key of keys) {
+    for (const key of keys.slice(0, 2)) {
       const left = Number(await ask('PTTL', key))
       expect(left).toBeGreaterThan(dayMs)
       expect(left).toBeLessThanOrEqual(dayMs + 2 * hourMs)
@@ -125,6 +125,53 @@ test('asking again with the same lease counts once', async () => {
   const again = await counters.admit(call, limited({ requests_per_minute: 1 }))
   expect(again).toEqual(first)
   expect(again.usage.key).toMatchObject({ requests_per_minute: 1, concurrent_requests: 1 })
+})
+
+test('a thousand slots: each scope has exactly its number, and a freed slot can be taken again', async () => {
+  const counters = open()
+  const slots = (concurrent_requests: number): Amounts => ({ ...unlimited, concurrent_requests })
+  const limits = { organization: slots(1000), project: slots(800), key: slots(500) }
+  /** How many of 600 calls are admitted, and what refuses the others. */
+  const fill = async (place: { projectId: string; keyId: string }) => {
+    const verdicts = await Promise.all(
+      Array.from({ length: 600 }, (_, number) =>
+        counters.admit({ ...call, ...place, leaseId: `${place.keyId}-${number}` }, limits),
+      ),
+    )
+    const refused = verdicts.filter(({ refusal }) => refusal)
+    return [600 - refused.length, new Set(refused.map(({ refusal }) => refusal?.scope))]
+  }
+  expect(await fill({ projectId: 'p', keyId: 'k' })).toEqual([500, new Set(['key'])])
+  expect(await fill({ projectId: 'p', keyId: 'k2' })).toEqual([300, new Set(['project'])])
+  expect(await fill({ projectId: 'q', keyId: 'k3' })).toEqual([200, new Set(['organization'])])
+  const ended = { ...ids, leaseId: 'k-7', reserved: 100, used: 100, admittedAtMs: nowMs }
+  expect(await counters.settle(ended)).toBe(true)
+  const again = { ...call, leaseId: 'another' }
+  expect((await counters.admit(again, limits)).refusal).toBe(null)
+  expect((await counters.admit(again, limits)).refusal).toBe(null) // the same lease, so the same slot
+  expect((await counters.admit({ ...call, leaseId: 'one more' }, limits)).refusal?.scope).toBe(
+    'key',
+  )
+  nowMs += 60_001
+  expect(await fill({ projectId: 'p', keyId: 'k' })).toEqual([500, new Set(['key'])])
+})
+
+test('slots are in the index from the first if there may be many; those from before, once they are renewed', async () => {
+  const counters = open()
+  const leases = Array.from({ length: 200 }, (_, number) => ({ ...ids, leaseId: `req-${number}` }))
+  const { organization } = everything
+  const few = { ...everything, organization: { ...organization, concurrent_requests: 64 } }
+  const indexed = async () => Number(await ask('ZCARD', keys[2])) / 3
+  for (const lease of leases.slice(0, 10)) await counters.admit({ ...call, ...lease }, few)
+  expect(await indexed()).toBe(0)
+  for (const lease of leases.slice(10)) await counters.admit({ ...call, ...lease }, everything)
+  expect(Number(await ask('PTTL', keys[2]))).toBeGreaterThan(dayMs)
+  expect(await indexed()).toBe(190)
+  nowMs += 20_000
+  expect(await counters.renew(leases, 60_000)).toBe(200)
+  expect(await indexed()).toBe(200)
+  await counters.release(leases)
+  expect(await indexed()).toBe(0)
 })
 
 test('unused tokens are given back once', async () => {

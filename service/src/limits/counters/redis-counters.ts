@@ -77,8 +77,7 @@ export function createRedisCounters({ redis, prefix, nowMs }: Options): RedisCou
     async release(leases) {
       const [first] = leases
       if (!first) return
-      const [, key] = keysOf(first.organizationId)
-      await redis.send(key, ['ZREM', key, ...leases.map(leaseName)])
+      await library.call('release', keysOf(first.organizationId), leases.map(leaseName))
     },
     async absorb(organizationId, scopes) {
       const args: RedisArgument[] = scopes.flatMap(({ field, counters, lastKnown }) => [
@@ -98,14 +97,14 @@ export function createRedisCounters({ redis, prefix, nowMs }: Options): RedisCou
 
 async function readUsage(
   redis: Options['redis'],
-  keys: readonly [counters: string, leases: string],
+  keys: readonly [counters: string, leases: string, index: string],
   nowMs: Options['nowMs'],
 ) {
   const counts = await readCounts(redis, keys)
   return organizationUsage(counts, nowMs?.() ?? (await readTime(redis, keys[0])))
 }
 
-/** Limits are a few constant objects; each is packed once. */
+/** Limits are one object for each tier and each cached credential with limits of its own; each is packed once. */
 function createLimitsPacker() {
   const packed = new WeakMap<Limits, Buffer>()
   return (limits: Limits): Buffer => {
@@ -117,7 +116,7 @@ function createLimitsPacker() {
 
 async function readCounts(
   redis: Options['redis'],
-  [countersKey, leasesKey]: readonly [string, string],
+  [countersKey, leasesKey]: readonly [string, string, string],
 ) {
   const fields = toPairs(await redis.send(countersKey, ['HGETALL', countersKey]))
   const scored = toPairs(

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
+import { libraryName } from '#limits/counters/function-library.ts'
 import { unpackCounters } from '#limits/counters/packing.ts'
 import { createRedisCounters } from '#limits/counters/redis-counters.ts'
-import { layoutNumber } from '#limits/limit-metrics.ts'
 import { type Limits, unlimited } from '#limits/limits.ts'
 import { createMetrics } from '#platform/metrics.ts'
 import { connectRedis } from '#platform/redis.ts'
@@ -51,9 +51,9 @@ function watch(port: number) {
     calls: (name: string) =>
       text
         .split('\r\n')
-        .filter((line) => line.includes(`] "FCALL" "gatehouse_limits_${layoutNumber}_${name}"`))
+        .filter((line) => line.includes(`] "FCALL" "${libraryName}_${name}"`))
         .map((line) =>
-          [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].slice(5).map((found) => found[1]!),
+          [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].slice(6).map((found) => found[1]!),
         ),
     bytesOf,
     stop: () => socket.destroy(),

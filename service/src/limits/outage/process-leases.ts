@@ -4,6 +4,9 @@ import type { Metrics } from '#platform/metrics.ts'
 
 type Options = { redis: Pick<RedisCounters, 'renew' | 'release'>; metrics: Metrics }
 
+/** Redis does nothing else while it renews or releases a batch. */
+const batchMax = 500
+
 /** Further leases are not released: they expire a minute later. */
 const endedMax = 10_000
 
@@ -62,5 +65,10 @@ export function createProcessLeases({ redis, metrics }: Options) {
 }
 export type ProcessLeases = ReturnType<typeof createProcessLeases>
 
-const byOrganization = (leases: readonly Lease[]) =>
-  Map.groupBy(leases, ({ organizationId }) => organizationId).values()
+/** Batches of leases of one organization each. */
+const byOrganization = (leases: readonly Lease[]): Lease[][] =>
+  [...Map.groupBy(leases, ({ organizationId }) => organizationId).values()].flatMap((group) =>
+    Array.from({ length: Math.ceil(group.length / batchMax) }, (_, index) =>
+      group.slice(index * batchMax, (index + 1) * batchMax),
+    ),
+  )

@@ -44,6 +44,7 @@ export const answering = (request: Json = {}): Answering => ({
   requestId: 'req_0123456789abcdefghjkmnpq',
   model: 'their-name',
   createdAt: new Date(1_800_000_000_999),
+  inputTokens: 42,
   request,
 })
 

@@ -22,6 +22,7 @@ export const answering = {
   requestId: 'req_0123456789abcdefghjkmnpq',
   model: 'our-model',
   createdAt: new Date(0),
+  inputTokens: 42,
   request: {},
 }
 

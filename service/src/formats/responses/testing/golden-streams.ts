@@ -49,6 +49,7 @@ export const answering: Answering = {
   requestId: 'req_0123456789abcdefghjkmnpq',
   model: 'house-model',
   createdAt: new Date('2026-09-22T10:00:00.500Z'),
+  inputTokens: 42,
   request: { model: 'house-model', input: 'Hello' },
 }
 

@@ -29,5 +29,4 @@ export const jsonLinesFormat: UpstreamFormat = {
     const message = asText(body['problem'])
     return message === undefined ? null : { message, type: null, code: null }
   },
-  errorDialect: null,
 }

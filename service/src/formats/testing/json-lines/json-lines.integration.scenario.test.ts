@@ -75,7 +75,7 @@ async function prepare(answer: { status?: number; lines: object[] }) {
   const upstream = await startUpstream(answer)
   const modelsFile = await writeCatalogue(upstream.url)
   const withJsonLines = (house: House): House => {
-    const { now, log, metrics, credits, access, limits } = house
+    const { now, log, metrics, credits, events, access, limits } = house
     const inference = createInference({
       formats,
       modelsFile,
@@ -91,6 +91,7 @@ async function prepare(answer: { status?: number; lines: object[] }) {
       credits: credits.calls,
       holdGraceMs: credits.holdGraceMs,
       freeTier: access.freeTier,
+      events,
       limitInferenceCall: limits.limitInferenceCall,
     })
     onTestFinished(inference.stop)
@@ -225,7 +226,7 @@ test.each(expected)('$endpoint.id: a refusal is quoted in the caller’s dialect
   const { call } = await prepare({ status: 400, lines: [{ problem: 'Too many lines.' }] })
   const response = await call(caller.endpoint, true)
   expect(response.statusCode).toBe(400)
-  expect(response.body).toContain('The model provider refused the request: Too many lines.')
+  expect(response.body).toContain('"Too many lines."')
   expect(response.body).not.toContain('"problem"')
 })
 

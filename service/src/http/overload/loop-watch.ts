@@ -5,7 +5,7 @@ const longTurnMs = 50
 const turnsMin = 3
 
 /** Knows for how long every turn of the event loop has been long. */
-export function createLoopWatch(nowMs: () => number) {
+export function createLoopWatch(nowMs: () => number, onTurn: () => void = () => undefined) {
   let dueAtMs = nowMs() + checkedEveryMs
   let behindSinceMs = 0
   let longTurns = 0
@@ -15,6 +15,7 @@ export function createLoopWatch(nowMs: () => number) {
     if (lateMs < longTurnMs) longTurns = 0
     else if (++longTurns === 1) behindSinceMs = dueAtMs
     dueAtMs = nowMs() + checkedEveryMs
+    onTurn()
   }
   const timer = setInterval(check, checkedEveryMs).unref()
 

@@ -1,0 +1,25 @@
+import type { Endpoint } from '../endpoint.ts'
+import type { endpoints } from '../endpoints.ts'
+import { apiKeyExamples } from './api-key.ts'
+import { creditExamples } from './credits.ts'
+import type { Example } from './example.ts'
+import { inferenceExamples } from './inference.ts'
+import { modelExamples } from './model.ts'
+import { policyExamples } from './policy.ts'
+import { projectExamples } from './project.ts'
+import { serviceInfoExamples } from './service-info.ts'
+
+/** One example for each operation; an endpoint without one does not type-check. */
+const examples = {
+  ...policyExamples,
+  ...projectExamples,
+  ...apiKeyExamples,
+  ...creditExamples,
+  ...modelExamples,
+  ...inferenceExamples,
+  ...serviceInfoExamples,
+} satisfies Record<(typeof endpoints)[number]['id'], Example>
+
+/** The example of an operation; undefined for endpoints that only tests have. */
+export const exampleOf = ({ id }: Endpoint): Example | undefined =>
+  (examples as Record<string, Example>)[id]

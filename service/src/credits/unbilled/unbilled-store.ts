@@ -1,0 +1,48 @@
+import { sql } from 'kysely'
+
+import { insertEventsFrom } from '#audit/event-store.ts'
+import { settlementRows } from '#credits/holds/charge-store.ts'
+import { callKey, type Settlement } from '#credits/settlement.ts'
+import type { Db } from '#platform/database.ts'
+
+/**
+ * Inserts the events of calls and adds the calls to the day sums. Only a call whose event is new is added, so a repetition
+ * changes nothing. Day sums are locked in their order, so that two statements never wait for each other.
+ */
+const recordStatement = (settlements: readonly Settlement[]) => sql`
+  with ${settlementRows(settlements)}, new_events as (
+    ${insertEventsFrom(sql`settlements`)} returning day, id
+  ), new_sums as (
+    select settlements.organization_id, settlements.day,
+      coalesce(meta->>'project_id', '') as project_id, meta->>'key_id' as key_id,
+      meta->>'model' as model, count(*) as requests,
+      sum((meta->>'input_tokens')::bigint) as input_tokens,
+      sum((meta->>'output_tokens')::bigint) as output_tokens, sum(amount) as credits
+    from settlements join new_events
+      on new_events.day = settlements.day and new_events.id = settlements.event_id
+    group by 1, 2, 3, 4, 5
+  )
+  insert into usage_day as sums (organization_id, day, project_id, key_id, model,
+    requests, input_tokens, output_tokens, credits,
+    unbilled_requests, unbilled_input_tokens, unbilled_output_tokens, unbilled_credits)
+  select organization_id, day, project_id, key_id, model,
+    requests, input_tokens, output_tokens, credits, requests, input_tokens, output_tokens, credits
+  from new_sums order by 1, 2, 3, 4, 5
+  on conflict (organization_id, day, project_id, key_id, model) do update set
+    requests = sums.requests + excluded.requests,
+    input_tokens = sums.input_tokens + excluded.input_tokens,
+    output_tokens = sums.output_tokens + excluded.output_tokens,
+    credits = sums.credits + excluded.credits,
+    unbilled_requests = sums.unbilled_requests + excluded.requests,
+    unbilled_input_tokens = sums.unbilled_input_tokens + excluded.input_tokens,
+    unbilled_output_tokens = sums.unbilled_output_tokens + excluded.output_tokens,
+    unbilled_credits = sums.unbilled_credits + excluded.credits`
+
+/** Returns the `callKey`s of all calls. No call may be in `settlements` twice. */
+export async function recordCalls(
+  db: Db,
+  settlements: readonly Settlement[],
+): Promise<Map<string, true>> {
+  await recordStatement(settlements).execute(db)
+  return new Map(settlements.map((settlement) => [callKey(settlement), true]))
+}

@@ -1,0 +1,102 @@
+import { createLine, type Line } from './line.ts'
+
+/** How many calls may have their limits and credits decided at a time. */
+const atOnce = 32
+/** An organization with this many of them has its share: some turns are kept for organizations with fewer. */
+const share = 4
+const keptForOthers = 16
+
+type Owner = { running: number; waiting: Waiting[]; line: Line }
+type Waiting = { since: number; line: Line; begin: () => void; refuse: (error: Error) => void }
+
+/**
+ * Calls on their way to being admitted: some at a time, the others wait. Without a limit, a turn of the event loop would
+ * work for all of them at once, and all would be slow. Organizations with less than their share wait in a line together,
+ * each of the others in its own: its trouble must not look like everybody's.
+ */
+export function createAdmissionQueue(nowMs: () => number) {
+  const common = createLine(nowMs)
+  /** The organization that was served last is the last in the map. */
+  const owners = new Map<string, Owner>()
+  let running = 0
+
+  const lineOf = (owner: Owner | undefined) =>
+    owner && owner.running + owner.waiting.length >= share ? owner.line : common
+  const mayBegin = (owner: Owner) =>
+    running < (owner.running < share ? atOnce : atOnce - keptForOthers)
+
+  function begin(name: string, owner: Owner) {
+    running++
+    owner.running++
+    owners.delete(name)
+    owners.set(name, owner)
+  }
+
+  function leave(name: string, owner: Owner) {
+    running--
+    owner.running--
+    if (owner.running === 0 && owner.waiting.length === 0) owners.delete(name)
+    const waiting = [...owners].filter(([, { waiting }]) => waiting.length > 0)
+    const next = waiting.find(([, { running }]) => running < share) ?? waiting[0]
+    if (next && mayBegin(next[1])) beginNext(...next)
+  }
+
+  function beginNext(name: string, owner: Owner) {
+    const next = owner.waiting.shift()
+    if (!next) return
+    next.line.leave()
+    begin(name, owner)
+    next.begin()
+  }
+
+  return {
+    /** Where the next call of an organization would wait; without a name, that of any organization. */
+    lineOf: (name?: string): Line => (name === undefined ? common : lineOf(owners.get(name))),
+    /** Resolves when it is this call's turn, to what ends the turn. Rejects if it waits for too long, or is aborted. */
+    async enter(name: string, signal: AbortSignal): Promise<() => void> {
+      const owner = owners.get(name) ?? { running: 0, waiting: [], line: createLine(nowMs) }
+      if (mayBegin(owner)) begin(name, owner)
+      else {
+        owners.set(name, owner)
+        await wait({ owner, line: lineOf(owner), since: nowMs(), signal })
+      }
+      return () => leave(name, owner)
+    },
+    /** Refuses every call that has waited for longer than its line allows. */
+    refuseLate(refusal: (line: Line) => Error) {
+      const now = nowMs()
+      for (const [name, owner] of owners) {
+        const isLate = ({ since, line }: Waiting) => now - since > line.waitMaxMs()
+        const late = owner.waiting.filter(isLate)
+        owner.waiting = owner.waiting.filter((waiting) => !isLate(waiting))
+        for (const { line, refuse } of late) {
+          line.leave()
+          refuse(refusal(line))
+        }
+        if (owner.running === 0 && owner.waiting.length === 0) owners.delete(name)
+      }
+    },
+  }
+}
+
+type Wait = { owner: Owner; line: Line; since: number; signal: AbortSignal }
+
+/** Waits in line until the call may begin, is refused, or is aborted. */
+async function wait({ owner, line, since, signal }: Wait) {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const waiting = { since, line, begin: resolve, refuse: reject }
+  const onAbort = () => {
+    if (!owner.waiting.includes(waiting)) return
+    owner.waiting = owner.waiting.filter((other) => other !== waiting)
+    line.leave()
+    reject(signal.reason)
+  }
+  owner.waiting.push(waiting)
+  line.enter()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    await promise
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}

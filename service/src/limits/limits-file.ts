@@ -1,0 +1,91 @@
+import {
+  type LimitName,
+  limitNumbers,
+  organizationLimitNumbers,
+  Tier,
+} from '@gatehouse/contract/limits'
+import { z } from 'zod'
+
+import { explainIssue } from '#http/validate.ts'
+
+import { type Amounts, type Limits, type Scope, scopes } from './limits.ts'
+import { limitsByTier } from './tiers.ts'
+
+const Narrow = z.strictObject(limitNumbers).partial()
+const TierEntry = z
+  .strictObject({
+    organization: z.strictObject(organizationLimitNumbers).partial(),
+    project: Narrow,
+    key: Narrow,
+  })
+  .partial()
+
+/** Whatever a file leaves out keeps the number of the built-in table. */
+const LimitsFile = z.partialRecord(Tier, TierEntry)
+type LimitsFile = z.infer<typeof LimitsFile>
+
+/** The limits of every tier, and the file that some of the numbers come from. */
+export type LimitTable = { byTier: Readonly<Record<Tier, Limits>>; file: LimitsFile }
+
+export const defaultTable: LimitTable = { byTier: limitsByTier, file: {} }
+
+/** Reads the operator's table. One error lists everything that is wrong with it, a line for each member. */
+export function readLimitsFile(text: string): LimitTable {
+  const json = parseJson(text)
+  const result = LimitsFile.safeParse(json)
+  if (!result.success) throw toError(result.error.issues.map((issue) => describe(issue, json)))
+  const file = result.data
+  const byTier = Object.fromEntries(
+    Tier.options.map((tier) => [tier, mergeTier(limitsByTier[tier], file[tier])]),
+  ) as Record<Tier, Limits>
+  const problems = Tier.options.flatMap((tier) => findUnreachable(tier, byTier[tier], file))
+  if (problems.length > 0) throw toError(problems)
+  return { byTier, file }
+}
+
+const mergeTier = (limits: Limits, entry: LimitsFile[Tier] = {}): Limits =>
+  Object.fromEntries(
+    scopes.map((scope) => [scope, { ...limits[scope], ...entry[scope] }]),
+  ) as Record<Scope, Amounts>
+
+/**
+ * A given number above the organization's would never be reached: it is a mistake, or the organization's was forgotten.
+ * Numbers that are not given may be above it, so that a file can lower the organization's alone.
+ */
+function findUnreachable(tier: Tier, { organization }: Limits, file: LimitsFile): string[] {
+  return (['project', 'key'] as const).flatMap((scope) =>
+    Object.entries(file[tier]?.[scope] ?? {}).flatMap(([name, number]) => {
+      const limit = organization[name as LimitName]
+      const place = `${tier}.${scope}.${name}`
+      const above = `is ${number}, more than the ${limit} of ${tier}.organization.${name}`
+      return number !== undefined && number > limit ? [`${place}: ${above}`] : []
+    }),
+  )
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw toError([`the file: is not JSON (${(error as Error).message})`])
+  }
+}
+
+function describe(issue: z.core.$ZodIssue, json: unknown): string {
+  const { path, rule } = explainIssue(issue, json)
+  const place = path.map((step) => String(step).slice(0, 100)).join('.')
+  if (issue.code === 'unrecognized_keys') {
+    const names = issue.keys.map((name) => `'${name.slice(0, 100)}'`)
+    return `${place || 'the file'}: has no member ${names.join(', ')}`
+  }
+  return `${place || 'the file'}: ${rule}`
+}
+
+const problemsMax = 20
+
+function toError(problems: readonly string[]): Error {
+  const lines = problems.slice(0, problemsMax)
+  const others = problems.length - lines.length
+  if (others > 0) lines.push(`and ${others} more`)
+  return new Error(lines.map((line) => `  ${line}`).join('\n'))
+}
