@@ -4,6 +4,7 @@ import type { Event } from '#audit/event.ts'
 import type { Hold, Settlement } from '#credits/settlement.ts'
 import { type AnswerEvent, noUsage } from '#formats/answer.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { Cancellation } from '#platform/calls/cancellation.ts'
 
 import { openBill, openFreeBill } from './bill.ts'
 import type { InferenceCall } from './inference-call.ts'
@@ -53,11 +54,11 @@ function open(
   const settlements: Settlement[] = []
   const released: string[] = []
   const written: Event[] = []
-  const hangingUp = new AbortController()
+  const hangingUp = new Cancellation()
   const call = {
     requestId: 'req_1',
     format: { name: 'messages' },
-    signal: hangingUp.signal,
+    cancellation: hangingUp,
     principal: { organizationId: 'org_1', projectId: 'proj_1', credentialId: 'key_1' },
     freeCaller: {},
   } as unknown as InferenceCall
@@ -92,7 +93,7 @@ function open(
     now: () => new Date(0),
     holdGraceMs: 60_000,
   }
-  const hangUp = (reason?: unknown) => hangingUp.abort(reason)
+  const hangUp = (reason: Error = new Error('hung up')) => hangingUp.cancel(reason)
   return { holds, settlements, released, written, hangUp, call, meter, deps }
 }
 

@@ -113,10 +113,10 @@ type EndedCall = { call: InferenceCall; request: ModelRequest; meter: Meter; fai
  * its caller receives none of it (docs/specification/credits.md#failed-and-cut-calls).
  */
 function decideOutcome({ call, request, meter, failure }: EndedCall): CallOutcome {
-  const { aborted, reason } = call.signal
+  const { isCancelled, reason } = call.cancellation
   // Ended by this process and not by its caller: then it counts like a failure of the provider.
   const isEnded = reason instanceof ApiError
-  if (aborted && !isEnded) return 'cut'
+  if (isCancelled && !isEnded) return 'cut'
   const isTimeout = failure instanceof ApiError && failure.code === 'upstream_timeout'
   const isProviderFailure = failure !== undefined && !isTimeout
   const isAnswerLost = isProviderFailure && !request.isStreamed

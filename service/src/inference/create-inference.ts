@@ -1,8 +1,7 @@
-import { setMaxListeners } from 'node:events'
-
 import type { UpstreamFormats } from '#formats/format.ts'
 import { upstreamFormats } from '#formats/formats.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { FindAddresses } from '#platform/egress.ts'
 import { createGate } from '#platform/gate.ts'
@@ -61,8 +60,7 @@ export function createInference(options: Options) {
     metrics,
     now: steadyNow,
   })
-  const ending = new AbortController()
-  setMaxListeners(0, ending.signal) // one of every open call
+  const ending = new Cancellation()
   const { limitInferenceCall, files } = options
   const recordRefusal = createRecordRefusal(options.events, options.now)
   const { factors, stop: stopSaving } = createSavedFactors({ files, log })
@@ -87,9 +85,9 @@ export function createInference(options: Options) {
     canRecord: options.events.canTakeMore,
     /** Large bodies of one organization must not delay those of another. */
     readingGate: createGate({ atOnce: 2, waitingMax: 100, waitMs: 10_000 }),
-    /** Aborts when the open calls must end, with the error that their callers get. */
-    ending: ending.signal,
-    endCalls: () => ending.abort(shuttingDown()),
+    /** Cancelled when the open calls must end, with the error that their callers get. */
+    ending,
+    endCalls: () => ending.cancel(shuttingDown()),
     /** Loads the encodings before the first call, which would otherwise wait for them. */
     warm: () => counting.warm(new Set(catalogue.current().models.map(({ encoding }) => encoding))),
     async stop() {

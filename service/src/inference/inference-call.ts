@@ -3,6 +3,7 @@ import type { Endpoint } from '@gatehouse/contract/endpoint'
 import type { FreeCaller } from '#access/free-tier/free-tier.ts'
 import type { CallerFormat } from '#formats/format.ts'
 import type { Principal } from '#http/principal.ts'
+import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { RequestLine } from '#platform/log.ts'
 import type { Pinned } from '#policy-gateway/in-force.ts'
 
@@ -21,8 +22,8 @@ export type InferenceCall = {
   parsed: ParsedRequest
   /** Headers of the caller's request that an upstream of the same format gets too. */
   headers: Record<string, string>
-  /** Aborts when the caller hangs up. */
-  signal: AbortSignal
+  /** Cancelled when the caller hangs up, or when this process ends all calls. */
+  cancellation: Cancellation
   /** Called when its limits and credits are decided. */
   onDecided(): void
   /** Adds headers to the answer, whatever it will be. */

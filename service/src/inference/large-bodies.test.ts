@@ -6,6 +6,7 @@ import { beforeAll, expect, test } from 'vitest'
 
 import type { CallerFormatName } from '#formats/format-name.ts'
 import { callerFormats } from '#formats/formats.ts'
+import { Cancellation } from '#platform/calls/cancellation.ts'
 import { loadCounter } from '#tokens/count.ts'
 
 import { createTurnCounter } from './count/count-turn.ts'
@@ -36,8 +37,8 @@ const rule = {
 const counter = createTurnCounter({
   countInThread: async (_, texts) => texts.map(() => 1),
 })
-const signal = new AbortController().signal
-const asker = { owner: 'org', signal, patience: 'short' } as const
+const cancellation = new Cancellation()
+const asker = { owner: 'org', cancellation, patience: 'short' } as const
 
 const read = (name: CallerFormatName, bytes: Buffer) =>
   readModelRequest(
@@ -54,7 +55,7 @@ const read = (name: CallerFormatName, bytes: Buffer) =>
       headers: {},
       isAnonymous: false,
       owner: 'org',
-      signal,
+      cancellation,
     },
   )
 

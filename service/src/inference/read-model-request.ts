@@ -13,6 +13,7 @@ import type { Turn } from '#formats/turn.ts'
 import { betweenStages, readOpenJson } from '#http/read-json.ts'
 import { explainIssue, toParam } from '#http/validate.ts'
 import { ApiError } from '#platform/api-error.ts'
+import type { Cancellation } from '#platform/calls/cancellation.ts'
 
 import { refuseBrokenImages } from './check-images.ts'
 import type { InputCounting } from './count/input-counting.ts'
@@ -34,7 +35,7 @@ type Sent = {
   isAnonymous: boolean
   /** Whose share of the counting threads is used. */
   owner: string
-  signal: AbortSignal
+  cancellation: Cancellation
 }
 
 /** Reads a call's body. What is wrong with it is returned, not thrown: the attempt is counted first. */
@@ -49,7 +50,7 @@ export async function readModelRequest(deps: ReadDeps, sent: Sent): Promise<Pars
 
 async function read(
   { catalogue, counting }: ReadDeps,
-  { endpoint, format, bytes, headers, isAnonymous, owner, signal }: Sent,
+  { endpoint, format, bytes, headers, isAnonymous, owner, cancellation }: Sent,
 ): Promise<ModelRequest> {
   if (!bytes || bytes.length === 0) throw new ApiError('invalid_json', 'The body is empty.')
   const body = await readBody(endpoint, bytes)
@@ -76,7 +77,7 @@ async function read(
         model,
         hasUnseenInput: hasUnseenInput(body, asked),
       },
-      { owner, signal },
+      { owner, cancellation },
     ),
     maxOutputTokens: Math.min(wantedTokens, model.maxOutputTokens),
     webSearchesMax: asked.some(({ feature }) => feature === 'web_search')

@@ -19,9 +19,9 @@ export type Steps = {
   /** May change the request, and may refuse it. */
   judgeRequest(call: InferenceCall, request: ModelRequest): Promise<ModelRequest>
   /** The meter observes every piece before it is yielded. */
-  callModel(call: InferenceCall, request: ModelRequest, meter: Meter): AsyncGenerator<Piece>
+  callModel(call: InferenceCall, request: ModelRequest, meter: Meter): AsyncIterable<Piece>
   /** Holds back pieces that are not cleared yet, and ends an answer that may not go on. */
-  guardAnswer(call: InferenceCall, pieces: AsyncGenerator<Piece>): AsyncGenerator<Piece>
+  guardAnswer(call: InferenceCall, pieces: AsyncIterable<Piece>): AsyncIterable<Piece>
 }
 
 export type CallRecord = AsyncDisposable & { finish(receipt: Receipt): Promise<void> }

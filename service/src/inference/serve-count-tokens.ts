@@ -8,23 +8,24 @@ import { answerText, route, sendJson } from '#http/bind.ts'
 import { shareOf } from '#http/principal.ts'
 import { betweenStages, largeBodyBytes, readOpenJson } from '#http/read-json.ts'
 import { ApiError } from '#platform/api-error.ts'
+import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Gate } from '#platform/gate.ts'
 
 import { countInput, keepsAllThinking, readCountTokens } from './count/count-tokens.ts'
 import type { InputCounting } from './count/input-counting.ts'
-import { createHangUpSignal } from './hang-up-signal.ts'
 import { findModel } from './read-model-request.ts'
 import type { StepDeps } from './steps.ts'
 import type { Catalogue } from './upstreams/catalogue.ts'
+import { watchCaller } from './watch-caller.ts'
 
 export type CountTokensDeps = Pick<StepDeps, 'limitInferenceCall'> & {
   catalogue: () => Catalogue
   counting: InputCounting
   readingGate: Gate
-  ending: AbortSignal
+  ending: Cancellation
 }
 
-type Caller = { owner: string; signal: AbortSignal }
+type Caller = { owner: string; cancellation: Cancellation }
 
 /** POST /v1/messages/count_tokens: one request of the caller's limits, no tokens and no credits. */
 export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
@@ -34,7 +35,7 @@ export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
     async (request, reply) => {
       const { principal } = request
       if (!principal) throw new Error('unguarded endpoint')
-      using hangUp = createHangUpSignal(reply, deps.ending)
+      using watched = watchCaller(reply, deps.ending)
       request.isCounted = true
       const attempt = { requestId: request.id, principal, tokens: 0 }
       const { headers, slot, refusal } = await deps.limitInferenceCall(attempt)
@@ -42,7 +43,7 @@ export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
       try {
         if (refusal) throw refusal
         requirePermission(countTokens, principal)
-        const caller = { owner: shareOf(principal), signal: hangUp.signal }
+        const caller = { owner: shareOf(principal), cancellation: watched.cancellation }
         const counted = await count(deps, request, caller)
         request.line.input_tokens = counted.tokens
         return sendJson(reply, 200, answerText(countTokens, { input_tokens: counted.tokens }))

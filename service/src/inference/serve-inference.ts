@@ -10,17 +10,18 @@ import { shareOf } from '#http/principal.ts'
 import { largeBodyBytes } from '#http/read-json.ts'
 import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Gate } from '#platform/gate.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { started } from '#platform/started.ts'
 
-import { createHangUpSignal } from './hang-up-signal.ts'
 import type { InferenceCall } from './inference-call.ts'
 import { type ModelRequest, requireRequest } from './model-request.ts'
 import { type ReadDeps, readModelRequest } from './read-model-request.ts'
 import { type AnswerPart, runInference, type Steps } from './run-inference.ts'
+import { watchCaller } from './watch-caller.ts'
 import { foldAnswer, streamAnswer } from './write-answer.ts'
 
 export type InferenceDeps = ReadDeps & {
@@ -31,7 +32,7 @@ export type InferenceDeps = ReadDeps & {
   recentRefusals: Pick<RecentRefusals, 'of'>
   readingGate: Gate
   overload: Pick<Overload, 'waitForTurn'>
-  ending: AbortSignal
+  ending: Cancellation
   hasErrorEvent: boolean
 }
 
@@ -47,14 +48,15 @@ export function serveInference(
     endpoint,
     async (request, reply) => {
       const startedAtMs = performance.now()
-      using hangUp = createHangUpSignal(reply, deps.ending)
+      using caller = watchCaller(reply, deps.ending)
+      const { cancellation } = caller
       const read = await openCall(request, reply, {
         endpoint,
         format,
         deps,
-        signal: hangUp.signal,
+        cancellation,
       })
-      using turn = await deps.overload.waitForTurn(shareOf(read.principal), hangUp.signal)
+      using turn = await deps.overload.waitForTurn(shareOf(read.principal), cancellation)
       const call = { ...read, onDecided: turn.admit }
       // Waits for the first piece: until then a refusal is a plain error, also of a streamed call.
       const parts = await started(runInference(deps.steps, call))
@@ -79,7 +81,7 @@ type StartedCall = {
 }
 
 async function answer({ call, reply, parts, deps }: StartedCall) {
-  const { format, signal } = call
+  const { format, cancellation } = call
   const request = requireRequest(call.parsed)
   const { hasErrorEvent } = deps
   const answering = { ...toAnswering(call.requestId, request, deps.now()), hasErrorEvent }
@@ -91,7 +93,11 @@ async function answer({ call, reply, parts, deps }: StartedCall) {
   streamsOpen.inc()
   try {
     const stream = openEventStream(reply)
-    logFailure(await streamAnswer(parts, stream, { format, answering, signal }), call, deps.log)
+    logFailure(
+      await streamAnswer(parts, stream, { format, answering, cancellation }),
+      call,
+      deps.log,
+    )
   } finally {
     streamsOpen.dec()
   }
@@ -121,7 +127,7 @@ type CallOptions = {
   endpoint: Endpoint
   format: CallerFormat
   deps: InferenceDeps
-  signal: AbortSignal
+  cancellation: Cancellation
 }
 
 /** Refuses a caller that was refused a moment ago, before its body is read: reading is the most expensive part. */
@@ -136,7 +142,7 @@ function refuseUnread(request: FastifyRequest, reply: FastifyReply, deps: Infere
 async function openCall(
   request: FastifyRequest,
   reply: FastifyReply,
-  { endpoint, format, deps, signal }: CallOptions,
+  { endpoint, format, deps, cancellation }: CallOptions,
 ): Promise<Omit<InferenceCall, 'onDecided'>> {
   const { principal, freeCaller, policies, bodyBytes, line } = request
   if (!principal || !policies) throw new Error('unguarded endpoint')
@@ -146,7 +152,7 @@ async function openCall(
   const headers = pickForwardedHeaders(format, request.headers)
   const isAnonymous = freeCaller !== null
   const owner = shareOf(principal)
-  const sent = { endpoint, format, bytes: bodyBytes, headers, isAnonymous, owner, signal }
+  const sent = { endpoint, format, bytes: bodyBytes, headers, isAnonymous, owner, cancellation }
   const read = () => readModelRequest(deps, sent)
   const parsed = await (isLarge ? deps.readingGate(owner, read) : read())
   // From here on the pipeline counts the attempt.
@@ -159,7 +165,7 @@ async function openCall(
     format,
     policies,
     parsed,
-    signal,
+    cancellation,
     line,
     headers,
     addHeaders: (headers) => void reply.headers(headers),

@@ -37,13 +37,13 @@ export function createSteps(deps: StepDeps): Steps {
   const { limitInferenceCall, recordRefusal, callModel, counting, steadyNow } = deps
   const rates = createOutputRates()
   return {
-    openMeter({ parsed, line, principal, signal }) {
+    openMeter({ parsed, line, principal, cancellation }) {
       if (!parsed.ok) return createMeter({ ...unreadRequest, now: steadyNow })
       const { model, estimate, maxOutputTokens } = parsed.request
       return createMeter({
         inputTokens: estimate.billedTokens ?? estimate.tokens,
         maxOutputTokens,
-        isHungUp: () => signal.aborted,
+        isHungUp: () => cancellation.isCancelled,
         countText: (text) => counting.countText(text, model.encoding, shareOf(principal)),
         hiddenTokensPerSecond: () =>
           model.capabilities.reasoning ? rates.tokensPerSecond(line.upstream ?? '', model.id) : 0,
@@ -123,7 +123,7 @@ function recordOnce(write: () => Promise<void>): CallRecord {
 
 function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
   const { model, body, turn, maxOutputTokens } = request
-  const { format, headers, signal, line, principal, addHeaders } = call
+  const { format, headers, cancellation, line, principal, addHeaders } = call
   return {
     organizationId: shareOf(principal),
     model,
@@ -132,7 +132,7 @@ function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
     maxOutputTokens,
     callerFormat: format.name,
     headers,
-    signal,
+    cancellation,
     onAttempt: (removed: readonly string[]) => {
       meter.noteSent()
       addHeaders(describeRemoved(removed))

@@ -5,6 +5,7 @@ import type { Answering, CallerFormat } from '#formats/format.ts'
 import { toSse } from '#formats/sse.ts'
 import type { EventStream } from '#http/event-stream.ts'
 import { ApiError } from '#platform/api-error.ts'
+import type { Cancellation } from '#platform/calls/cancellation.ts'
 import { ClientGone } from '#platform/client-gone.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
@@ -77,8 +78,8 @@ export async function streamAnswer(
   {
     format,
     answering,
-    signal,
-  }: { format: CallerFormat; answering: Answering; signal: AbortSignal },
+    cancellation,
+  }: { format: CallerFormat; answering: Answering; cancellation: Cancellation },
 ): Promise<ApiError | undefined> {
   const writer = createPartWriter(format, answering)
   const pinger = setInterval(() => {
@@ -92,7 +93,7 @@ export async function streamAnswer(
     }
     return undefined
   } catch (error) {
-    if (signal.reason instanceof ClientGone || error instanceof ClientGone) return undefined
+    if (cancellation.reason instanceof ClientGone || error instanceof ClientGone) return undefined
     const failure = toApiError(toUpstreamError(error))
     await stream.write(join(writer.fail(failure))).catch(() => undefined)
     return failure

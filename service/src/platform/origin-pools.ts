@@ -1,8 +1,15 @@
-import type { Readable } from 'node:stream'
-
 import { Pool } from 'undici'
 
-export type OriginSettings = {
+import { CollectedAnswer, type OriginAnswer } from './calls/collected-answer.ts'
+import {
+  type AnswerReceiver,
+  Exchange,
+  type OpenRequests,
+  type OriginRequest,
+} from './calls/exchange.ts'
+import { StreamedAnswer } from './calls/streamed-answer.ts'
+
+type OriginSettings = {
   connections: number
   connectTimeoutMs: number
   /** Until the headers of the answer. */
@@ -11,82 +18,92 @@ export type OriginSettings = {
   idleTimeoutMs: number
 }
 
-export type OriginCall = {
-  method: 'GET' | 'POST'
-  path: string
-  headers: Record<string, string>
-  body: string
-  signal: AbortSignal
-}
-
-export type OriginAnswer = {
-  status: number
-  headers: Record<string, string | string[] | undefined>
-  /** Must be read to its end or destroyed, or its connection stays in use. */
-  body: AnswerBody
-}
-
-export type AnswerBody = Readable & {
-  /** Reads and discards the rest, so that the connection can be reused. */
-  dump(options: { limit: number; signal?: AbortSignal }): Promise<void>
-}
+/** Where requests go. Made once and used for many requests: its pool is found by the object itself. */
+export type Origin = { origin: string; settings: OriginSettings }
 
 /** All connections are in use. Calls do not queue for one, because the wait would have no deadline. */
 export class PoolFull extends Error {
   override readonly name = 'PoolFull'
 }
 
+type OpenPool = { pool: Pool; open: OpenRequests }
+
 /**
  * Connections to origins that the operator has configured: addresses may be private, and answers may be
  * streams of any length. Addresses from tenants go through `egress.ts` instead. Redirects are not followed.
  */
 export function createOriginPools() {
-  const pools = new Map<string, Pool>()
+  const pools = new Map<string, OpenPool>()
+  const found = new WeakMap<Origin, OpenPool>()
 
-  function findOrOpenPool(origin: string, settings: OriginSettings): Pool {
-    const key = JSON.stringify([origin, settings])
-    const known = pools.get(key)
-    if (known) return known
-    const pool = new Pool(origin, {
-      connections: settings.connections,
-      pipelining: 1,
-      keepAliveTimeout: 30_000,
-      headersTimeout: settings.firstByteTimeoutMs,
-      bodyTimeout: settings.idleTimeoutMs,
-      connect: {
-        timeout: settings.connectTimeoutMs,
-        rejectUnauthorized: true, // whatever NODE_TLS_REJECT_UNAUTHORIZED says
-      },
-      allowH2: false,
-    })
+  function findOrOpenPool(target: Origin): OpenPool {
+    const last = found.get(target)
+    if (last && !last.pool.closed) return last
+    const key = keyOf(target)
+    const pool = pools.get(key) ?? { pool: openPool(target), open: { count: 0 } }
     pools.set(key, pool)
+    found.set(target, pool)
     return pool
   }
 
+  /** Sends a request. All that comes of it, a failure to send it included, goes to the receiver. */
+  function dispatch(target: Origin, request: OriginRequest, receiver: AnswerReceiver) {
+    const { reason } = request.cancellation
+    if (reason) {
+      receiver.onFailure(reason)
+      return
+    }
+    const { pool, open } = findOrOpenPool(target)
+    if (open.count >= target.settings.connections) {
+      receiver.onFailure(new PoolFull('All connections are in use.'))
+      return
+    }
+    const { method, path, headers, body } = request
+    pool.dispatch({ method, path, headers, body }, new Exchange(request, receiver, open))
+  }
+
   return {
-    async request(
-      origin: string,
-      settings: OriginSettings,
-      call: OriginCall,
-    ): Promise<OriginAnswer> {
-      const pool = findOrOpenPool(origin, settings)
-      if (pool.stats.size >= settings.connections) throw new PoolFull('All connections are in use.')
-      const { statusCode, headers, body } = await pool.request(call)
-      body.on('error', () => undefined) // a reader gets the error anyway; without one it would end the process
-      return { status: statusCode, headers, body }
+    dispatch,
+    /** Sends a request whose answer is read while it arrives. Await its `head` first. */
+    stream(target: Origin, request: OriginRequest): StreamedAnswer {
+      const answer = new StreamedAnswer()
+      dispatch(target, request, answer)
+      return answer
     },
+    /** Sends a request and reads its whole answer, up to `maxBytes`. */
+    collect: (target: Origin, request: OriginRequest, maxBytes: number): Promise<OriginAnswer> =>
+      new Promise((resolve, reject) => {
+        dispatch(target, request, new CollectedAnswer(maxBytes, resolve, reject))
+      }),
     /** Closes the pools of all other origins, once their calls have ended. */
-    keepOnly(origins: readonly { origin: string; settings: OriginSettings }[]) {
-      const kept = new Set(origins.map((each) => JSON.stringify([each.origin, each.settings])))
-      for (const [key, pool] of pools) {
+    keepOnly(origins: readonly Origin[]) {
+      const kept = new Set(origins.map(keyOf))
+      for (const [key, { pool }] of pools) {
         if (kept.has(key)) continue
         pools.delete(key)
         pool.close().catch(() => undefined)
       }
     },
     async close() {
-      await Promise.all([...pools.values()].map((pool) => pool.destroy()))
+      await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()))
     },
   }
 }
 export type OriginPools = ReturnType<typeof createOriginPools>
+
+const keyOf = ({ origin, settings }: Origin) => JSON.stringify([origin, settings])
+
+function openPool({ origin, settings }: Origin): Pool {
+  return new Pool(origin, {
+    connections: settings.connections,
+    pipelining: 1,
+    keepAliveTimeout: 30_000,
+    headersTimeout: settings.firstByteTimeoutMs,
+    bodyTimeout: settings.idleTimeoutMs,
+    connect: {
+      timeout: settings.connectTimeoutMs,
+      rejectUnauthorized: true, // whatever NODE_TLS_REJECT_UNAUTHORIZED says
+    },
+    allowH2: false,
+  })
+}

@@ -1,3 +1,5 @@
+import type { Cancellation } from '#platform/calls/cancellation.ts'
+
 import { createLine, type Line } from './line.ts'
 
 /** How many calls may have their limits and credits decided at a time. */
@@ -52,13 +54,13 @@ export function createAdmissionQueue(nowMs: () => number) {
   return {
     /** Where the next call of an organization would wait; without a name, that of any organization. */
     lineOf: (name?: string): Line => (name === undefined ? common : lineOf(owners.get(name))),
-    /** Resolves when it is this call's turn, to what ends the turn. Rejects if it waits for too long, or is aborted. */
-    async enter(name: string, signal: AbortSignal): Promise<() => void> {
+    /** Resolves when it is this call's turn, to what ends the turn. Rejects if it waits for too long, or is cancelled. */
+    async enter(name: string, cancellation: Cancellation): Promise<() => void> {
       const owner = owners.get(name) ?? { running: 0, waiting: [], line: createLine(nowMs) }
       if (mayBegin(owner)) begin(name, owner)
       else {
         owners.set(name, owner)
-        await wait({ owner, line: lineOf(owner), since: nowMs(), signal })
+        await wait({ owner, line: lineOf(owner), since: nowMs(), cancellation })
       }
       return () => leave(name, owner)
     },
@@ -79,24 +81,26 @@ export function createAdmissionQueue(nowMs: () => number) {
   }
 }
 
-type Wait = { owner: Owner; line: Line; since: number; signal: AbortSignal }
+type Wait = { owner: Owner; line: Line; since: number; cancellation: Cancellation }
 
-/** Waits in line until the call may begin, is refused, or is aborted. */
-async function wait({ owner, line, since, signal }: Wait) {
+/** Waits in line until the call may begin, is refused, or is cancelled. */
+async function wait({ owner, line, since, cancellation }: Wait) {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const waiting = { since, line, begin: resolve, refuse: reject }
-  const onAbort = () => {
-    if (!owner.waiting.includes(waiting)) return
-    owner.waiting = owner.waiting.filter((other) => other !== waiting)
-    line.leave()
-    reject(signal.reason)
+  const leaving = {
+    cancel(reason: Error) {
+      if (!owner.waiting.includes(waiting)) return
+      owner.waiting = owner.waiting.filter((other) => other !== waiting)
+      line.leave()
+      reject(reason)
+    },
   }
   owner.waiting.push(waiting)
   line.enter()
-  signal.addEventListener('abort', onAbort, { once: true })
+  cancellation.add(leaving)
   try {
     await promise
   } finally {
-    signal.removeEventListener('abort', onAbort)
+    cancellation.remove(leaving)
   }
 }

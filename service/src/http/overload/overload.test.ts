@@ -1,5 +1,6 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 
+import { Cancellation } from '#platform/calls/cancellation.ts'
 import { createMetrics } from '#platform/metrics.ts'
 
 import { createOverload } from './overload.ts'
@@ -9,7 +10,7 @@ beforeEach(() => {
   return () => void vi.useRealTimers()
 })
 
-const noAbort = new AbortController().signal
+const notCancelled = new Cancellation()
 
 function createProcess() {
   const metrics = createMetrics()
@@ -23,7 +24,7 @@ function createProcess() {
   async function wait(organizationId: string) {
     const arrivedAtMs = performance.now()
     try {
-      const { admit } = await overload.waitForTurn(organizationId, noAbort)
+      const { admit } = await overload.waitForTurn(organizationId, notCancelled)
       counts.begun++
       begun.push({ organizationId, admit, waitedMs: performance.now() - arrivedAtMs })
     } catch (error) {
@@ -162,9 +163,9 @@ test('however many calls one organization sends when all turns are taken, others
 test('a caller who hangs up leaves the line', async () => {
   const process = createProcess()
   process.arrive(32)
-  const hangUp = new AbortController()
-  const waiting = process.overload.waitForTurn('gone', hangUp.signal)
-  hangUp.abort(new Error('hung up'))
+  const hangUp = new Cancellation()
+  const waiting = process.overload.waitForTurn('gone', hangUp)
+  hangUp.cancel(new Error('hung up'))
   await expect(waiting).rejects.toThrow('hung up')
   process.arrive(1, 'next')
   await process.admit(1)
@@ -184,7 +185,7 @@ test('organizations get their turns in turn', async () => {
 test('a turn ends once, admitted or not', async () => {
   const process = createProcess()
   for (let call = 0; call < 200; call++) {
-    using turn = await process.overload.waitForTurn(`org_${call}`, noAbort)
+    using turn = await process.overload.waitForTurn(`org_${call}`, notCancelled)
     if (call % 2 === 0) turn.admit()
   }
   // If turns had ended twice, more than these would begin.

@@ -1,4 +1,5 @@
 import { ApiError } from '#platform/api-error.ts'
+import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { createAdmissionQueue } from './admission-queue.ts'
@@ -51,8 +52,8 @@ export function createOverload(metrics: Pick<Metrics, 'requestsShed'>, nowMs = d
       if (loop.behindMs() > administrationLoopMs) throw refusal('administration')
     },
     /** Waits for the turn of a call. The turn ends when its limits and credits are decided, or when the call ends. */
-    async waitForTurn(organizationId: string, signal: AbortSignal) {
-      const leave = await queue.enter(organizationId, signal)
+    async waitForTurn(organizationId: string, cancellation: Cancellation) {
+      const leave = await queue.enter(organizationId, cancellation)
       let isOver = false
       const end = (wasAdmitted: boolean) => {
         if (isOver) return

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { Cancellation } from '#platform/calls/cancellation.ts'
 import { createThreadPool, type ThreadPool } from '#platform/thread-pool.ts'
 import { countTexts } from '#tokens/count.ts'
 import { hostileTexts, unknownWords } from '#tokens/hostile-texts.ts'
@@ -8,7 +9,7 @@ import { type Encoding, encodings } from '#tokens/ranks.ts'
 import { createThreadCounter } from './count-in-thread.ts'
 
 const entry = new URL('../../thread.ts', import.meta.url)
-const noAbort = new AbortController().signal
+const notCancelled = new Cancellation()
 const ample = { waitMs: 60_000, runMs: 60_000 }
 
 /** Runs jobs without the limits of time that the counter sets. */
@@ -23,12 +24,12 @@ function createPool(threadsMax: number) {
 
 const { pool, patient } = createPool(1)
 const countFor = createThreadCounter(patient)
-const count = (encoding: Encoding, texts: readonly string[], signal: AbortSignal) =>
-  countFor(encoding, texts, { owner: 'one', signal, patience: 'long' })
+const count = (encoding: Encoding, texts: readonly string[], cancellation: Cancellation) =>
+  countFor(encoding, texts, { owner: 'one', cancellation, patience: 'long' })
 
 beforeAll(async () => {
   // The first use loads the encodings.
-  await count('o200k', ['Hello.'], noAbort)
+  await count('o200k', ['Hello.'], notCancelled)
 })
 afterAll(() => pool.close())
 
@@ -50,11 +51,11 @@ describe('hostile texts', () => {
     'a megabyte of %s takes a thread about as long as words, and the event loop hardly any time',
     async (name, make) => {
       const text = make(megabyte)
-      const plain = await measure(() => count('o200k', [words], noAbort))
-      let hostile = await measure(() => count('o200k', [text], noAbort))
+      const plain = await measure(() => count('o200k', [words], notCancelled))
+      let hostile = await measure(() => count('o200k', [text], notCancelled))
       // A garbage collection may fall into one measurement, but not into three.
       for (let more = 0; more < 2 && hostile.loopMs / plain.workerMs >= 0.05; more++) {
-        hostile = await measure(() => count('o200k', [text], noAbort))
+        hostile = await measure(() => count('o200k', [text], notCancelled))
       }
       const ratio = hostile.workerMs / plain.workerMs
       const share = hostile.loopMs / plain.workerMs
@@ -69,21 +70,21 @@ describe('hostile texts', () => {
   test('a worker thread gives the same counts as the event loop', async () => {
     const texts = Object.values(hostileTexts).map((make) => make(3000))
     for (const encoding of encodings) {
-      expect(await count(encoding, texts, noAbort)).toEqual(
+      expect(await count(encoding, texts, notCancelled)).toEqual(
         await countTexts(encoding, texts, () => undefined),
       )
     }
   })
 
   test('an abort frees the thread: the next count takes less time than a megabyte', async () => {
-    const caller = new AbortController()
-    const counting = count('o200k', [hostileTexts['random letters']!(8 * megabyte)], caller.signal)
-    setTimeout(() => caller.abort(new Error('Aborted.')), 100)
+    const caller = new Cancellation()
+    const counting = count('o200k', [hostileTexts['random letters']!(8 * megabyte)], caller)
+    setTimeout(() => caller.cancel(new Error('Aborted.')), 100)
     await expect(counting).rejects.toThrow('Aborted.')
     const startedAt = performance.now()
-    await count('o200k', ['Hello.'], noAbort)
+    await count('o200k', ['Hello.'], notCancelled)
     const freedMs = performance.now() - startedAt
-    await count('o200k', [words], noAbort)
+    await count('o200k', [words], notCancelled)
     const wordsMs = performance.now() - startedAt - freedMs
     console.log(`freed after ${freedMs.toFixed(0)} ms; a megabyte takes ${wordsMs.toFixed(0)} ms`)
     expect(freedMs).toBeLessThan(wordsMs)

@@ -15,9 +15,9 @@ const patience = {
 
 /** Counts texts in a worker thread (`thread.ts`). */
 export function createThreadCounter(threads: ThreadPool): CountInThread {
-  return async (encoding, texts, { owner, signal, patience: kind }) => {
+  return async (encoding, texts, { owner, cancellation, patience: kind }) => {
     const ranks = await loadRanks(encoding)
-    const terms = { owner, signal, ...patience[kind] }
+    const terms = { owner, signal: cancellation.signal, ...patience[kind] }
     return (await threads.run('countTexts', { encoding, ranks, texts }, terms)) as number[]
   }
 }

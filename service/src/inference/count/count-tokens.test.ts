@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import type { Turn } from '#formats/turn.ts'
 import type { PostToUpstream } from '#inference/upstreams/post-upstream.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { Cancellation } from '#platform/calls/cancellation.ts'
 
 import { toCountRequest } from './count-request.ts'
 import { countInput, keepsAllThinking, readCountTokens } from './count-tokens.ts'
@@ -322,7 +323,7 @@ describe('a count of input', () => {
   }
   const asker: Asker = {
     owner: 'org',
-    signal: new AbortController().signal,
+    cancellation: new Cancellation(),
     patience: 'long',
   }
   const asking = (post: PostToUpstream) =>

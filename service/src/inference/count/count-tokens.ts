@@ -69,7 +69,11 @@ export async function countInput(counting: Counting, asker: Asker): Promise<Inpu
   const { upstream, rule, counter, keepsAll } = counting
   const turn = keepsAll ? counting.turn : withoutEarlierReasoning(counting.turn)
   requireCountable(turn, rule)
-  const reported = await upstream?.count(counting.toRequest(turn), asker.signal, counting.headers)
+  const reported = await upstream?.count(
+    counting.toRequest(turn),
+    asker.cancellation.signal,
+    counting.headers,
+  )
   if (reported !== undefined) return { tokens: reported, origin: 'upstream' }
   const { tokens, origin } = await counter.count(turn, rule, asker)
   return { tokens, origin: origin === 'local-exact' ? origin : 'local-estimate' }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 
 import { emptyTurn } from '#formats/testing/empty-turn.ts'
 import type { Part, Turn } from '#formats/turn.ts'
+import { Cancellation } from '#platform/calls/cancellation.ts'
 import { countTexts } from '#tokens/count.ts'
 
 import { type Asker, type CountInThread, createTurnCounter } from './count-turn.ts'
@@ -16,7 +17,7 @@ const own = {
 } as const
 const asker: Asker = {
   owner: 'org',
-  signal: new AbortController().signal,
+  cancellation: new Cancellation(),
   patience: 'short',
 }
 const noThread: CountInThread = () => Promise.reject(new Error('No thread was expected.'))
@@ -239,13 +240,13 @@ describe('long texts', () => {
   })
 
   test('an abort also ends a count on the event loop', async () => {
-    const caller = new AbortController()
+    const caller = new Cancellation()
     const counting = createTurnCounter({ countInThread: noThread }).count(
       turnOf(text('x'.repeat(60_000)), text('!'.repeat(4000))),
       own,
-      { ...asker, signal: caller.signal },
+      { ...asker, cancellation: caller },
     )
-    caller.abort(new Error('Aborted.'))
+    caller.cancel(new Error('Aborted.'))
     await expect(counting).rejects.toThrow('Aborted.')
   })
 

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 
 import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
+import type { Cancellation } from '#platform/calls/cancellation.ts'
 import { countTexts, loadCounter } from '#tokens/count.ts'
 import type { Encoding } from '#tokens/ranks.ts'
 
@@ -37,7 +38,7 @@ export type Patience = 'short' | 'long'
 export type Asker = {
   /** Organizations share the threads in turn. */
   owner: string
-  signal: AbortSignal
+  cancellation: Cancellation
   patience: Patience
 }
 
@@ -84,7 +85,8 @@ export function createTurnCounter(options: {
   }
 
   async function countUncached(encoding: Encoding, texts: readonly string[], asker: Asker) {
-    if (byteLengthOf(texts) <= inlineMaxBytes) return countInline(encoding, texts, asker.signal)
+    if (byteLengthOf(texts) <= inlineMaxBytes)
+      return countInline(encoding, texts, asker.cancellation)
     const counts = await options.countInThread(encoding, texts, asker)
     if (counts.length !== texts.length) throw new Error('Not every text was counted.')
     return counts
@@ -139,11 +141,11 @@ function lookUp(cache: CountCache, encoding: Encoding, texts: readonly string[])
 }
 
 /** Counts on the event loop and yields to it every few milliseconds. */
-function countInline(encoding: Encoding, texts: readonly string[], signal: AbortSignal) {
+function countInline(encoding: Encoding, texts: readonly string[], cancellation: Cancellation) {
   let resumedAt = performance.now()
   const pause = async () => {
     await setImmediate()
-    signal.throwIfAborted()
+    cancellation.throwIfCancelled()
     resumedAt = performance.now()
   }
   return countTexts(encoding, texts, () =>

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { emptyTurn } from '#formats/testing/empty-turn.ts'
 import type { Turn } from '#formats/turn.ts'
 import type { CatalogueModel } from '#inference/upstreams/catalogue.ts'
+import { Cancellation } from '#platform/calls/cancellation.ts'
 import { createOriginPools } from '#platform/origin-pools.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 
@@ -24,7 +25,7 @@ const counting = createInputCounting({
   findRefusedMediaUrl: async () => null,
   now: () => new Date(),
 })
-const signal = new AbortController().signal
+const cancellation = new Cancellation()
 const countSlowly = createThreadCounter({
   ...threads,
   run: (job, input, terms) =>
@@ -32,7 +33,7 @@ const countSlowly = createThreadCounter({
 })
 
 beforeAll(async () => {
-  const asker = { signal, patience: 'long' } as const
+  const asker = { cancellation, patience: 'long' } as const
   const owners = ['one', 'two'].map((owner) =>
     countSlowly('o200k', ['Hello.'], { ...asker, owner }),
   )
@@ -55,7 +56,7 @@ let sent = 0
 function estimate(owner: string, text: string) {
   const parts = [{ type: 'text' as const, text: `${++sent} ${text}` }]
   const turn: Turn = { ...emptyTurn, messages: [{ role: 'user', parts }] }
-  return counting.estimate({ turn, model, hasUnseenInput: false }, { owner, signal })
+  return counting.estimate({ turn, model, hasUnseenInput: false }, { owner, cancellation })
 }
 
 async function measure(work: () => Promise<unknown>) {
@@ -71,7 +72,7 @@ const slowText = 'ab'.repeat(3_900_000)
 
 test('texts that are slow to count do not make other organizations wait', async () => {
   const eighth = slowText.slice(0, slowText.length / 8)
-  const asker = { owner: 'one', signal, patience: 'long' } as const
+  const asker = { owner: 'one', cancellation, patience: 'long' } as const
   const slowMs = 8 * (await measure(() => countSlowly('o200k', [eighth], asker)))
   let isOver = false
   const senders = ['one', 'one', 'two', 'two'].map(async (owner) => {

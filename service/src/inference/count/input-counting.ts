@@ -5,6 +5,7 @@ import type { CatalogueModel } from '#inference/upstreams/catalogue.ts'
 import type { FindRefusedMediaUrl } from '#inference/upstreams/check-media-urls.ts'
 import { createUpstreamPosts } from '#inference/upstreams/post-upstream.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
 import type { ThreadPool } from '#platform/thread-pool.ts'
@@ -41,7 +42,7 @@ type EstimateRequest = {
   hasUnseenInput: boolean
 }
 
-const neverAborted = new AbortController().signal
+const neverCancelled = new Cancellation()
 
 type Caller = Omit<Asker, 'patience'>
 type CountRequest = { request: Json; keepsAll: boolean; headers: Record<string, string> }
@@ -96,7 +97,7 @@ export function createInputCounting(options: Options) {
     },
     /** Counts an answer whose upstream reports no usage. */
     countText: (text: string, encoding: Encoding, owner: string): Promise<number> =>
-      counter.countText(text, encoding, { owner, signal: neverAborted, patience: 'long' }),
+      counter.countText(text, encoding, { owner, cancellation: neverCancelled, patience: 'long' }),
     /** Learns from the input tokens that an upstream reports. */
     learn(model: CatalogueModel, { localTokens, script }: TurnCount, { inputTokens }: Usage) {
       factors.observe({

@@ -1,11 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import type { Json, Piece } from '#formats/answer.ts'
 import { fieldTables } from '#formats/fields/field-tables.ts'
 import { removeFields } from '#formats/fields/remove-fields.ts'
 import type { CallerFormatName } from '#formats/format-name.ts'
 import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
+import type { Cancellable, Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
@@ -13,9 +12,10 @@ import type { OriginPools } from '#platform/origin-pools.ts'
 import type { CatalogueModel, Upstream } from './catalogue.ts'
 import { type FindRefusedMediaUrl, toMediaUrlError } from './check-media-urls.ts'
 import { breakerPauseMs, createHealths } from './health.ts'
+import { ModelAnswer, type StartedAnswer } from './model-answer.ts'
 import { AttemptFailed, openAnswer, type UpstreamAttempt } from './open-answer.ts'
 import { lastOpaqueOf, type Sticky } from './sticky.ts'
-import { toFailure, TotalTimeout, type UpstreamFailure } from './upstream-failure.ts'
+import { TotalTimeout, type UpstreamFailure } from './upstream-failure.ts'
 
 export type ModelCall = {
   organizationId: string
@@ -27,7 +27,7 @@ export type ModelCall = {
   maxOutputTokens: number
   /** Headers of the caller's request that an upstream of the same format gets too. */
   headers: Record<string, string>
-  signal: AbortSignal
+  cancellation: Cancellation
   /** Called before each attempt, with the members of the request that its upstream does not get. */
   onAttempt(removed: readonly string[]): void
   /** Called once, before the first piece. */
@@ -84,7 +84,7 @@ export function createModelCalls(deps: Deps) {
     }
   }
 
-  async function open(call: ModelCall) {
+  async function open(call: ModelCall): Promise<StartedAnswer> {
     let last: UpstreamFailure | undefined
     const endsAtMs = now().getTime() + longestCallMs(call.model)
     for (const candidate of await findCandidates(call, sticky)) {
@@ -97,32 +97,18 @@ export function createModelCalls(deps: Deps) {
         const sent = await prepareAttempt(call, candidate, leftMs, deps)
         if (!breaker.mayTry(call.organizationId)) break
         const result = await attempt(call, sent)
-        if (!('remedy' in result)) return { answer: result, upstream: candidate.upstream }
+        if (!('remedy' in result)) return { ...result, upstream: candidate.upstream }
         last = result
         if (result.remedy === 'final') throw result.error
         if (result.remedy === 'next' || attempts === attemptsMax || !budget.mayRetry()) break
-        await pause(random() * firstPauseMs * attempts, call.signal)
+        await pause(random() * firstPauseMs * attempts, call.cancellation)
       }
     }
     throw last?.error ?? noUpstreamAvailable()
   }
 
-  return async function* callModel(call: ModelCall): AsyncGenerator<Piece> {
-    const { answer, upstream } = await open(call)
-    call.onAnswering(upstream.name)
-    const isFirst = call.model.upstreams[0]?.upstream === upstream
-    try {
-      for await (const piece of answer) {
-        call.onPiece(piece)
-        if (!isFirst) sticky.remember(piece.frames, upstream.name)
-        yield piece
-      }
-    } catch (error) {
-      call.signal.throwIfAborted()
-      metrics.upstreamAttempts.inc({ upstream: upstream.name, outcome: 'broken' })
-      throw toFailure(error).error
-    }
-  }
+  const answering = { open, sticky, metrics }
+  return (call: ModelCall): AsyncIterableIterator<Piece> => new ModelAnswer(call, answering)
 }
 export type CallModel = ReturnType<typeof createModelCalls>
 
@@ -141,9 +127,17 @@ async function findCandidates(
   return found ? [found] : model.upstreams.slice(0, 1)
 }
 
-/** Rejects with the reason of the signal when the caller hangs up. */
-const pause = (ms: number, signal: AbortSignal) =>
-  sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted())
+/** Rejects when the caller hangs up. */
+function pause(ms: number, cancellation: Cancellation): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  const caller: Cancellable = { cancel: reject }
+  cancellation.add(caller)
+  return promise.finally(() => {
+    clearTimeout(timer)
+    cancellation.remove(caller)
+  })
+}
 
 const noUpstreamAvailable = () =>
   new ApiError('overloaded', 'No upstream of this model can be reached at the moment.', {
@@ -174,7 +168,7 @@ function toAttempt(
   { upstream, model }: Candidate,
   leftMs: number,
 ): UpstreamAttempt {
-  const { callerFormat, turn, maxOutputTokens, signal } = call
+  const { callerFormat, turn, maxOutputTokens, cancellation } = call
   const { formats, outputLimitMember } = upstream
   const target = { model, maxOutputTokens, outputLimitMember }
   const same = formats.find(({ name, forwardRequest }) => name === callerFormat && forwardRequest)
@@ -189,7 +183,7 @@ function toAttempt(
     model,
     body: forwarded ?? format.writeRequest(turn, target),
     headers: { ...format.headers, ...kept?.headers },
-    signal,
+    cancellation,
   }
 }
 

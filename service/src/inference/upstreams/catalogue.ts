@@ -4,11 +4,14 @@ import type { UpstreamFormat } from '#formats/format.ts'
 
 import type { KeyReference, ModelEntry, UpstreamEntry } from './catalogue-file.ts'
 import type { MediaUrls } from './media-urls.ts'
+import type { Place } from './origins.ts'
 
 /** A server that answers model calls. */
 export type Upstream = {
   name: string
   baseUrl: string
+  /** The base URL, parsed. */
+  place: Place
   /** The preferred one first. */
   formats: readonly [UpstreamFormat, ...UpstreamFormat[]]
   /** The format whose credential header every request carries, whatever the format of the request. */

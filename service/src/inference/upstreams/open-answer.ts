@@ -2,12 +2,14 @@ import type { Json, Piece } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
 import { asText, objectOf } from '#formats/json-values.ts'
-import type { AnswerBody, OriginAnswer, OriginPools } from '#platform/origin-pools.ts'
-import { started } from '#platform/started.ts'
+import type { Cancellation } from '#platform/calls/cancellation.ts'
+import type { AnswerHeaders } from '#platform/calls/exchange.ts'
+import type { StreamedAnswer } from '#platform/calls/streamed-answer.ts'
+import type { OriginPools } from '#platform/origin-pools.ts'
 
 import type { Upstream } from './catalogue.ts'
-import { credentialHeaders, settingsOf } from './origins.ts'
-import { readPieces } from './read-pieces.ts'
+import { callHeaders } from './origins.ts'
+import { PieceReader } from './read-pieces.ts'
 import {
   toFailure,
   toStatusFailure,
@@ -24,7 +26,7 @@ export type UpstreamAttempt = {
   headers: Record<string, string>
   /** How long the whole answer may take. */
   timeoutMs: number
-  signal: AbortSignal
+  cancellation: Cancellation
 }
 
 export class AttemptFailed extends Error {
@@ -36,81 +38,65 @@ export class AttemptFailed extends Error {
   }
 }
 
+export type OpenAnswer = {
+  /** The first piece of the answer. */
+  first: Piece
+  /** Reads the others. */
+  reader: PieceReader
+}
+
 const refusalMaxBytes = 64 * 1024
 
 /** Calls an upstream once. When this resolves, the first piece of its answer has arrived. */
 export async function openAnswer(
   pools: OriginPools,
   attempt: UpstreamAttempt,
-): Promise<AsyncIterableIterator<Piece>> {
-  const deadline = startDeadline(attempt.signal, attempt.timeoutMs)
+): Promise<OpenAnswer> {
   try {
-    const answer = await send(pools, attempt, deadline.signal)
+    const answer = send(pools, attempt)
+    await answer.head()
     if (answer.status !== 200) throw new AttemptFailed(await readRefusal(answer, attempt))
     refuseOtherBodies(answer, attempt.format)
-    return await started(readPieces(answer.body, { ...attempt, onEnd: deadline.end }))
+    const reader = new PieceReader(answer, attempt)
+    const first = await reader.read()
+    if (!first) throw new BrokenAnswer('The answer is empty.')
+    return { first, reader }
   } catch (error) {
-    deadline.end()
-    attempt.signal.throwIfAborted()
+    attempt.cancellation.throwIfCancelled()
     throw error instanceof AttemptFailed ? error : new AttemptFailed(toFailure(error))
   }
 }
 
-type Deadline = { signal: AbortSignal; end(): void }
+const createTimeout = () => new TotalTimeout()
 
-/** Aborts when the caller hangs up, or when the whole answer takes too long. */
-function startDeadline(caller: AbortSignal, totalMs: number): Deadline {
-  const controller = new AbortController()
-  const onHangUp = () => controller.abort(caller.reason)
-  const timer = setTimeout(() => controller.abort(new TotalTimeout()), totalMs)
-  caller.addEventListener('abort', onHangUp, { once: true })
-  if (caller.aborted) onHangUp()
-  return {
-    signal: controller.signal,
-    end() {
-      clearTimeout(timer)
-      caller.removeEventListener('abort', onHangUp)
-    },
-  }
-}
-
-function send(
-  pools: OriginPools,
-  { upstream, format, model, body, headers }: UpstreamAttempt,
-  signal: AbortSignal,
-) {
-  const { origin, pathname } = new URL(upstream.baseUrl)
-  return pools.request(origin, settingsOf(upstream), {
+function send(pools: OriginPools, attempt: UpstreamAttempt): StreamedAnswer {
+  const { upstream, format, model, body, headers, timeoutMs, cancellation } = attempt
+  return pools.stream(upstream.place.origin, {
     method: 'POST',
-    path: pathname.replace(/\/+$/, '') + format.pathOf(model),
-    headers: {
-      ...headers,
-      ...credentialHeaders(upstream),
-      'content-type': 'application/json',
-      accept: format.framing.mediaType,
-      'accept-encoding': 'identity', // compression would delay and merge frames
-      'user-agent': 'gatehouse',
-    },
+    path: upstream.place.path + format.pathOf(model),
+    headers: { ...headers, ...callHeaders(upstream, format) },
     body: JSON.stringify(body),
-    signal,
+    cancellation,
+    timeoutMs,
+    createTimeout,
   })
 }
 
-function refuseOtherBodies({ headers, body }: OriginAnswer, { framing }: UpstreamFormat) {
-  const type = String(headers['content-type'] ?? '')
-  const encoding = String(headers['content-encoding'] ?? 'identity')
+function refuseOtherBodies(answer: StreamedAnswer, { framing }: UpstreamFormat) {
+  const type = String(answer.headers['content-type'] ?? '')
+  const encoding = String(answer.headers['content-encoding'] ?? 'identity')
   if (type.startsWith(framing.mediaType) && encoding === 'identity') return
-  body.destroy()
+  answer.destroy()
   throw new BrokenAnswer('The upstream did not stream its answer.')
 }
 
 async function readRefusal(
-  answer: OriginAnswer,
+  answer: StreamedAnswer,
   attempt: UpstreamAttempt,
 ): Promise<UpstreamFailure> {
   const { format, upstream } = attempt
   const { status, headers } = answer
-  const json = readJson(withoutSecret(await readText(answer.body), upstream))
+  const json = readJson(withoutSecret(await readStart(answer), upstream))
   return toStatusFailure(status, readComplaint(json, format), {
     retryAfter: headers['retry-after']?.toString(),
     requestId: idOf(headers, json),
@@ -118,7 +104,7 @@ async function readRefusal(
 }
 
 /** The provider's own id for the call: Anthropic's header, OpenAI's, or a member of the body. */
-const idOf = (headers: OriginAnswer['headers'], json: Json): string | undefined =>
+const idOf = (headers: AnswerHeaders, json: Json): string | undefined =>
   headers['request-id']?.toString() ??
   headers['x-request-id']?.toString() ??
   asText(json['request_id'])
@@ -144,13 +130,18 @@ function readJson(text: string): Json {
 }
 
 /** The start of a body, up to `refusalMaxBytes`. */
-async function readText(body: AnswerBody): Promise<string> {
+async function readStart(answer: StreamedAnswer): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of body as AsyncIterable<Buffer>) {
+  while (bytes <= refusalMaxBytes && !answer.isRead) {
+    const chunk = answer.take()
+    if (!chunk) {
+      await answer.arrival()
+      continue
+    }
     chunks.push(chunk)
     bytes += chunk.length
-    if (bytes > refusalMaxBytes) break
   }
+  answer.destroy()
   return Buffer.concat(chunks).toString()
 }

@@ -1,8 +1,9 @@
 import type { Json } from '#formats/answer.ts'
+import { cancellationOf } from '#platform/calls/cancellation.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
 
 import type { Upstream } from './catalogue.ts'
-import { credentialHeaders, settingsOf } from './origins.ts'
+import { credentialHeaders } from './origins.ts'
 
 /** Posts JSON to an upstream. Rejects when it cannot be reached. `headers` are those of the caller. */
 export type PostToUpstream = (
@@ -18,13 +19,14 @@ const answerMaxBytes = 16 * 1024 * 1024
 export function createUpstreamPosts(pools: OriginPools) {
   return (upstream: Upstream): PostToUpstream =>
     async (path, json, signal, headers) => {
-      const { origin, pathname } = new URL(upstream.baseUrl)
-      const root = pathname.replace(/\/+$/, '').replace(/\/v1$/, '')
-      const { status, body } = await pools.request(origin, settingsOf(upstream), {
+      const { origin, path: basePath } = upstream.place
+      const request = {
         method: 'POST',
-        path: root + path,
+        path: basePath.replace(/\/v1$/, '') + path,
         body: JSON.stringify(json),
-        signal,
+        cancellation: cancellationOf(signal),
+        timeoutMs: upstream.totalTimeoutMs,
+        createTimeout,
         headers: {
           'content-type': 'application/json',
           'accept-encoding': 'identity',
@@ -33,14 +35,11 @@ export function createUpstreamPosts(pools: OriginPools) {
           ...headers,
           ...credentialHeaders(upstream),
         },
-      })
-      const chunks: Buffer[] = []
-      let bytes = 0
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        chunks.push(chunk)
-        bytes += chunk.length
-        if (bytes > answerMaxBytes) throw new Error('The answer of the upstream is too large.')
-      }
-      return { status, json: JSON.parse(Buffer.concat(chunks).toString()) as unknown }
+      } as const
+      const { status, body, isComplete } = await pools.collect(origin, request, answerMaxBytes)
+      if (!isComplete) throw new Error('The answer of the upstream is too large.')
+      return { status, json: JSON.parse(body.toString()) as unknown }
     }
 }
+
+const createTimeout = () => new Error('The upstream did not answer in time.')

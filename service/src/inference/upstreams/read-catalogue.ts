@@ -11,6 +11,7 @@ import {
 } from './catalogue-file.ts'
 import type { Catalogue, CatalogueModel, Upstream } from './catalogue.ts'
 import { decideMediaUrls } from './media-urls.ts'
+import { placeOf } from './origins.ts'
 import { isVendorHost } from './vendor-hosts.ts'
 
 type Options = {
@@ -38,7 +39,8 @@ export function readCatalogue(text: string, options: Options): Catalogue {
     const formats = attempt(`upstreams.${name}`, () => findFormats(entry, options.formats))
     const secret = attempt(`upstreams.${name}.key`, () => (key ? options.readSecret(key) : null))
     if (!formats || secret === undefined) continue
-    upstreams.set(name, { ...toUpstream(name, entry), ...formats, secret })
+    const upstream = toUpstream(name, entry)
+    upstreams.set(name, { ...upstream, ...formats, place: placeOf(upstream), secret })
   }
   const models = file.models.map((entry) => toModel(entry, upstreams))
   const byName = new Map<string, CatalogueModel>()

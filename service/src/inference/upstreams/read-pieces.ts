@@ -1,96 +1,117 @@
 import type { Frame, Json, Piece, Reader } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
-import type { RawFrame } from '#formats/framing.ts'
+import type { FrameParser, RawFrame } from '#formats/framing.ts'
 import { isObject } from '#formats/json-values.ts'
-import type { AnswerBody } from '#platform/origin-pools.ts'
+import type { StreamedAnswer } from '#platform/calls/streamed-answer.ts'
 
 import type { Upstream } from './catalogue.ts'
 
 const frameMaxBytes = 8 * 1024 * 1024
-const restMaxBytes = 64 * 1024
-const restMaxMs = 1000
+/** A connection can be used again when its answer was read to the end, unless that is too much work. */
+const restMax = { maxBytes: 64 * 1024, maxMs: 1000 }
 const preambleMax = 100
 
-type Options = {
-  format: UpstreamFormat
-  upstream: Upstream
-  /** Called once, however the answer ends. */
-  onEnd: () => void
-}
+type Options = { format: UpstreamFormat; upstream: Upstream }
 
-/** Reads an answer as it comes, until it is finished. Throws when it is broken or ends in the middle. */
-export async function* readPieces(
-  body: AnswerBody,
-  { format, upstream, onEnd }: Options,
-): AsyncGenerator<Piece> {
-  const parser = format.framing.createParser({ frameMaxBytes })
-  const reader = format.createReader()
+/** Reads an answer as it comes, until it is finished. What arrives together is one piece. */
+export class PieceReader {
+  readonly #answer: StreamedAnswer
+  readonly #format: UpstreamFormat
+  readonly #upstream: Upstream
+  readonly #parser: FrameParser
+  readonly #reader: Reader
   /** Comments and pings before the answer: with those alone it has not started. */
-  let preamble: Frame[] = []
-  let hasBegun = false
-  /** Frames before a broken one are still part of the answer. */
-  function* toPieces(sent: readonly RawFrame[]): Generator<Piece> {
-    const { frames, problem } = readFrames(sent, reader, format)
-    hasBegun ||= frames.some(({ events }) => events.length > 0)
-    if (!hasBegun) preamble.push(...frames.slice(0, preambleMax - preamble.length))
-    else if (frames.length > 0) {
-      yield { format: format.name, frames: preamble.length > 0 ? [...preamble, ...frames] : frames }
-      preamble = []
-    }
-    if (problem)
-      throw hasSecret(problem, upstream) ? new BrokenAnswer('An error quoted our key.') : problem
+  #preamble: Frame[] = []
+  #hasBegun = false
+  /** Thrown when the frames before it were read, which are still part of the answer. */
+  #problem: Error | undefined
+  #isClosed = false
+
+  constructor(answer: StreamedAnswer, { format, upstream }: Options) {
+    this.#answer = answer
+    this.#format = format
+    this.#upstream = upstream
+    this.#parser = format.framing.createParser({ frameMaxBytes })
+    this.#reader = format.createReader()
   }
-  try {
-    // The body stays open when the answer is finished: `discardRest` reads what follows.
-    for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      yield* toPieces(parser.feed(chunk))
-      if (reader.isFinished()) break
+
+  /** The next piece; undefined when the answer is finished. Throws when it is broken or ends in the middle. */
+  async read(): Promise<Piece | undefined> {
+    try {
+      while (!this.#isClosed) {
+        if (this.#problem) throw this.#problem
+        const bytes = this.#answer.take()
+        if (!bytes && !this.#answer.isRead) {
+          await this.#answer.arrival()
+          continue
+        }
+        const piece = this.#toPiece(bytes ? this.#parser.feed(bytes) : this.#lastFrames())
+        if (this.#reader.isFinished()) this.close()
+        else if (!bytes) this.#problem ??= new BrokenAnswer('The answer ended in the middle.')
+        if (piece) return piece
+      }
+      return undefined
+    } catch (error) {
+      this.close()
+      throw error
     }
-    if (!reader.isFinished()) yield* toPieces(parser.end())
-    if (!reader.isFinished()) yield* toPieces([endOfStream])
-    if (!reader.isFinished()) throw new BrokenAnswer('The answer ended in the middle.')
-  } finally {
-    onEnd()
-    if (reader.isFinished()) discardRest(body)
-    else body.destroy()
+  }
+
+  /** Frees the connection. For every answer, unless it was read to its end or has failed. */
+  close() {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    if (this.#reader.isFinished()) this.#answer.discard(restMax)
+    else this.#answer.destroy()
+  }
+
+  /** Some upstreams end the stream without an end marker: the reader decides whether the answer was complete. */
+  #lastFrames(): readonly RawFrame[] {
+    return [...this.#parser.end(), endOfStream]
+  }
+
+  #toPiece(sent: readonly RawFrame[]): Piece | undefined {
+    const frames = this.#readFrames(sent)
+    if (frames.length === 0) return undefined
+    const { name } = this.#format
+    if (this.#hasBegun) return { format: name, frames }
+    this.#hasBegun = frames.some(({ events }) => events.length > 0)
+    const preamble = this.#preamble
+    if (this.#hasBegun) {
+      this.#preamble = []
+      return { format: name, frames: [...preamble, ...frames] }
+    }
+    preamble.push(...frames.slice(0, preambleMax - preamble.length))
+    return undefined
+  }
+
+  #readFrames(sent: readonly RawFrame[]): Frame[] {
+    const frames: Frame[] = []
+    try {
+      for (const { event, data, bytes } of sent) {
+        if (this.#reader.isFinished()) break
+        const json = readJson(data)
+        const source = { event, data, bytes, json }
+        const events = this.#reader.read(source)
+        const reportedUsage = this.#format.usageIn(json)
+        const hasMedia = this.#format.hasMedia?.(json) ?? false
+        frames.push({ events, source, reportedUsage, hasMedia })
+      }
+    } catch (error) {
+      this.#problem = withoutSecret(error as Error, this.#upstream)
+    }
+    return frames
   }
 }
 
 /** Some providers quote our key in their errors: such an error must not reach callers or the log. */
-const hasSecret = (problem: unknown, { secret }: Upstream) =>
-  secret !== null && problem instanceof Error && problem.message.includes(secret)
+const withoutSecret = (problem: Error, { secret }: Upstream) =>
+  secret !== null && problem.message.includes(secret)
+    ? new BrokenAnswer('An error quoted our key.')
+    : problem
 
-/** A connection can be reused when its answer was read to the end, unless that takes too long. */
-function discardRest(body: AnswerBody) {
-  body
-    .dump({ limit: restMaxBytes, signal: AbortSignal.timeout(restMaxMs) })
-    .catch(() => body.destroy())
-}
-
-/** Some upstreams end the stream without an end marker: the reader decides whether the answer was complete. */
 const endOfStream: RawFrame = { event: '', data: '[DONE]', bytes: Buffer.alloc(0) }
-
-function readFrames(sent: readonly RawFrame[], reader: Reader, format: UpstreamFormat) {
-  const frames: Frame[] = []
-  try {
-    for (const frame of sent) {
-      if (reader.isFinished()) break
-      const { event, data, bytes } = frame
-      const json = readJson(data)
-      const source = { event, data, bytes, json }
-      frames.push({
-        events: reader.read(source),
-        source,
-        reportedUsage: format.usageIn(json),
-        hasMedia: format.hasMedia?.(json) ?? false,
-      })
-    }
-  } catch (error) {
-    return { frames, problem: error }
-  }
-  return { frames, problem: undefined }
-}
 
 function readJson(data: string): Json {
   if (data === '' || data === '[DONE]') return {}

@@ -1,0 +1,72 @@
+import type { Piece } from '#formats/answer.ts'
+import type { Metrics } from '#platform/metrics.ts'
+
+import type { ModelCall } from './call-model.ts'
+import type { Upstream } from './catalogue.ts'
+import type { OpenAnswer } from './open-answer.ts'
+import type { Sticky } from './sticky.ts'
+import { toFailure } from './upstream-failure.ts'
+
+/** An answer that has started, and the upstream that writes it. */
+export type StartedAnswer = OpenAnswer & { upstream: Upstream }
+
+type Deps = {
+  /** Calls upstreams until one answers. */
+  open(call: ModelCall): Promise<StartedAnswer>
+  sticky: Pick<Sticky, 'remember'>
+  metrics: Pick<Metrics, 'upstreamAttempts'>
+}
+
+/** The pieces of an answer. The first `next` makes the call; a generator here would cost microtasks for every piece. */
+export class ModelAnswer implements AsyncIterableIterator<Piece> {
+  readonly #call: ModelCall
+  readonly #deps: Deps
+  #started: StartedAnswer | undefined
+
+  constructor(call: ModelCall, deps: Deps) {
+    this.#call = call
+    this.#deps = deps
+  }
+
+  async next(): Promise<IteratorResult<Piece, undefined>> {
+    const started = this.#started
+    const piece = started ? await this.#readNext(started) : await this.#start()
+    return piece ? { done: false, value: piece } : { done: true, value: undefined }
+  }
+
+  async return(): Promise<IteratorResult<Piece, undefined>> {
+    this.#started?.reader.close()
+    return { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator]() {
+    return this
+  }
+
+  async #start(): Promise<Piece> {
+    const started = await this.#deps.open(this.#call)
+    this.#started = started
+    this.#call.onAnswering(started.upstream.name)
+    this.#observe(started.first, started.upstream)
+    return started.first
+  }
+
+  async #readNext({ reader, upstream }: StartedAnswer): Promise<Piece | undefined> {
+    try {
+      const piece = await reader.read()
+      if (piece) this.#observe(piece, upstream)
+      return piece
+    } catch (error) {
+      reader.close()
+      this.#call.cancellation.throwIfCancelled()
+      this.#deps.metrics.upstreamAttempts.inc({ upstream: upstream.name, outcome: 'broken' })
+      throw toFailure(error).error
+    }
+  }
+
+  #observe(piece: Piece, upstream: Upstream) {
+    this.#call.onPiece(piece)
+    const isFirstUpstream = this.#call.model.upstreams[0]?.upstream === upstream
+    if (!isFirstUpstream) this.#deps.sticky.remember(piece.frames, upstream.name)
+  }
+}

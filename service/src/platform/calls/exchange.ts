@@ -1,0 +1,127 @@
+import type { Dispatcher } from 'undici'
+
+import type { Cancellable, Cancellation } from './cancellation.ts'
+import { type Deadline, startDeadline, type Timed } from './timer-wheel.ts'
+
+export type OriginRequest = {
+  method: 'GET' | 'POST'
+  path: string
+  headers: Record<string, string>
+  body: string | Buffer
+  cancellation: Cancellation
+  /** How long everything may take, to the last byte of the answer. */
+  timeoutMs: number
+  /** The error that the request fails with then. */
+  createTimeout: () => Error
+}
+
+export type AnswerHeaders = Record<string, string | string[] | undefined>
+
+/**
+ * Gets an answer as it arrives: its head, its bytes, its end. A failure may come at any time before the end, also before
+ * the start. Nothing follows the end or a failure, and each comes once.
+ */
+export type AnswerReceiver = {
+  /** Called before the request is sent. */
+  onStart(exchange: Exchange): void
+  onHead(status: number, headers: AnswerHeaders): void
+  onBytes(bytes: Buffer): void
+  onEnd(): void
+  onFailure(error: Error): void
+}
+
+/** The requests of a pool that have a connection, or wait for one to open. */
+export type OpenRequests = { count: number }
+
+/**
+ * One request and its answer, as undici's own handler: no stream, no signal and no promise is between the connection
+ * and the receiver. It ends with the answer, or when it fails, is cancelled or takes too long.
+ */
+export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed {
+  readonly #request: OriginRequest
+  readonly #receiver: AnswerReceiver
+  readonly #open: OpenRequests
+  readonly #deadline: Deadline
+  #controller: Dispatcher.DispatchController | undefined
+  #failure: Error | undefined
+  #isOver = false
+  #hasConnection = true
+
+  constructor(request: OriginRequest, receiver: AnswerReceiver, open: OpenRequests) {
+    this.#request = request
+    this.#receiver = receiver
+    this.#open = open
+    this.#deadline = startDeadline(request.timeoutMs, this)
+    open.count++
+    receiver.onStart(this)
+    request.cancellation.add(this)
+  }
+
+  /** Fails the exchange and closes its connection. */
+  cancel(reason: Error) {
+    if (this.#isOver) return
+    this.#failure = reason
+    this.#end()
+    this.#receiver.onFailure(reason)
+    this.#controller?.abort(reason)
+  }
+
+  onDue() {
+    this.cancel(this.#request.createTimeout())
+  }
+
+  /** No more bytes are read from the connection until `resume`, except those that have arrived. */
+  pause() {
+    this.#controller?.pause()
+  }
+
+  resume() {
+    if (this.#controller?.paused) this.#controller.resume()
+  }
+
+  /** Nobody waits for the rest: the caller cannot cancel it any more, and it may take only so long. */
+  outliveCaller(restMs: number) {
+    if (this.#isOver) return
+    this.#request.cancellation.remove(this)
+    this.#deadline.restart(restMs)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController) {
+    this.#controller = controller
+    if (this.#failure) controller.abort(this.#failure) // it was cancelled while the connection was opened
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: AnswerHeaders) {
+    const isInformational = status < 200
+    if (!isInformational) this.#receiver.onHead(status, headers)
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, bytes: Buffer) {
+    if (!this.#isOver) this.#receiver.onBytes(bytes)
+  }
+
+  onResponseEnd() {
+    this.#freeConnection()
+    if (this.#isOver) return
+    this.#end()
+    this.#receiver.onEnd()
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error) {
+    this.#freeConnection()
+    if (this.#isOver) return
+    this.#end()
+    this.#receiver.onFailure(error)
+  }
+
+  #freeConnection() {
+    if (this.#hasConnection) this.#open.count--
+    this.#hasConnection = false
+  }
+
+  #end() {
+    this.#isOver = true
+    this.#deadline.stop()
+    this.#request.cancellation.remove(this)
+  }
+}
