@@ -4,137 +4,142 @@ import type { FrameParser, Framing, RawFrame } from './framing.ts'
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
+const nothing = Buffer.alloc(0)
 
 /**
  * Cuts a stream of server-sent events into frames. Chunks may end inside a character, a line or a line end. The
  * bytes of all frames together are the bytes of the stream. Time and memory are linear in the bytes, however large a
  * frame, however small the chunks, and whatever the line ends.
  */
-export function createSseParser({ frameMaxBytes }: { frameMaxBytes: number }): FrameParser {
-  const pending = createGrowingBuffer()
-  const lineEnds = createLineEndFinder()
-  let isFirst = true
-  let isLineEmpty = true
-  /** The last byte was a CR, so a LF may belong to it; `endsFrame`: the line it ended was empty. */
-  let afterCr: { endsFrame: boolean } | null = null
+class SseParser implements FrameParser {
+  readonly #frameMaxBytes: number
+  readonly #pending = new GrowingBuffer()
+  #isFirst = true
+  #isLineEmpty = true
+  /** The last byte was a CR, so a LF may belong to it. */
+  #isAfterCr = false
+  /** The last line was empty: it ends a frame. */
+  #endsFrame = false
+  /** The next LF and the next CR in the chunk; its length if there is none. Each is searched for once. */
+  #nextLf = 0
+  #nextCr = 0
 
-  function keep(bytes: Buffer) {
-    if (pending.length() + bytes.length > frameMaxBytes) {
-      throw new BrokenAnswer(`A frame is larger than ${frameMaxBytes} bytes.`)
-    }
-    pending.append(bytes)
+  constructor(frameMaxBytes: number) {
+    this.#frameMaxBytes = frameMaxBytes
   }
 
-  function takeFrame(rest: Buffer): RawFrame {
-    const frame = readFrame(pending.takeWith(rest), isFirst)
-    isFirst = false
-    return frame
+  feed(chunk: Buffer): RawFrame[] {
+    const frames: RawFrame[] = []
+    if (chunk.length === 0) return frames
+    this.#nextLf = -1
+    this.#nextCr = -1
+    let start = 0
+    for (let end = this.#endLine(chunk, 0); end !== -1; end = this.#endLine(chunk, end)) {
+      if (!this.#endsFrame) continue
+      frames.push(this.#takeFrame(chunk.subarray(start, end)))
+      start = end
+    }
+    if (start < chunk.length) this.#keep(start === 0 ? chunk : chunk.subarray(start))
+    return frames
   }
 
-  /** The next line end in `chunk`: the position after it, and whether it ends a frame. Undefined: there is none. */
-  function nextLine(chunk: Buffer, from: number): { end: number; endsFrame: boolean } | undefined {
-    if (afterCr) {
-      const { endsFrame } = afterCr
-      afterCr = null
-      return { end: chunk[from] === lineFeed ? from + 1 : from, endsFrame }
-    }
-    const lineEnd = lineEnds.find(chunk, from)
-    if (lineEnd === -1) {
-      isLineEmpty &&= from === chunk.length
-      return undefined
-    }
-    const endsFrame = isLineEmpty && lineEnd === from
-    isLineEmpty = true
-    if (chunk[lineEnd] === carriageReturn) {
-      afterCr = { endsFrame }
-      return lineEnd + 1 === chunk.length ? undefined : nextLine(chunk, lineEnd + 1)
-    }
-    return { end: lineEnd + 1, endsFrame }
+  /** Some servers leave out the last empty line. */
+  end(): RawFrame[] {
+    return this.#pending.length > 0 ? [this.#takeFrame(nothing)] : []
   }
 
-  return {
-    feed(chunk: Buffer): RawFrame[] {
-      const frames: RawFrame[] = []
-      let start = 0
-      lineEnds.startChunk()
-      if (chunk.length === 0) return frames
-      for (let line = nextLine(chunk, 0); line; line = nextLine(chunk, line.end)) {
-        if (!line.endsFrame) continue
-        frames.push(takeFrame(chunk.subarray(start, line.end)))
-        start = line.end
-      }
-      if (start < chunk.length) keep(chunk.subarray(start))
-      return frames
-    },
-    // Some servers leave out the last empty line.
-    end(): RawFrame[] {
-      return pending.length() > 0 ? [takeFrame(Buffer.alloc(0))] : []
-    },
+  /** The position after the next line; -1 if it does not end in this chunk. */
+  #endLine(chunk: Buffer, from: number): number {
+    if (this.#isAfterCr) {
+      this.#isAfterCr = false
+      return chunk[from] === lineFeed ? from + 1 : from
+    }
+    const lineEnd = this.#findLineEnd(chunk, from)
+    if (lineEnd === chunk.length) {
+      this.#isLineEmpty &&= from === lineEnd
+      return -1
+    }
+    this.#endsFrame = this.#isLineEmpty && lineEnd === from
+    this.#isLineEmpty = true
+    if (lineEnd !== this.#nextCr) return lineEnd + 1
+    this.#isAfterCr = true
+    return lineEnd + 1 === chunk.length ? -1 : this.#endLine(chunk, lineEnd + 1)
+  }
+
+  #findLineEnd(chunk: Buffer, from: number): number {
+    if (this.#nextLf < from) this.#nextLf = indexOrLength(chunk, lineFeed, from)
+    if (this.#nextCr < from) this.#nextCr = indexOrLength(chunk, carriageReturn, from)
+    return Math.min(this.#nextLf, this.#nextCr)
+  }
+
+  #keep(bytes: Buffer) {
+    if (this.#pending.length + bytes.length > this.#frameMaxBytes) {
+      throw new BrokenAnswer(`A frame is larger than ${this.#frameMaxBytes} bytes.`)
+    }
+    this.#pending.append(bytes)
+  }
+
+  #takeFrame(rest: Buffer): RawFrame {
+    const bytes = this.#pending.takeWith(rest)
+    const hasMark = this.#isFirst && bytes.subarray(0, 3).equals(byteOrderMark)
+    this.#isFirst = false
+    return readFrame(bytes, hasMark ? bytes.toString('utf8', 3) : bytes.toString())
   }
 }
+
+export const createSseParser = (limits: { frameMaxBytes: number }): FrameParser =>
+  new SseParser(limits.frameMaxBytes)
 
 export const serverSentEvents: Framing = {
   mediaType: 'text/event-stream',
   createParser: createSseParser,
 }
 
-/** Finds line ends in a chunk from left to right. Each LF is searched once: searching for it at every CR would be quadratic. */
-function createLineEndFinder() {
-  /** The position of the next LF in the chunk; its length if there is none. */
-  let nextLf = -1
-  return {
-    startChunk: () => void (nextLf = -1),
-    /** -1 if there is none. */
-    find(chunk: Buffer, from: number): number {
-      if (nextLf < from) nextLf = chunk.indexOf(lineFeed, from)
-      if (nextLf === -1) nextLf = chunk.length
-      const cr = chunk.subarray(from, nextLf).indexOf(carriageReturn)
-      if (cr !== -1) return from + cr
-      return nextLf === chunk.length ? -1 : nextLf
-    },
-  }
+function indexOrLength(chunk: Buffer, byte: number, from: number): number {
+  const index = chunk.indexOf(byte, from)
+  return index === -1 ? chunk.length : index
 }
 
 /** The start of a frame that has not ended, in one buffer: a list of chunks would take 200 bytes for each of one byte. */
-function createGrowingBuffer() {
-  let buffer = Buffer.alloc(0)
-  let used = 0
-  return {
-    length: () => used,
-    append(bytes: Buffer) {
-      if (used + bytes.length > buffer.length) {
-        const larger = Buffer.allocUnsafe(Math.max(256, 2 * (used + bytes.length)))
-        buffer.copy(larger, 0, 0, used)
-        buffer = larger
-      }
-      bytes.copy(buffer, used)
-      used += bytes.length
-    },
-    /** What was appended, followed by `rest`. Empties the buffer. */
-    takeWith(rest: Buffer): Buffer {
-      if (used === 0) return rest
-      const bytes = Buffer.concat([buffer.subarray(0, used), rest])
-      buffer = Buffer.alloc(0)
-      used = 0
-      return bytes
-    },
+class GrowingBuffer {
+  length = 0
+  #bytes = nothing
+
+  append(bytes: Buffer) {
+    const length = this.length + bytes.length
+    if (length > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.max(256, 2 * length))
+      this.#bytes.copy(larger, 0, 0, this.length)
+      this.#bytes = larger
+    }
+    bytes.copy(this.#bytes, this.length)
+    this.length = length
+  }
+
+  /** What was appended, followed by `rest`. Empties the buffer. */
+  takeWith(rest: Buffer): Buffer {
+    if (this.length === 0) return rest
+    const bytes = Buffer.concat([this.#bytes.subarray(0, this.length), rest])
+    this.#bytes = nothing
+    this.length = 0
+    return bytes
   }
 }
 
-function readFrame(bytes: Buffer, mayHaveMark: boolean): RawFrame {
-  const hasMark = mayHaveMark && bytes.subarray(0, 3).equals(byteOrderMark)
-  const text = bytes.toString('utf8', hasMark ? 3 : 0)
-  const hasCr = bytes.includes(carriageReturn)
+function readFrame(bytes: Buffer, text: string): RawFrame {
   let event = ''
   let data = ''
   let hasData = false
-  for (const line of hasCr ? text.split(/\r\n|\n|\r/) : text.split('\n')) {
-    if (line.startsWith('data:')) {
-      const value = line.slice(line[5] === ' ' ? 6 : 5)
+  const lines = text.includes('\r') ? text.replaceAll(/\r\n?/g, '\n') : text
+  for (let start = 0, end = 0; start < lines.length; start = end + 1) {
+    end = lines.indexOf('\n', start)
+    if (end === -1) end = lines.length
+    if (lines.startsWith('data:', start)) {
+      const value = lines.slice(lines[start + 5] === ' ' ? start + 6 : start + 5, end)
       data = hasData ? `${data}\n${value}` : value
       hasData = true
-    } else if (line.startsWith('event:')) {
-      event = line.slice(line[6] === ' ' ? 7 : 6)
+    } else if (lines.startsWith('event:', start)) {
+      event = lines.slice(lines[start + 6] === ' ' ? start + 7 : start + 6, end)
     }
   }
   return { event, data, bytes }

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify'
 
+import { startDeadline } from '#platform/calls/timer-wheel.ts'
 import { ClientGone } from '#platform/client-gone.ts'
 
 const headers = {
@@ -15,15 +16,20 @@ export const idleWriteMs = 30_000
 export function openEventStream(reply: FastifyReply) {
   void reply.hijack()
   const { raw } = reply
-  for (const [name, value] of Object.entries(reply.getHeaders())) {
+  const prepared = reply.getHeaders()
+  for (const name in prepared) {
+    const value = prepared[name]
     if (value !== undefined) raw.setHeader(name, value)
   }
   raw.writeHead(200, headers)
   return {
-    /** Resolves when more may be written, so that a caller that awaits it buffers no more than the socket does. */
-    async write(bytes: Buffer | string): Promise<void> {
+    /**
+     * A promise that resolves when more may be written, or undefined if it may be at once: a caller that awaits it
+     * buffers no more than the socket does.
+     */
+    write(bytes: Buffer | string): Promise<void> | undefined {
       if (raw.destroyed) throw new ClientGone()
-      if (!raw.write(bytes)) await drained(raw)
+      return raw.write(bytes) ? undefined : drained(raw)
     },
     end() {
       // What is left in the buffer has the same deadline as a plain answer.
@@ -38,9 +44,9 @@ export type EventStream = ReturnType<typeof openEventStream>
 
 function drained(raw: FastifyReply['raw']): Promise<void> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => raw.destroy(), idleWriteMs)
+    const deadline = startDeadline(idleWriteMs, { onDue: () => void raw.destroy() })
     const stop = () => {
-      clearTimeout(timer)
+      deadline.stop()
       raw.off('drain', onDrain)
       raw.off('close', onClose)
     }

@@ -2,10 +2,11 @@ import type { Json, OutFrame, Writer } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamFormatName } from '#formats/format-name.ts'
 import type { Answering, CallerFormat } from '#formats/format.ts'
-import { toSse } from '#formats/sse.ts'
+import { joinSse } from '#formats/join-sse.ts'
 import type { EventStream } from '#http/event-stream.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
+import { type Deadline, startDeadline } from '#platform/calls/timer-wheel.ts'
 import { ClientGone } from '#platform/client-gone.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
@@ -24,7 +25,9 @@ function createPartWriter(format: CallerFormat, answering: Answering) {
     write(part: AnswerPart): OutFrame[] {
       if ('receipt' in part) return writerFor(format.name).close(part.receipt)
       const target = writerFor(part.piece.format)
-      return part.piece.frames.flatMap((frame) => target.write(frame))
+      const frames: OutFrame[] = []
+      for (const frame of part.piece.frames) frames.push(...target.write(frame))
+      return frames
     },
     fail: (error: ApiError) => writerFor(format.name).fail(error),
   }
@@ -82,31 +85,42 @@ export async function streamAnswer(
   }: { format: CallerFormat; answering: Answering; cancellation: Cancellation },
 ): Promise<ApiError | undefined> {
   const writer = createPartWriter(format, answering)
-  const pinger = setInterval(() => {
-    stream.write(format.ping).catch(() => undefined) // the next write reports a closed connection
-  }, pingEveryMs)
+  const pings = startPings(stream, format.ping)
   try {
     for await (const part of parts) {
-      pinger.refresh()
+      pings.restart(pingEveryMs)
       const frames = writer.write(part)
-      if (frames.length > 0) await stream.write(join(frames))
+      if (frames.length === 0) continue
+      const isDrained = stream.write(joinSse(frames))
+      if (isDrained) await isDrained
     }
     return undefined
   } catch (error) {
     if (cancellation.reason instanceof ClientGone || error instanceof ClientGone) return undefined
     const failure = toApiError(toUpstreamError(error))
-    await stream.write(join(writer.fail(failure))).catch(() => undefined)
+    await tryToWrite(stream, joinSse(writer.fail(failure)))
     return failure
   } finally {
-    clearInterval(pinger)
+    pings.stop()
     stream.end()
   }
 }
 
-function join(frames: readonly OutFrame[]): Buffer | string {
-  const [first, ...others] = frames.map(toSse)
-  if (first === undefined) return ''
-  return others.length === 0 ? first : Buffer.concat([first, ...others].map(toBytes))
+/** Sends a ping whenever nothing was sent for a while. */
+function startPings(stream: EventStream, ping: string): Deadline {
+  const pings: Deadline = startDeadline(pingEveryMs, {
+    onDue() {
+      pings.restart(pingEveryMs)
+      void tryToWrite(stream, ping) // the next write of the answer reports a closed connection
+    },
+  })
+  return pings
 }
 
-const toBytes = (piece: Buffer | string) => (typeof piece === 'string' ? Buffer.from(piece) : piece)
+async function tryToWrite(stream: EventStream, bytes: Buffer | string) {
+  try {
+    await stream.write(bytes)
+  } catch {
+    // The client is gone.
+  }
+}

@@ -60,6 +60,7 @@ export function createMeter({ inputTokens, countText, now, ...hiding }: Options)
     noteSent: times.noteSent,
     /** Called with every piece of the answer, as it comes from the upstream. */
     observe(piece: Piece) {
+      times.startPiece()
       for (const { events, reportedUsage, hasMedia: isMedia = false } of piece.frames) {
         reported.noteRaw(reportedUsage)
         hasMedia ||= isMedia

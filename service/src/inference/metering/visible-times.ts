@@ -10,13 +10,19 @@ export function createVisibleTimes(now: Clock) {
   let firstWordAtMs: number | undefined
   let lastAtMs: number | undefined
   let endedAtMs: number | undefined
+  let pieceAtMs: number | undefined
 
   return {
     noteSent() {
       sentAtMs = read()
     },
+    /** What follows has arrived at one time, which is read at most once. */
+    startPiece() {
+      pieceAtMs = undefined
+    },
     noteText(isReasoning: boolean) {
-      lastAtMs = read()
+      pieceAtMs ??= read()
+      lastAtMs = pieceAtMs
       if (!isReasoning) firstWordAtMs ??= lastAtMs
     },
     /** The first call fixes the end. */
