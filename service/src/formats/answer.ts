@@ -72,7 +72,12 @@ export type Frame = {
 }
 
 /** The frames of an answer that arrived together, in the upstream's format. */
-export type Piece = { format: UpstreamFormatName; frames: readonly Frame[] }
+export type Piece = {
+  format: UpstreamFormatName
+  frames: readonly Frame[]
+  /** The upstream was asked for a plain answer, and its body is the only frame. */
+  isPlain?: boolean
+}
 
 /** A frame as the upstream sent it, with its JSON parsed once. */
 export type SourceFrame = RawFrame & { json: Json }

@@ -1,12 +1,12 @@
 import type { Dialect } from '@gatehouse/contract/error-body'
 
-import type { Json, OutFrame, Reader, Writer } from './answer.ts'
+import type { Frame, Json, OutFrame, Reader, Receipt, SourceFrame, Writer } from './answer.ts'
 import type { CallerFormatName, UpstreamFormatName } from './format-name.ts'
 import type { Framing } from './framing.ts'
 import type { Turn } from './turn.ts'
 
 // A call has two formats: the one its caller speaks and the one its upstream speaks. Where both are the same,
-// the request and the frames of the answer travel as they are (`forwardRequest`, `createPassThrough`). Where
+// the request and the answer travel as they are (`forwardRequest`, `createPassThrough`, `settlePlain`). Where
 // they differ, both are rebuilt through `Turn` and `AnswerEvent`. Messages, Responses and Chat Completions are
 // both; a format that only upstreams speak is one folder with an `UpstreamFormat` and one entry in formats.ts.
 
@@ -41,6 +41,8 @@ export type CallerFormat = {
   ping: string
   /** All frames of a finished stream as the body of a plain answer. */
   fold(frames: readonly OutFrame[]): Json
+  /** The text of a plain answer that already is in this format, with the receipt. */
+  settlePlain(body: SourceFrame, receipt: Receipt): string
 }
 
 /** A wire format as upstreams speak it. */
@@ -52,15 +54,20 @@ export type UpstreamFormat = {
   authorize(secret: string): Readonly<Record<string, string>>
   /** The headers of every request in this format. */
   headers: Readonly<Record<string, string>>
-  /** A turn as a request for a streamed answer. */
+  /** A turn as a request. */
   writeRequest(turn: Turn, upstream: UpstreamModel): Json
   /**
-   * The caller's own request, changed to ask for a streamed answer. Only for a format that callers speak too,
-   * under the same name.
+   * The caller's own request, changed to ask for the answer that is wanted. Only for a format that callers speak
+   * too, under the same name.
    */
   forwardRequest?(request: Json, upstream: UpstreamModel): Json
   framing: Framing
   createReader(): Reader
+  /**
+   * Reads a plain answer, whose body is one frame. Throws what a reader throws. Absent for a format that only
+   * streams.
+   */
+  readPlain?(body: SourceFrame): Frame
   /** The usage in one frame of an answer, as the upstream wrote it; undefined where the frame has none. */
   usageIn(frame: Json): Json | undefined
   /** Whether a frame carries audio or an image; absent for a format that has neither. */
@@ -79,6 +86,8 @@ export type UpstreamModel = {
   maxOutputTokens: number
   /** The name of that bound in Chat Completions: older servers know only `max_tokens`. */
   outputLimitMember: 'max_completion_tokens' | 'max_tokens'
+  /** Asks for a plain answer; otherwise for a stream. */
+  isPlain?: boolean
 }
 
 export type UpstreamComplaint = {

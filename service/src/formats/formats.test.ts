@@ -8,6 +8,7 @@ import { expect, test } from 'vitest'
 
 import { callerFormats, upstreamFormats } from './formats.ts'
 import { pickForwardedHeaders } from './forwarded-headers.ts'
+import { emptyTurn } from './testing/empty-turn.ts'
 
 test('callers of each format get errors in the dialect of their endpoint', () => {
   const { messages, responses, chat_completions } = callerFormats
@@ -89,4 +90,21 @@ test('formats import nothing but formats, platform and the contract', () => {
       .map((specifier) => `${file}: ${specifier}`)
   })
   expect(others).toEqual([])
+})
+
+test.each([...upstreamFormats.keys()])('%s: a request asks for a stream, or plainly', (name) => {
+  const format = upstreamFormats.get(name)!
+  const target = { model: 'm', maxOutputTokens: 9, outputLimitMember: 'max_tokens' } as const
+  const sent = { stream_options: { include_obfuscation: false }, messages: [], input: [] }
+  const requestsFor = (isPlain: boolean) => [
+    format.writeRequest(emptyTurn, { ...target, isPlain }),
+    format.forwardRequest?.(sent, { ...target, isPlain }),
+  ]
+  for (const request of requestsFor(true)) {
+    expect(request).toMatchObject({ stream: false })
+    if (name !== 'messages') expect(request).not.toHaveProperty('stream_options')
+  }
+  for (const request of requestsFor(false)) expect(request).toMatchObject({ stream: true })
+  const [, forwarded] = requestsFor(false)
+  expect(forwarded).toMatchObject({ stream_options: { include_obfuscation: false } })
 })

@@ -3,8 +3,10 @@ import { randomUUID } from 'node:crypto'
 // A member of JSON that TypeScript's library does not declare yet.
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown }
 
+const unsafeNumber = /\d{16}|\d[eE][+-]?\d{3}/
+
 /** Whether the text may contain a number that a double cannot hold. Digits inside strings match too, at no harm. */
-const mayHaveUnsafeNumber = /\d{16}|\d[eE][+-]?\d{3}/
+export const mayHaveUnsafeNumber = (text: string): boolean => unsafeNumber.test(text)
 
 /** More than any honest text has: each takes as long as forty plain numbers. */
 const unsafeNumbersMax = 10_000
@@ -18,7 +20,7 @@ export class TooManyNumbers extends Error {
  * Such a number becomes an object that only JSON.stringify can read; `TooManyNumbers` if there are too many.
  */
 export function parseExact(text: string): unknown {
-  if (!mayHaveUnsafeNumber.test(text)) return JSON.parse(text)
+  if (!mayHaveUnsafeNumber(text)) return JSON.parse(text)
   // A reviver would be called for every value, and take ten times as long as the parser.
   const mark = randomUUID()
   const marked = markUnsafeNumbers(text, mark)

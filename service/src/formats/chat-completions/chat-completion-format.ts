@@ -8,6 +8,7 @@ import { hasMediaInChunk, usageInChunk } from './chat-usage.ts'
 import { foldChatStream } from './fold-chat-stream.ts'
 import { forwardChatRequest } from './forward-chat-request.ts'
 import { createChatPassThrough } from './pass-chat-stream.ts'
+import { readPlainChat, settlePlainChat } from './plain-chat.ts'
 import { createChatReader } from './read-chat-stream.ts'
 import { readChatTurn } from './read-chat-turn.ts'
 import { writeChatRequest } from './write-chat-request.ts'
@@ -26,6 +27,7 @@ export const chatCallerFormat: CallerFormat = {
   // A comment: this format has no event for it.
   ping: ': ping\n\n',
   fold: foldChatStream,
+  settlePlain: settlePlainChat,
 }
 
 export const chatUpstreamFormat = {
@@ -37,6 +39,7 @@ export const chatUpstreamFormat = {
   forwardRequest: forwardChatRequest,
   framing: serverSentEvents,
   createReader: createChatReader,
+  readPlain: readPlainChat,
   usageIn: usageInChunk,
   hasMedia: hasMediaInChunk,
   readError: readChatError,

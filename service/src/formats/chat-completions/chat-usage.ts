@@ -29,11 +29,11 @@ export const writeUsage = (usage: Usage): Json => ({
 export const isUsageWanted = (request: Json): boolean =>
   request['stream'] !== true || objectOf(request['stream_options'])['include_usage'] === true
 
-/** Audio and images are members of the delta. */
 export const hasMediaInChunk = (chunk: Json): boolean =>
-  listOf(chunk['choices']).some((choice) => {
-    const { audio, images } = objectOf(objectOf(choice)['delta'])
-    return isObject(audio) || listOf(images).length > 0
-  })
+  listOf(chunk['choices']).some((choice) => hasMediaIn(objectOf(objectOf(choice)['delta'])))
+
+/** Audio and images are members of the delta, or of the whole message. */
+export const hasMediaIn = ({ audio, images }: Json): boolean =>
+  isObject(audio) || listOf(images).length > 0
 
 export const usageInChunk = (chunk: Json): Json | undefined => asObject(chunk['usage'])

@@ -4,15 +4,15 @@ import { asNumber, asObject, asText, isObject, listOf } from '#formats/json-valu
 
 import { readReasoning } from './reasoning-signature.ts'
 
-/** The caller's own request. Gatehouse sets the model, the output limit, and streaming with usage. */
+/** The caller's own request. Gatehouse sets the model, the output limit, and for a stream that it has usage. */
 export function forwardChatRequest(request: Json, upstream: UpstreamModel): Json {
-  const { flagged_categories: _ours, store, ...members } = request
+  const { flagged_categories: _ours, store, stream_options: options, ...members } = request
   return {
     ...members,
     messages: withOwnReasoning(request['messages']),
     model: upstream.model,
-    stream: true,
-    stream_options: { ...asObject(request['stream_options']), include_usage: true },
+    stream: !upstream.isPlain,
+    ...(!upstream.isPlain && { stream_options: { ...asObject(options), include_usage: true } }),
     ...(store !== undefined && { store: false }),
     ...limitOutput(request, upstream),
   }

@@ -76,11 +76,23 @@ export function createChatReader(): Reader {
 
 const isFailure = ({ event, json }: SourceFrame) => event === 'error' || Boolean(json['error'])
 
-function readDelta(delta: Json, blocks: ReturnType<typeof createBlocks>) {
-  const reasoning = proseOf(delta, 'reasoning_content') || (asText(delta['reasoning']) ?? '')
-  blocks.addProse('reasoning', reasoning)
-  const signature = asText(delta['reasoning_signature']) ?? ''
+function readDelta(delta: Json, blocks: Blocks) {
+  blocks.addProse('reasoning', reasoningOf(delta))
+  const signature = signatureOf(delta)
   if (signature !== '') blocks.seal(readSignature(signature))
+  readSpoken(delta, blocks)
+}
+
+type Blocks = ReturnType<typeof createBlocks>
+
+/** Upstreams have two names for it. */
+export const reasoningOf = (message: Json): string =>
+  proseOf(message, 'reasoning_content') || (asText(message['reasoning']) ?? '')
+
+export const signatureOf = (message: Json): string => asText(message['reasoning_signature']) ?? ''
+
+/** Everything but the reasoning, of a delta or of a whole message. */
+export function readSpoken(delta: Json, blocks: Blocks) {
   blocks.addProse('text', proseOf(delta, 'content'))
   blocks.addProse('refusal', proseOf(delta, 'refusal'))
   for (const [position, call] of listOf(delta['tool_calls']).entries()) {
@@ -91,7 +103,7 @@ function readDelta(delta: Json, blocks: ReturnType<typeof createBlocks>) {
   if (legacyCall) blocks.addCall(0, readCall({ id: 'call_function', function: legacyCall }))
 }
 
-function choicesOf(chunk: Json): Json[] {
+export function choicesOf(chunk: Json): Json[] {
   const choices = chunk['choices'] ?? []
   if (!Array.isArray(choices)) throw new BrokenAnswer('The choices of a chunk are not a list.')
   return choices.map((choice: unknown) => {

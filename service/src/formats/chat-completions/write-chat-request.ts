@@ -6,7 +6,7 @@ import { writeMessages } from './write-chat-messages.ts'
 
 const stopSequencesMax = 4
 
-/** A turn as a request for a streamed chat completion. */
+/** A turn as a request for a chat completion. */
 export function writeChatRequest(turn: Turn, upstream: UpstreamModel): Json {
   const system = turn.system.join('\n\n')
   return withoutAbsent({
@@ -15,8 +15,8 @@ export function writeChatRequest(turn: Turn, upstream: UpstreamModel): Json {
       ...(system === '' ? [] : [{ role: 'system', content: system }]),
       ...writeMessages(turn.messages),
     ],
-    stream: true,
-    stream_options: { include_usage: true },
+    stream: !upstream.isPlain,
+    stream_options: upstream.isPlain ? null : { include_usage: true },
     [upstream.outputLimitMember]: Math.min(
       turn.maxOutputTokens ?? upstream.maxOutputTokens,
       upstream.maxOutputTokens,

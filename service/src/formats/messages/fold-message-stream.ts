@@ -1,9 +1,9 @@
 import type { Json, OutFrame } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import { asObject, asText, listOf, objectOf } from '#formats/json-values.ts'
+import { readToolInput } from '#formats/tool-input.ts'
 
 import { completeUsage } from './message-usage.ts'
-import { readToolInput } from './tool-input.ts'
 
 /** A block that is being put together; `json` collects the fragments of a tool's input. */
 type OpenBlock = { block: Json; json: string }

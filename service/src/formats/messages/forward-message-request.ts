@@ -18,7 +18,7 @@ export function forwardMessageRequest(request: Json, upstream: UpstreamModel): J
     messages: Array.isArray(messages) ? withoutForeignThinking(messages as Json[]) : messages,
     model: upstream.model,
     max_tokens: Math.min(typeof wanted === 'number' ? wanted : Infinity, upstream.maxOutputTokens),
-    stream: true,
+    stream: !upstream.isPlain,
   }
 }
 

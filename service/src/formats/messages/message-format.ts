@@ -7,6 +7,7 @@ import { forwardMessageRequest } from './forward-message-request.ts'
 import { readMessageError } from './message-error.ts'
 import { usageInMessageFrame } from './message-usage.ts'
 import { createMessagePassThrough } from './pass-message-stream.ts'
+import { readPlainMessage, settlePlainMessage } from './plain-message.ts'
 import { createMessageReader } from './read-message-stream.ts'
 import { readMessageTurn } from './read-message-turn.ts'
 import { writeMessageRequest } from './write-message-request.ts'
@@ -24,6 +25,7 @@ export const messageCallerFormat: CallerFormat = {
   createPassThrough: createMessagePassThrough,
   ping: 'event: ping\ndata: {"type": "ping"}\n\n',
   fold: foldMessageStream,
+  settlePlain: settlePlainMessage,
 }
 
 export const messageUpstreamFormat = {
@@ -35,6 +37,7 @@ export const messageUpstreamFormat = {
   forwardRequest: forwardMessageRequest,
   framing: serverSentEvents,
   createReader: createMessageReader,
+  readPlain: readPlainMessage,
   usageIn: usageInMessageFrame,
   readError: readMessageError,
 } satisfies UpstreamFormat

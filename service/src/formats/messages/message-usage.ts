@@ -1,5 +1,5 @@
 import type { Json, Usage } from '#formats/answer.ts'
-import { asObject, listOf, objectOf, tokensOf } from '#formats/json-values.ts'
+import { asObject, isTokenCount, listOf, objectOf, tokensOf } from '#formats/json-values.ts'
 
 /** The members that every usage must have, 0 where the upstream reports none. */
 const counters = [
@@ -23,6 +23,9 @@ export function mergeUsage(earlier: Json, later: Json): Json {
   }
   return merged
 }
+
+export const isCompleteUsage = (usage: Json): boolean =>
+  counters.every((name) => isTokenCount(usage[name]))
 
 /** The usage with all the members it must have. */
 export function completeUsage(usage: Json): Json {

@@ -1,8 +1,7 @@
 import type { Json } from '#formats/answer.ts'
+import { readToolInput } from '#formats/tool-input.ts'
 import type { ContentPart, DocumentPart, Part, Source, TurnMessage } from '#formats/turn.ts'
 import { parseExact } from '#platform/exact-json.ts'
-
-import { readToolInput } from './tool-input.ts'
 
 export type WrittenMessage = { role: TurnMessage['role']; content: Json[] }
 

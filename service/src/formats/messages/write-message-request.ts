@@ -8,7 +8,7 @@ import { writeThinking } from './write-message-thinking.ts'
 /** Callers may send up to 2 in every format; upstreams of this one refuse more than 1. */
 export const temperatureMax = 1
 
-/** A turn as a request for a streamed answer. Settings that this format does not have are left out. */
+/** A turn as a request. Settings that this format does not have are left out. */
 export function writeMessageRequest(turn: Turn, upstream: UpstreamModel): Json {
   const maxTokens = Math.min(turn.maxOutputTokens ?? Infinity, upstream.maxOutputTokens)
   const messages = writeMessages(turn.messages)
@@ -18,7 +18,7 @@ export function writeMessageRequest(turn: Turn, upstream: UpstreamModel): Json {
   return {
     model: upstream.model,
     max_tokens: maxTokens,
-    stream: true,
+    stream: !upstream.isPlain,
     ...writeConversation(turn.system, messages),
     ...writeTools(turn),
     ...writeSampling(turn, thinking !== null && thinking['type'] !== 'disabled'),

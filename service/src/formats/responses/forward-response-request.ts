@@ -6,11 +6,12 @@ import { unpackOpaqueState } from '#formats/opaque-state.ts'
 /** The caller's own request for an upstream of this format, without the members of Gatehouse; nothing is stored. */
 export function forwardResponseRequest(
   request: Json,
-  { model, maxOutputTokens }: UpstreamModel,
+  { model, maxOutputTokens, isPlain = false }: UpstreamModel,
 ): Json {
   const {
     flagged_categories: _ours,
     background: _later,
+    stream_options: streamOptions,
     // In this format the output limit has one name: a server that knows others must not get a second limit.
     max_tokens: _old,
     max_completion_tokens: _new,
@@ -22,7 +23,9 @@ export function forwardResponseRequest(
     ...others,
     ...(input.some(isForeign) && { input: input.filter((item) => !isForeign(item)) }),
     model,
-    stream: true,
+    stream: !isPlain,
+    // Upstreams refuse it where nothing is streamed.
+    ...(!isPlain && streamOptions !== undefined && { stream_options: streamOptions }),
     store: false,
     max_output_tokens: Math.min(wanted, maxOutputTokens),
   }

@@ -3,9 +3,9 @@ import type { CallerFormat, UpstreamFormat } from '#formats/format.ts'
 import { vendorHeaders } from '#formats/forwarded-headers.ts'
 import { serverSentEvents } from '#formats/sse.ts'
 
-import { foldResponseStream } from './fold-response-stream.ts'
 import { forwardResponseRequest } from './forward-response-request.ts'
 import { createResponsePassThrough } from './pass-response-stream.ts'
+import { foldResponseStream, readPlainResponse, settlePlainResponse } from './plain-response.ts'
 import { createResponseReader } from './read-response-stream.ts'
 import { readResponseTurn } from './read-response-turn.ts'
 import { readResponseError } from './response-error.ts'
@@ -25,6 +25,7 @@ export const responseCallerFormat: CallerFormat = {
   createPassThrough: createResponsePassThrough,
   ping: ': ping\n\n',
   fold: foldResponseStream,
+  settlePlain: settlePlainResponse,
 }
 
 export const responseUpstreamFormat = {
@@ -36,6 +37,7 @@ export const responseUpstreamFormat = {
   forwardRequest: forwardResponseRequest,
   framing: serverSentEvents,
   createReader: createResponseReader,
+  readPlain: readPlainResponse,
   usageIn: usageInResponseFrame,
   hasMedia: hasMediaInResponseFrame,
   readError: readResponseError,

@@ -1,5 +1,5 @@
 import type { Json, Usage } from '#formats/answer.ts'
-import { asObject, asText, objectOf, tokensOf } from '#formats/json-values.ts'
+import { asObject, asText, listOf, objectOf, tokensOf } from '#formats/json-values.ts'
 
 export function readUsage(response: Json): Usage {
   const usage = objectOf(response['usage'])
@@ -38,6 +38,9 @@ export function hasMediaInResponseFrame(frame: Json): boolean {
   if (type.startsWith('response.audio.') || type.endsWith('.partial_image')) return true
   return asText(objectOf(frame['item'])['result']) !== undefined
 }
+
+export const hasMediaInOutput = ({ output }: Json): boolean =>
+  listOf(output).some((item) => asText(objectOf(item)['result']) !== undefined)
 
 export const usageInResponseFrame = (frame: Json): Json | undefined =>
   asObject(objectOf(frame['response'])['usage'])

@@ -4,11 +4,14 @@ import type { OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#formats/t
 
 import { isOwnReasoning, writeInput } from './write-input-items.ts'
 
-/** A turn as a request for a streamed answer that the upstream does not store. */
-export function writeResponseRequest(turn: Turn, { model, maxOutputTokens }: UpstreamModel): Json {
+/** A turn as a request for an answer that the upstream does not store. */
+export function writeResponseRequest(
+  turn: Turn,
+  { model, maxOutputTokens, isPlain = false }: UpstreamModel,
+): Json {
   return {
     model,
-    stream: true,
+    stream: !isPlain,
     store: false,
     max_output_tokens: Math.min(turn.maxOutputTokens ?? maxOutputTokens, maxOutputTokens),
     ...(turn.system.length > 0 && { instructions: turn.system.join('\n\n') }),

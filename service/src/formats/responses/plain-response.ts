@@ -1,7 +1,39 @@
-import type { Json, OutFrame } from '#formats/answer.ts'
+import type { Frame, Json, OutFrame, Receipt, SourceFrame } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import { asIndex, asObject, asText, listOf, objectOf } from '#formats/json-values.ts'
 import { readComplaint, toProviderError } from '#formats/provider-failure.ts'
+import { spliceReceipt } from '#formats/splice-receipt.ts'
+
+import { createResponseReader } from './read-response-stream.ts'
+import { hasMediaInOutput, writeUsage } from './response-usage.ts'
+
+/** What a response can be while its model still writes; Gatehouse does not ask for such answers. */
+const unfinished: readonly unknown[] = ['queued', 'in_progress']
+
+/** Reads a response that came as one body: it is what the last frame of a stream repeats. */
+export function readPlainResponse(source: SourceFrame): Frame {
+  const { json } = source
+  const error = asObject(json['error'])
+  if (error) throw toProviderError(readComplaint(error))
+  if (unfinished.includes(json['status'])) throw new BrokenAnswer('The response is not finished.')
+  const isFailed = json['status'] === 'failed' || json['status'] === 'cancelled'
+  if (!isFailed && !Array.isArray(json['output'])) throw new BrokenAnswer('There is no output.')
+  return {
+    events: createResponseReader().read(asLastFrame(source)),
+    source,
+    reportedUsage: asObject(json['usage']),
+    hasMedia: hasMediaInOutput(json),
+  }
+}
+
+function asLastFrame({ json: response, data, bytes }: SourceFrame): SourceFrame {
+  const type = 'response.completed'
+  const json: Json = { type, response }
+  return { event: type, data, bytes, json }
+}
+
+export const settlePlainResponse = (source: SourceFrame, receipt: Receipt): string =>
+  spliceReceipt(source, receipt, receipt.usage && writeUsage(receipt.usage))
 
 /** The plain answer is the response in the last frame of the stream. */
 export function foldResponseStream(frames: readonly OutFrame[]): Json {

@@ -1,6 +1,7 @@
-import type { Json } from '#formats/answer.ts'
-import { isObject } from '#formats/json-values.ts'
 import { parseExact } from '#platform/exact-json.ts'
+
+import type { Json } from './answer.ts'
+import { isObject } from './json-values.ts'
 
 /** Parses the input of a tool call. Undefined where it is JSON but no object; throws where it is no JSON. */
 export function readToolInput(text: string): Json | undefined {
