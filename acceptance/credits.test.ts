@@ -10,6 +10,7 @@ import {
   ask,
   begin,
   eventsOf,
+  foldedCall,
   type Format,
   formats,
   type RunningCall,
@@ -149,7 +150,7 @@ const untilSilence: Script = { tokens: 50, stallAfter: { pieces: 5, ms: 300_000 
 const pieceOf = /text_delta|response\.output_text\.delta"|"delta":\{"content":"[^"]/g
 
 /**
- * Starts the same call on all accounts, and hangs up when all must have received the five words: plain calls do not
+ * Starts the same call on all accounts, and hangs up when all must have received the five words: folded calls do not
  * show it, so it waits as long again as the slowest stream took.
  */
 async function hangUpAfterFiveWords(
@@ -158,7 +159,13 @@ async function hangUpAfterFiveWords(
   const startedAt = performance.now()
   const calls = accounts.map(({ account, format, isStreamed }) => ({
     isStreamed,
-    ...begin(account.target, { format, model: modelOf[format], script: untilSilence, isStreamed }),
+    ...begin(account.target, {
+      format,
+      model: modelOf[format],
+      script: untilSilence,
+      isStreamed,
+      body: isStreamed ? {} : foldedCall[format],
+    }),
   }))
   const hasFive = ({ chunks }: RunningCall) =>
     (
@@ -174,7 +181,27 @@ async function hangUpAfterFiveWords(
   for (const { hangUp } of calls) hangUp()
 }
 
-test('a caller who hangs up pays for what was produced, the same in every format, streamed or not', async () => {
+test.each(formats)(
+  '%s: a caller who hangs up on a plain answer pays for all of it, as its upstream reports it',
+  async (format) => {
+    const account = await openAccount(stack(), `Leaving early ${format}`, 5_000_000)
+    const script = { tokens: 7, headMs: 1000, usage: { input: 1001, output: 301 } }
+    const call = begin(account.target, {
+      format,
+      model: modelOf[format],
+      script,
+      isStreamed: false,
+    })
+    await sleep(500)
+    call.hangUp()
+    await expect.poll(() => account.calls(), eventually).toHaveLength(1)
+    const [entry] = await account.calls()
+    expect([entry!.usage_source, entry!.amount]).toEqual(['upstream', 1001 * 3 + 301 * 15])
+    await expectBalance(account, 5_000_000 - entry!.amount)
+  },
+)
+
+test('a caller who hangs up pays for what was produced, the same in every format, streamed or folded', async () => {
   const ways = formats.flatMap((format) =>
     [true, false].map((isStreamed) => ({ format, isStreamed })),
   )

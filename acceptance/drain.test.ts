@@ -12,6 +12,7 @@ import { countHolds } from './support/credits/books.ts'
 import { openAccount } from './support/credits/money.ts'
 import { begin as beginCall, formats } from './support/streams/call.ts'
 import { expectBrokenStream, expectRefusal } from './support/streams/errors.ts'
+import { stateOf } from './support/streams/upstream.ts'
 
 // After SIGTERM no request that has begun is lost, new ones are refused, and the exit code is 0. One stack serves all
 // tests: each terminates its own API process. Callers that read nothing or send nothing do not delay the end.
@@ -201,6 +202,38 @@ test('what the end of the drain cuts is told so, in every format and from every 
   expect(await api.exit).toBe(0)
   expect(await countHolds(stack.database.url)).toBe(0)
 }, 300_000)
+
+test.each([
+  ['is waited for', '60', 3000, 'upstream'],
+  ['is cut at the end of the drain and charged by its time', '2', 60_000, 'time-estimate'],
+] as const)(
+  'a plain call whose caller has hung up %s',
+  async (_, DRAIN_SECONDS, headMs, source) => {
+    const api = await startApi({ DRAIN_SECONDS })
+    const account = await openAccount(stack, `Left during a drain of ${DRAIN_SECONDS}`, 5_000_000)
+    const call = beginCall(
+      { ...account.target, baseUrl: api.baseUrl },
+      {
+        format: 'messages',
+        model: 'claude-scripted',
+        script: { headMs, usage: { input: 1001, output: 301 } },
+        isStreamed: false,
+      },
+    )
+    const open = async () => (await stateOf(stack.description.upstream_url)).open
+    await expect.poll(open, eventually).toBe(1)
+    call.hangUp()
+    api.terminate()
+    expect(await api.exit).toBe(0)
+    const [entry, ...others] = await account.calls()
+    expect([entry?.kind, entry?.usage_source, others]).toEqual(['usage', source, []])
+    expect(entry?.output_tokens).toBeGreaterThan(0)
+    if (source === 'upstream') expect(entry?.amount).toBe(1001 * 3 + 301 * 15)
+    expect(await countHolds(stack.database.url)).toBe(0)
+    await expect.poll(open, eventually).toBe(0)
+  },
+  300_000,
+)
 
 test('a second SIGTERM ends the process at once', async () => {
   const api = await startApi({ UNREADY_SECONDS: '60' })

@@ -15,6 +15,7 @@ import {
   begin,
   bodyOf,
   eventsOf,
+  foldedCall,
   formats,
   type RequestOptions,
 } from './support/streams/call.ts'
@@ -82,9 +83,10 @@ describe.concurrent.each(formats)('a stream of %s', (format) => {
         // Everything sent before the failure has arrived, and nothing of the unfinished frame.
         expect(textOf(answer.text), name).toMatch(/^\w+ \w+ \w+ \w+/)
         expect(answer.text.length).toBeLessThan(50_000)
-        const plain = await ask(target(), { ...request, script, isStreamed: false })
+        const body = foldedCall[format]
+        const folded = await ask(target(), { ...request, script, isStreamed: false, body })
         const isSilent = name === 'silence'
-        expectRefusal(plain, format, isSilent ? timeout : failure)
+        expectRefusal(folded, format, isSilent ? timeout : failure)
       }
       await Promise.all(Object.entries(faults).map(check))
     },

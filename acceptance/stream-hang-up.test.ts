@@ -9,6 +9,7 @@ import { expect, test } from 'vitest'
 import { bestRatio, timingOf } from './support/baseline/ratio.ts'
 import {
   begin,
+  foldedCall,
   formats,
   type RequestOptions,
   type RunningCall,
@@ -18,7 +19,7 @@ import { resetUpstream, stateOf } from './support/streams/upstream.ts'
 import { useStack } from './support/use-stack.ts'
 
 // When a caller hangs up, the call to the upstream is aborted and the slot freed at once. The delay is compared
-// with that of hanging up on the upstream itself.
+// with that of hanging up on the upstream itself. Only an upstream that was asked for a plain answer goes on.
 
 const stack = useStack()
 /** How many times longer the upstream may take to notice a hang-up through the gateway. */
@@ -70,13 +71,14 @@ const talking = { tokens: 2000, paceMs: 20 }
 
 for (const format of formats) {
   const request = { format, model: modelOf[format] }
+  const folded = { ...request, isStreamed: false, body: foldedCall[format] }
   const cases = [
     ['in the middle of a stream', { ...request, script: talking }, untilChunks(3)],
     ['in the middle of a silent stream', { ...request, script: silent }, untilChunks(1)],
     ['before the head', { ...request, script: { headMs: 20_000 } }, untilCalled],
     ['before the first byte', { ...request, script: { firstMs: 20_000 } }, untilCalled],
-    ['during a plain call', { ...request, script: talking, isStreamed: false }, untilCalled],
-    ['during a silent plain call', { ...request, script: silent, isStreamed: false }, untilCalled],
+    ['during a folded call', { ...folded, script: talking }, untilCalled],
+    ['during a silent folded call', { ...folded, script: silent }, untilCalled],
   ] as const
   test.for(cases)(
     `${format}: a caller who hangs up %s ends the upstream's call almost as soon as without a gateway, and frees the slot`,
@@ -100,6 +102,23 @@ for (const format of formats) {
     },
   )
 }
+
+test.each(formats)(
+  '%s: a plain call whose caller hangs up goes on with its slot, until its upstream has answered',
+  async (format) => {
+    const { base_url: baseUrl, project_key: credential, upstream_url } = stack().description
+    await resetUpstream(upstream_url)
+    const request = { format, model: modelOf[format], isStreamed: false, script: { headMs: 3000 } }
+    const call = begin({ baseUrl, credential }, request)
+    await untilCalled()
+    call.hangUp()
+    await sleep(500)
+    expect([(await stateOf(upstream_url)).open, await slotsUsed()]).toEqual([1, 1])
+    await expect.poll(slotsUsed, beforeTheLeaseEnds).toBe(0)
+    const { open, hungUp } = await stateOf(upstream_url)
+    expect([open, hungUp.length]).toEqual([0, 0])
+  },
+)
 
 test('a hang-up in the pause before a retry frees the slot', async () => {
   const { base_url: baseUrl, project_key: credential, upstream_url } = stack().description

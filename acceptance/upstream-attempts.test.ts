@@ -10,6 +10,7 @@ import {
   ask,
   begin,
   beginRaw,
+  foldedCall,
   type Format,
   formats,
   pathOf,
@@ -60,9 +61,10 @@ const scripted =
 
 /** Hangs up shortly after the upstream has been called. */
 const hungUp =
-  (script: object, isStreamed: boolean): Attempt =>
+  (script: object, isStreamed: boolean, isFolded = false): Attempt =>
   async (target, format) => {
-    const call = begin(target, { format, model: `by-${format}`, script, isStreamed })
+    const body = isFolded ? foldedCall[format] : {}
+    const call = begin(target, { format, model: `by-${format}`, script, isStreamed, body })
     await expect.poll(async () => (await stateOf(upstream.url)).open, { interval: 5 }).toBe(1)
     await sleep(100)
     call.hangUp()
@@ -100,7 +102,8 @@ const attempts: Record<string, [status: number | undefined, attempt: Attempt]> =
   ],
   'a hang-up before the first byte': [undefined, hungUp({ headMs: 20_000 }, true)],
   'a hang-up in mid-stream': [undefined, hungUp({ tokens: 500, paceMs: 20 }, true)],
-  'a hang-up of a plain call': [undefined, hungUp({ tokens: 500, paceMs: 20 }, false)],
+  'a hang-up of a folded call': [undefined, hungUp({ tokens: 500, paceMs: 20 }, false, true)],
+  'a hang-up of a plain call': [undefined, hungUp({ headMs: 500 }, false)],
   'a body that was cut off': [undefined, cutOff],
 }
 

@@ -4,7 +4,14 @@ import { startScriptedUpstream } from '@gatehouse/tools/scripted-upstream/server
 import { createTenants, type Tenant } from '@gatehouse/tools/start-stack'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-import { ask, begin, type Format, formats, type RequestOptions } from './support/streams/call.ts'
+import {
+  ask,
+  begin,
+  foldedCall,
+  type Format,
+  formats,
+  type RequestOptions,
+} from './support/streams/call.ts'
 import { expectBrokenStream, expectRefusal } from './support/streams/errors.ts'
 import { catalogueOf, type UpstreamOptions } from './support/streams/models.ts'
 import { resetUpstream, stateOf } from './support/streams/upstream.ts'
@@ -81,7 +88,8 @@ test.each(early)(
   'an upstream that %s is a plain error by the deadline, streamed or not',
   async (_, phase, script, refusal) => {
     const check = async (format: Format, isStreamed: boolean) => {
-      const answer = await send({ format, model: `${phase}-${format}`, script, isStreamed })
+      const body = isStreamed ? {} : foldedCall[format]
+      const answer = await send({ format, model: `${phase}-${format}`, script, isStreamed, body })
       expectRefusal(answer, format, refusal)
       expect(answer.tookMs).toBeGreaterThan(limitMs * 0.9)
       return answer.tookMs
@@ -91,6 +99,23 @@ test.each(early)(
     expect(Math.max(...tookMs) / baselineMs).toBeLessThan(ratioMax)
   },
 )
+
+test('a plain answer has the total deadline alone', async () => {
+  const answered = [
+    ['first', { headMs: 2500 }],
+    ['idle', { firstMs: 2500 }],
+  ] as const
+  const check = async (format: Format) => {
+    for (const [phase, script] of answered) {
+      const request = { format, model: `${phase}-${format}`, script, isStreamed: false }
+      expect((await send(request)).status).toBe(200)
+    }
+    const total = { format, model: `total-${format}`, isStreamed: false }
+    expectRefusal(await send({ ...total, script: { headMs: 10_000 } }), format, timeout)
+    expectRefusal(await send({ ...total, script: { firstMs: 10_000 } }), format, timeout)
+  }
+  await Promise.all(formats.map(check))
+})
 
 const late = [
   ['falls silent', 'idle', { tokens: 50, paceMs: 20, stallAfter: { pieces: 5, ms: 10_000 } }],
@@ -104,7 +129,7 @@ test.each(late)(
       const request = { format, model: `${phase}-${format}`, script }
       const [answer, plain] = await Promise.all([
         send(request),
-        send({ ...request, isStreamed: false }),
+        send({ ...request, isStreamed: false, body: foldedCall[format] }),
       ])
       expectBrokenStream(answer, format)
       expect(answer.text).toContain('did not answer in time')

@@ -23,6 +23,9 @@ format in the head of the column. A number refers to a note: the client or one o
 feature, and the same test checks what happens instead. Each format has two columns: a plain answer, then a
 streamed one.
 
+A plain call that its client gives up, at the client's own timeout too, is not stopped and is charged, and the clients
+repeat such calls: set their timeout above the time that answers take, or stream.
+
 No state is kept between calls. A request that relies on stored conversations (a message thread,
 \`previous_response_id\`, stored items) is refused with 400 and the reason. The tool loops of the clients send the
 whole conversation themselves; \`@ai-sdk/openai\` does so with \`providerOptions: { openai: { store: false } }\`.

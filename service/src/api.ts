@@ -83,6 +83,8 @@ async function closeInTime(app: FastifyInstance, { config, inference }: House) {
     setTimeout(() => app.server.closeAllConnections(), drainMs + lastWordsMs),
   ]
   await app.close()
+  // Plain calls go on without their callers, who may have hung up.
+  await inference.openCalls.ended(drainMs + lastWordsMs)
   for (const timer of timers) clearTimeout(timer)
 }
 

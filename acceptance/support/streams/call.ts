@@ -39,6 +39,16 @@ export function bodyOf({
   return { model, messages, ...(format === 'messages' && { max_tokens: 500 }), ...stream, ...body }
 }
 
+/**
+ * Members of a plain call that may write so much that its upstream is asked for a stream, which is folded: it has the
+ * deadlines of a stream and ends when its caller hangs up. Shorter plain calls ask for a plain answer.
+ */
+export const foldedCall: Record<Format, Record<string, number>> = {
+  messages: { max_tokens: 9000 },
+  chat: { max_completion_tokens: 9000 },
+  responses: { max_output_tokens: 9000 },
+}
+
 type Chunk = { atMs: number; text: string }
 
 export type Answer = {

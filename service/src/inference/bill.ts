@@ -108,9 +108,10 @@ function createBill(
 type EndedCall = { call: InferenceCall; request: ModelRequest; meter: Meter; failure: unknown }
 
 /**
- * A call that its caller hangs up on, or that takes too long, is charged for what was produced. A call whose
- * provider fails is free until the model has written something; a plain answer is free in any case, because
- * its caller receives none of it (docs/specification/credits.md#failed-and-cut-calls).
+ * A call that its caller hangs up on, or that takes too long, is charged for what was produced; a plain answer goes on
+ * without its caller, so that is all of it. A call whose provider fails is free until the model has written something;
+ * a plain answer is free in any case, because its caller receives none of it
+ * (docs/specification/credits.md#failed-and-cut-calls).
  */
 function decideOutcome({ call, request, meter, failure }: EndedCall): CallOutcome {
   const { isCancelled, reason } = call.cancellation

@@ -15,6 +15,7 @@ import type { TrustedFiles } from '#platform/trusted-file.ts'
 import type { BillDeps } from './bill.ts'
 import { createInputCounting } from './count/input-counting.ts'
 import { createSavedFactors } from './count/saved-factors.ts'
+import { createOpenCalls } from './open-calls.ts'
 import { createRecordRefusal } from './record-refusal.ts'
 import { createSteps, type StepDeps } from './steps.ts'
 import { createModelCalls } from './upstreams/call-model.ts'
@@ -88,6 +89,7 @@ export function createInference(options: Options) {
     /** Cancelled when the open calls must end, with the error that their callers get. */
     ending,
     endCalls: () => ending.cancel(shuttingDown()),
+    openCalls: createOpenCalls(),
     /** Loads the encodings before the first call, which would otherwise wait for them. */
     warm: () => counting.warm(new Set(catalogue.current().models.map(({ encoding }) => encoding))),
     async stop() {

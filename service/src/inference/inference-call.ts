@@ -24,6 +24,8 @@ export type InferenceCall = {
   headers: Record<string, string>
   /** Cancelled when the caller hangs up, or when this process ends all calls. */
   cancellation: Cancellation
+  /** Cancelled only when this process ends all calls. */
+  ending: Cancellation
   /** Called when its limits and credits are decided. */
   onDecided(): void
   /** Adds headers to the answer, whatever it will be. */

@@ -48,7 +48,7 @@ const calls: readonly (readonly [Endpoint, CallerFormatName])[] = [
 export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteDeps) {
   const { authentication, freeTier, inForce, inference, now, metrics, overload } = deps
   const { limitInferenceCall, recentRefusals } = deps.limits
-  const { steps, catalogue, counting, readingGate, ending } = inference
+  const { steps, catalogue, counting, readingGate, ending, openCalls } = inference
   const errors = { ...deps.errors, limitInferenceCall }
   for (const [endpoint, name] of calls) {
     const format = callerFormats[name]
@@ -65,6 +65,7 @@ export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteD
         counting,
         readingGate,
         ending,
+        openCalls,
         overload,
         recentRefusals,
         now,

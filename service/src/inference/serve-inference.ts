@@ -19,6 +19,7 @@ import { started } from '#platform/started.ts'
 
 import type { InferenceCall } from './inference-call.ts'
 import { type ModelRequest, requireRequest } from './model-request.ts'
+import type { OpenCalls } from './open-calls.ts'
 import { type ReadDeps, readModelRequest } from './read-model-request.ts'
 import { type AnswerPart, runInference, type Steps } from './run-inference.ts'
 import { watchCaller } from './watch-caller.ts'
@@ -33,6 +34,7 @@ export type InferenceDeps = ReadDeps & {
   readingGate: Gate
   overload: Pick<Overload, 'waitForTurn'>
   ending: Cancellation
+  openCalls: Pick<OpenCalls, 'begin'>
   hasErrorEvent: boolean
 }
 
@@ -48,6 +50,7 @@ export function serveInference(
     endpoint,
     async (request, reply) => {
       const startedAtMs = performance.now()
+      using _open = deps.openCalls.begin()
       using caller = watchCaller(reply, deps.ending)
       const { cancellation } = caller
       const read = await openCall(request, reply, {
@@ -86,8 +89,7 @@ async function answer({ call, reply, parts, deps }: StartedCall) {
   const { hasErrorEvent } = deps
   const answering = { ...toAnswering(call.requestId, request, deps.now()), hasErrorEvent }
   if (!request.isStreamed) {
-    const body = await foldAnswer(parts, format, answering)
-    return sendJson(reply, 200, JSON.stringify(body))
+    return sendJson(reply, 200, await foldAnswer(parts, format, answering))
   }
   const { streamsOpen } = deps.metrics
   streamsOpen.inc()
@@ -166,6 +168,7 @@ async function openCall(
     policies,
     parsed,
     cancellation,
+    ending: deps.ending,
     line,
     headers,
     addHeaders: (headers) => void reply.headers(headers),

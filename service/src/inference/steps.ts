@@ -1,5 +1,6 @@
 import { type Principal, shareOf } from '#http/principal.ts'
 import type { InferenceAdmission } from '#limits/limit-inference-calls.ts'
+import { ClientGone } from '#platform/client-gone.ts'
 import type { Clock } from '#platform/clock.ts'
 
 import { type BillDeps, type FreeCall, openBill, openFreeBill } from './bill.ts'
@@ -123,7 +124,7 @@ function recordOnce(write: () => Promise<void>): CallRecord {
 
 function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
   const { model, body, turn, maxOutputTokens } = request
-  const { format, headers, cancellation, line, principal, addHeaders } = call
+  const { format, headers, cancellation, ending, line, principal, addHeaders } = call
   return {
     organizationId: shareOf(principal),
     model,
@@ -132,7 +133,9 @@ function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
     maxOutputTokens,
     callerFormat: format.name,
     headers,
+    isPlain: isPlainWanted(request),
     cancellation,
+    ending,
     onAttempt: (removed: readonly string[]) => {
       meter.noteSent()
       addHeaders(describeRemoved(removed))
@@ -141,8 +144,18 @@ function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
       line.upstream = upstream
     },
     onPiece: meter.observe,
+    onUnseen: (upstream: string) => {
+      line.upstream = upstream
+      if (cancellation.reason instanceof ClientGone) meter.noteUnseen()
+    },
   }
 }
+
+/** A longer answer is streamed from its upstream and folded: connections that are silent for so long break. */
+const plainOutputMax = 8192
+
+const isPlainWanted = ({ isStreamed, maxOutputTokens, model }: ModelRequest) =>
+  !isStreamed && maxOutputTokens <= plainOutputMax && model.canAnswerPlainly
 
 const namesMax = 20
 

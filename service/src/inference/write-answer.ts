@@ -1,17 +1,17 @@
-import type { Json, OutFrame, Writer } from '#formats/answer.ts'
+import type { OutFrame, SourceFrame, Writer } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamFormatName } from '#formats/format-name.ts'
 import type { Answering, CallerFormat } from '#formats/format.ts'
 import { joinSse } from '#formats/join-sse.ts'
 import type { EventStream } from '#http/event-stream.ts'
-import { ApiError } from '#platform/api-error.ts'
+import type { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 import { type Deadline, startDeadline } from '#platform/calls/timer-wheel.ts'
 import { ClientGone } from '#platform/client-gone.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
 import type { AnswerPart } from './run-inference.ts'
-import { toFailure } from './upstreams/upstream-failure.ts'
+import { answerTooLarge, plainMaxBytes, toFailure } from './upstreams/upstream-failure.ts'
 
 type Parts = AsyncIterable<AnswerPart>
 
@@ -33,30 +33,42 @@ function createPartWriter(format: CallerFormat, answering: Answering) {
   }
 }
 
-/** More than any model writes. A plain answer is in memory twice: as frames and as a body. */
-const plainMaxBytes = 32 * 1024 * 1024
-
-/** A plain answer is a folded stream. */
+/**
+ * The text of a plain answer. One that came plain in the caller's format gets the receipt and stays as it is;
+ * every other one is written as a stream and folded.
+ */
 export async function foldAnswer(
   parts: Parts,
   format: CallerFormat,
   answering: Answering,
-): Promise<Json> {
+): Promise<string> {
   const writer = createPartWriter(format, answering)
   const frames: OutFrame[] = []
+  let whole: SourceFrame | undefined
+  let text: string | undefined
   let bytes = 0
   try {
     for await (const part of parts) {
-      bytes += sizeOf(part)
-      if (bytes > plainMaxBytes) {
-        throw new ApiError('upstream_error', 'The answer of the model provider is too large.')
+      whole ??= plainBodyOf(part, format)
+      if (whole) {
+        if ('receipt' in part) text = format.settlePlain(whole, part.receipt)
+        continue
       }
+      bytes += sizeOf(part)
+      if (bytes > plainMaxBytes) throw answerTooLarge()
       for (const { event, data } of writer.write(part)) frames.push({ event, data, bytes: null })
     }
-    return format.fold(frames)
+    return text ?? JSON.stringify(format.fold(frames))
   } catch (error) {
     throw toUpstreamError(error)
   }
+}
+
+/** The body of an answer that was plain from the start and is in the format of its caller. */
+function plainBodyOf(part: AnswerPart, { name }: CallerFormat): SourceFrame | undefined {
+  if ('receipt' in part) return undefined
+  const { isPlain, format, frames } = part.piece
+  return isPlain && format === name ? frames[0]?.source : undefined
 }
 
 function sizeOf(part: AnswerPart): number {

@@ -58,8 +58,7 @@ export function createOriginPools() {
       receiver.onFailure(new PoolFull('All connections are in use.'))
       return
     }
-    const { method, path, headers, body } = request
-    pool.dispatch({ method, path, headers, body }, new Exchange(request, receiver, open))
+    pool.dispatch(toDispatch(request), new Exchange(request, receiver, open))
   }
 
   return {
@@ -90,6 +89,11 @@ export function createOriginPools() {
   }
 }
 export type OriginPools = ReturnType<typeof createOriginPools>
+
+function toDispatch({ method, path, headers, body, isSilent = false }: OriginRequest) {
+  const request = { method, path, headers, body }
+  return isSilent ? { ...request, headersTimeout: 0, bodyTimeout: 0 } : request
+}
 
 const keyOf = ({ origin, settings }: Origin) => JSON.stringify([origin, settings])
 

@@ -175,3 +175,25 @@ test('a cut answer with audio or an image is charged its output limit', async ()
   const charged = { inputTokens: 12, outputTokens: 1000, origin: 'time-estimate' }
   expect(await meterInTime(cut)).toMatchObject(charged)
 })
+
+test('a plain answer that was given up unseen is charged for its input and all of its time', async () => {
+  let nowMs = 0
+  const create = () =>
+    createMeter({
+      ...options,
+      hiddenTokensPerSecond: () => 100,
+      now: () => new Date(nowMs),
+    })
+  const unseen = create()
+  unseen.noteSent()
+  const waitedFor = create()
+  nowMs = 3000
+  unseen.noteUnseen()
+  expect([unseen.hasBegun(), unseen.hasWritten()]).toEqual([true, false])
+  expect(await unseen.usage()).toMatchObject({
+    inputTokens: 50,
+    outputTokens: 300,
+    origin: 'time-estimate',
+  })
+  expect(await waitedFor.usage()).toMatchObject({ inputTokens: 0, outputTokens: 0 })
+})

@@ -67,6 +67,10 @@ export function createMeter({ inputTokens, countText, now, ...hiding }: Options)
         for (const event of events) observe(event)
       }
     },
+    /** Called when a plain answer was given up after its caller had hung up: only time tells what it has cost. */
+    noteUnseen() {
+      hasBegun = true
+    },
     /** True once the upstream has started to answer: from then on it may have cost something. */
     hasBegun: () => hasBegun,
     /** True once the model has written something: a bare start does not count. */

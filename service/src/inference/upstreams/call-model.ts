@@ -13,9 +13,9 @@ import type { CatalogueModel, Upstream } from './catalogue.ts'
 import { type FindRefusedMediaUrl, toMediaUrlError } from './check-media-urls.ts'
 import { breakerPauseMs, createHealths } from './health.ts'
 import { ModelAnswer, type StartedAnswer } from './model-answer.ts'
-import { AttemptFailed, openAnswer, type UpstreamAttempt } from './open-answer.ts'
+import { openAnswer, type UpstreamAttempt } from './open-answer.ts'
 import { lastOpaqueOf, type Sticky } from './sticky.ts'
-import { TotalTimeout, type UpstreamFailure } from './upstream-failure.ts'
+import { AttemptFailed, TotalTimeout, type UpstreamFailure } from './upstream-failure.ts'
 
 export type ModelCall = {
   organizationId: string
@@ -27,12 +27,18 @@ export type ModelCall = {
   maxOutputTokens: number
   /** Headers of the caller's request that an upstream of the same format gets too. */
   headers: Record<string, string>
+  /** Whether upstreams may be asked for a plain answer. */
+  isPlain: boolean
   cancellation: Cancellation
+  /** Cancelled only when this process ends all calls. */
+  ending: Cancellation
   /** Called before each attempt, with the members of the request that its upstream does not get. */
   onAttempt(removed: readonly string[]): void
   /** Called once, before the first piece. */
   onAnswering(upstream: string): void
   onPiece(piece: Piece): void
+  /** Called when a plain answer is given up before it has come: nobody saw what was written of it. */
+  onUnseen(upstream: string): void
 }
 
 type Deps = {
@@ -58,7 +64,8 @@ export const longestCallMs = ({ upstreams }: CatalogueModel): number =>
 /**
  * Calls the upstreams of a model in their order. An attempt that fails before its answer has started may be
  * repeated, within the retry budget of the upstream; then the call goes to the next upstream. Once an answer has
- * started, nothing is repeated.
+ * started, nothing is repeated. A plain answer goes on when its caller hangs up, because the upstream would write
+ * and charge it all the same.
  */
 export function createModelCalls(deps: Deps) {
   const { pools, sticky, metrics, now, random = Math.random } = deps
@@ -73,13 +80,15 @@ export function createModelCalls(deps: Deps) {
       count('answered')
       return answer
     } catch (error) {
-      if (!(error instanceof AttemptFailed)) {
-        count('given_up')
-        throw error
+      if (sent.isPlain && isGivenUp(error)) call.onUnseen(sent.upstream.name)
+      const failure = error instanceof AttemptFailed ? error.failure : undefined
+      if (failure && !isCutShort(failure, sent)) {
+        breaker.record(call.organizationId, failure.health)
       }
-      const { failure } = error
-      if (!isCutShort(failure, sent)) breaker.record(call.organizationId, failure.health)
-      count(failure.error.code)
+      count(failure?.error.code ?? 'given_up')
+      // Nobody waits for another attempt, nor for the error.
+      call.cancellation.throwIfCancelled()
+      if (!failure) throw error
       return failure
     }
   }
@@ -95,9 +104,10 @@ export function createModelCalls(deps: Deps) {
         if (leftMs <= 0 || breaker.isPausing(call.organizationId)) break
         // Before `mayTry`, which may claim the probe of an upstream that is out: a refused call would waste it.
         const sent = await prepareAttempt(call, candidate, leftMs, deps)
+        call.cancellation.throwIfCancelled()
         if (!breaker.mayTry(call.organizationId)) break
         const result = await attempt(call, sent)
-        if (!('remedy' in result)) return { ...result, upstream: candidate.upstream }
+        if (!('remedy' in result)) return { ...result, sent }
         last = result
         if (result.remedy === 'final') throw result.error
         if (result.remedy === 'next' || attempts === attemptsMax || !budget.mayRetry()) break
@@ -115,6 +125,10 @@ export type CallModel = ReturnType<typeof createModelCalls>
 /** Whether the deadline of the call ended an attempt that earlier ones had left little time: the upstream may be well. */
 const isCutShort = ({ error }: UpstreamFailure, { upstream, timeoutMs }: UpstreamAttempt) =>
   error.cause instanceof TotalTimeout && timeoutMs < upstream.totalTimeoutMs
+
+/** Whether the attempt was ended here, by its deadline or with the process, and did not fail at the upstream. */
+const isGivenUp = (error: unknown) =>
+  !(error instanceof AttemptFailed) || error.failure.error.cause instanceof TotalTimeout
 
 /** A turn with opaque state can only go to the upstream that made that state. */
 async function findCandidates(
@@ -168,14 +182,15 @@ function toAttempt(
   { upstream, model }: Candidate,
   leftMs: number,
 ): UpstreamAttempt {
-  const { callerFormat, turn, maxOutputTokens, cancellation } = call
+  const { callerFormat, turn, maxOutputTokens, cancellation, ending } = call
   const { formats, outputLimitMember } = upstream
-  const target = { model, maxOutputTokens, outputLimitMember }
   const same = formats.find(({ name, forwardRequest }) => name === callerFormat && forwardRequest)
+  const format = same ?? formats[0]
+  const isPlain = call.isPlain && format.readPlain !== undefined
+  const target = { model, maxOutputTokens, outputLimitMember, isPlain }
   const kept = same && keepFields(call, upstream)
   const forwarded = kept && same.forwardRequest?.(kept.request, target)
   call.onAttempt(kept?.removed ?? [])
-  const format = same ?? formats[0]
   return {
     timeoutMs: Math.min(upstream.totalTimeoutMs, leftMs),
     upstream,
@@ -183,7 +198,8 @@ function toAttempt(
     model,
     body: forwarded ?? format.writeRequest(turn, target),
     headers: { ...format.headers, ...kept?.headers },
-    cancellation,
+    isPlain,
+    cancellation: isPlain ? ending : cancellation,
   }
 }
 

@@ -98,6 +98,8 @@ const ModelEntry = z.strictObject({
   allows: z.array(z.enum(features)).max(features.length).default([]),
   /** The most tokens of one image; an image of unknown size counts as this many. */
   image_tokens_max: z.int().min(1).max(1_000_000).default(3000),
+  /** Whether its upstreams may be asked for plain answers, where the caller wants one; else they are always streamed. */
+  plain: z.boolean().default(true),
   /** In the order in which they are tried. */
   upstreams: z
     .array(z.strictObject({ upstream: Name, model: z.string().min(1).max(200).optional() }))

@@ -55,6 +55,8 @@ export type CatalogueModel = {
     reasoning: boolean
     jsonSchema: boolean
   }
+  /** Whether its upstreams may be asked for plain answers. */
+  canAnswerPlainly: boolean
   /** In the order in which they are tried; `model` is the upstream's own name for it. */
   upstreams: readonly { upstream: Upstream; model: string }[]
 }

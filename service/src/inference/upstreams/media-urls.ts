@@ -4,7 +4,11 @@ import { isPrivateName } from '#platform/egress-target.ts'
 import { isPublicAddress } from '#platform/special-addresses.ts'
 
 import type { UpstreamEntry } from './catalogue-file.ts'
-import { isVendorHost } from './vendor-hosts.ts'
+
+const vendorHosts: ReadonlySet<string> = new Set(['api.anthropic.com', 'api.openai.com'])
+
+/** The two vendors document what their members cost, and fetch media from networks of their own. */
+export const isVendorHost = (baseUrl: string): boolean => vendorHosts.has(new URL(baseUrl).hostname)
 
 /** Which URLs of media an upstream gets: none, those of the public internet, or all. */
 export type MediaUrls = NonNullable<UpstreamEntry['media_urls']>

@@ -3,12 +3,12 @@ import type { Metrics } from '#platform/metrics.ts'
 
 import type { ModelCall } from './call-model.ts'
 import type { Upstream } from './catalogue.ts'
-import type { OpenAnswer } from './open-answer.ts'
+import type { OpenAnswer, UpstreamAttempt } from './open-answer.ts'
 import type { Sticky } from './sticky.ts'
 import { toFailure } from './upstream-failure.ts'
 
-/** An answer that has started, and the upstream that writes it. */
-export type StartedAnswer = OpenAnswer & { upstream: Upstream }
+/** An answer that has started, and what was sent for it. */
+export type StartedAnswer = OpenAnswer & { sent: Pick<UpstreamAttempt, 'upstream' | 'isPlain'> }
 
 type Deps = {
   /** Calls upstreams until one answers. */
@@ -31,11 +31,14 @@ export class ModelAnswer implements AsyncIterableIterator<Piece> {
   async next(): Promise<IteratorResult<Piece, undefined>> {
     const started = this.#started
     const piece = started ? await this.#readNext(started) : await this.#start()
+    if (this.#started?.sent.isPlain && this.#call.cancellation.isCancelled) {
+      await this.#readUnwanted(this.#started, piece)
+    }
     return piece ? { done: false, value: piece } : { done: true, value: undefined }
   }
 
   async return(): Promise<IteratorResult<Piece, undefined>> {
-    this.#started?.reader.close()
+    this.#started?.reader?.close()
     return { done: true, value: undefined }
   }
 
@@ -46,12 +49,20 @@ export class ModelAnswer implements AsyncIterableIterator<Piece> {
   async #start(): Promise<Piece> {
     const started = await this.#deps.open(this.#call)
     this.#started = started
-    this.#call.onAnswering(started.upstream.name)
-    this.#observe(started.first, started.upstream)
+    const { upstream } = started.sent
+    this.#call.onAnswering(upstream.name)
+    this.#observe(started.first, upstream)
     return started.first
   }
 
-  async #readNext({ reader, upstream }: StartedAnswer): Promise<Piece | undefined> {
+  /** The caller of a plain answer has hung up: the answer is metered to its end, and nobody gets it. */
+  async #readUnwanted(started: StartedAnswer, first: Piece | undefined) {
+    for (let piece = first; piece; piece = await this.#readNext(started));
+    this.#call.cancellation.throwIfCancelled()
+  }
+
+  async #readNext({ reader, sent: { upstream } }: StartedAnswer): Promise<Piece | undefined> {
+    if (!reader) return undefined
     try {
       const piece = await reader.read()
       if (piece) this.#observe(piece, upstream)

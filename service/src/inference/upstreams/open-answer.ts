@@ -8,9 +8,11 @@ import type { StreamedAnswer } from '#platform/calls/streamed-answer.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
 
 import type { Upstream } from './catalogue.ts'
+import { isOfType, plainMediaType, readPlainAnswer } from './open-plain-answer.ts'
 import { callHeaders } from './origins.ts'
 import { PieceReader } from './read-pieces.ts'
 import {
+  AttemptFailed,
   toFailure,
   toStatusFailure,
   TotalTimeout,
@@ -24,25 +26,19 @@ export type UpstreamAttempt = {
   model: string
   body: Json
   headers: Record<string, string>
+  /** Whether the upstream is asked for a plain answer. Then `timeoutMs` is its only deadline. */
+  isPlain: boolean
   /** How long the whole answer may take. */
   timeoutMs: number
+  /** The caller's; for a plain answer that of the process. */
   cancellation: Cancellation
-}
-
-export class AttemptFailed extends Error {
-  override readonly name = 'AttemptFailed'
-  readonly failure: UpstreamFailure
-  constructor(failure: UpstreamFailure) {
-    super(failure.error.message, { cause: failure.error })
-    this.failure = failure
-  }
 }
 
 export type OpenAnswer = {
   /** The first piece of the answer. */
   first: Piece
-  /** Reads the others. */
-  reader: PieceReader
+  /** Reads the others; null where the first is the whole answer. */
+  reader: PieceReader | null
 }
 
 const refusalMaxBytes = 64 * 1024
@@ -56,6 +52,10 @@ export async function openAnswer(
     const answer = send(pools, attempt)
     await answer.head()
     if (answer.status !== 200) throw new AttemptFailed(await readRefusal(answer, attempt))
+    if (attempt.isPlain && isOfType(answer.headers, plainMediaType)) {
+      return { first: await readPlainAnswer(answer, attempt), reader: null }
+    }
+    // An upstream that streams although it was asked for a plain answer is understood too.
     refuseOtherBodies(answer, attempt.format)
     const reader = new PieceReader(answer, attempt)
     const first = await reader.read()
@@ -70,24 +70,25 @@ export async function openAnswer(
 const createTimeout = () => new TotalTimeout()
 
 function send(pools: OriginPools, attempt: UpstreamAttempt): StreamedAnswer {
-  const { upstream, format, model, body, headers, timeoutMs, cancellation } = attempt
+  const { upstream, format, model, body, headers, isPlain, timeoutMs, cancellation } = attempt
+  const sent: Record<string, string> = { ...headers, ...callHeaders(upstream, format) }
+  if (isPlain) sent['accept'] = plainMediaType
   return pools.stream(upstream.place.origin, {
     method: 'POST',
     path: upstream.place.path + format.pathOf(model),
-    headers: { ...headers, ...callHeaders(upstream, format) },
+    headers: sent,
     body: JSON.stringify(body),
     cancellation,
     timeoutMs,
     createTimeout,
+    isSilent: isPlain, // nothing comes of a plain answer until it is complete
   })
 }
 
 function refuseOtherBodies(answer: StreamedAnswer, { framing }: UpstreamFormat) {
-  const type = String(answer.headers['content-type'] ?? '')
-  const encoding = String(answer.headers['content-encoding'] ?? 'identity')
-  if (type.startsWith(framing.mediaType) && encoding === 'identity') return
+  if (isOfType(answer.headers, framing.mediaType)) return
   answer.destroy()
-  throw new BrokenAnswer('The upstream did not stream its answer.')
+  throw new BrokenAnswer('The upstream sent a body of another type.')
 }
 
 async function readRefusal(

@@ -29,12 +29,18 @@ test('what is not said has a default', () => {
     price: { input: 150_000n, output: 600_000n, cachedInput: 150_000n, cacheWrite: 150_000n },
     usdPerMillion: { input: '0.15', output: '0.6', cachedInput: '0.15', cacheWrite: '0.15' },
     capabilities: { tools: true, images: true, documents: true, reasoning: true, jsonSchema: true },
+    canAnswerPlainly: true,
     upstreams: [{ model: 'small', upstream: { name: 'first', secret: 'secret' } }],
   })
   expect(small?.upstreams[0]?.upstream.formats.map(({ name }) => name)).toEqual([
     'responses',
     'chat_completions',
   ])
+})
+
+test('a model can be kept from answering plainly', () => {
+  expect(read(withModel({ plain: false })).models[0]?.canAnswerPlainly).toBe(false)
+  expect(() => read(withModel({ plain: 'no' }))).toThrow('models.small.plain: must be')
 })
 
 test('a model is found by its id and by its aliases, and by nothing else', () => {

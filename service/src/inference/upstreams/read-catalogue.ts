@@ -10,9 +10,8 @@ import {
   type UpstreamEntry,
 } from './catalogue-file.ts'
 import type { Catalogue, CatalogueModel, Upstream } from './catalogue.ts'
-import { decideMediaUrls } from './media-urls.ts'
+import { decideMediaUrls, isVendorHost } from './media-urls.ts'
 import { placeOf } from './origins.ts'
-import { isVendorHost } from './vendor-hosts.ts'
 
 type Options = {
   formats: UpstreamFormats
@@ -140,6 +139,7 @@ function toModel(entry: ModelEntry, upstreams: ReadonlyMap<string, Upstream>): C
       reasoning: capabilities.reasoning,
       jsonSchema: capabilities.json_schema,
     },
+    canAnswerPlainly: entry.plain,
     upstreams: entry.upstreams.flatMap((target) => {
       const upstream = upstreams.get(target.upstream)
       return upstream ? [{ upstream, model: target.model ?? id }] : []

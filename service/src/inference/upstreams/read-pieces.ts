@@ -106,7 +106,7 @@ export class PieceReader {
 }
 
 /** Some providers quote our key in their errors: such an error must not reach callers or the log. */
-const withoutSecret = (problem: Error, { secret }: Upstream) =>
+export const withoutSecret = (problem: Error, { secret }: Upstream) =>
   secret !== null && problem.message.includes(secret)
     ? new BrokenAnswer('An error quoted our key.')
     : problem

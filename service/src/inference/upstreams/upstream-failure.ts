@@ -19,6 +19,16 @@ export type UpstreamFailure = {
   health: 'good' | 'bad' | 'unreachable' | 'unknown'
 }
 
+/** Thrown by an attempt that did not start an answer. */
+export class AttemptFailed extends Error {
+  override readonly name = 'AttemptFailed'
+  readonly failure: UpstreamFailure
+  constructor(failure: UpstreamFailure) {
+    super(failure.error.message, { cause: failure.error })
+    this.failure = failure
+  }
+}
+
 /** The failure for an answer that is not 200. */
 export function toStatusFailure(
   status: number,
@@ -76,6 +86,12 @@ function toRejection(
     ...(isSafe && { headers: { 'x-upstream-request-id': requestId } }),
   })
 }
+
+/** More than any model writes. A plain answer is in memory twice: as it came and as it is sent. */
+export const plainMaxBytes = 32 * 1024 * 1024
+
+export const answerTooLarge = () =>
+  new ApiError('upstream_error', 'The answer of the model provider is too large.')
 
 /** The answer was not complete within `total_timeout_ms`. */
 export class TotalTimeout extends Error {

@@ -13,6 +13,8 @@ export type OriginRequest = {
   timeoutMs: number
   /** The error that the request fails with then. */
   createTimeout: () => Error
+  /** Its answer may be silent for all of that time, whatever the settings of the origin say. */
+  isSilent?: boolean
 }
 
 export type AnswerHeaders = Record<string, string | string[] | undefined>
