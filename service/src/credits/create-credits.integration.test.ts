@@ -26,7 +26,7 @@ import { createTestDatabase } from '#testing/test-database.ts'
 import { createDatabaseProxy } from '#testing/test-gateway.ts'
 
 import { createCredits } from './create-credits.ts'
-import { lockAccounts } from './holds/account-store.ts'
+import { lockAccount } from './holds/account-store.ts'
 import { holdPool } from './holds/hold-pool.ts'
 import { sweepHolds } from './holds/sweep-store.ts'
 import type { Billing } from './settlement.ts'
@@ -271,7 +271,7 @@ test('a locked account does not delay the settlements of other organizations', a
   await first.stop()
   const unlocked = Promise.withResolvers<void>()
   const locking = transact(direct, async (tx) => {
-    await lockAccounts(tx, ['org_locked'])
+    await lockAccount(tx, 'org_locked')
     await unlocked.promise
   })
   await proxy.reopen()

@@ -9,6 +9,7 @@ import type { Metrics } from '#platform/metrics.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 
 import { createSettlementBacklog } from './backlog/settlement-backlog.ts'
+import { createDeadlines } from './holds/deadlines.ts'
 import { createHoldQueue } from './holds/hold-queue.ts'
 import { createOpenCalls } from './holds/open-calls.ts'
 import {
@@ -48,27 +49,20 @@ export function createCredits(options: Options) {
   const settleKept = (kept: Settlement) => queueOf(kept.isOnlyRecorded === true).settle(kept)
   const backlog = createSettlementBacklog({ ...options, settle: settleKept })
   const openCalls = createOpenCalls()
+  const settleDeadlines = createDeadlines(settleMaxMs)
   const logOutage = createLogThrottle(options)
 
-  function throwUnavailable(error: unknown): never {
+  function toRefusal(error: unknown): ApiError {
     if (error instanceof TooManyWaiting) {
-      throw new ApiError('overloaded', 'Too many calls wait for the credit ledger.')
+      return new ApiError('overloaded', 'Too many calls wait for the credit ledger.')
     }
     logOutage('credit_hold_failed', error)
-    throw dependencyUnavailable('credit ledger')
+    return dependencyUnavailable('credit ledger')
   }
 
-  async function settleOrWriteDown(settlement: Settlement): Promise<Charged | null> {
-    const late = () => new Error('the settlement takes too long')
-    try {
-      const settled = await within(settleMaxMs, late, () => queue.settle(settlement))
-      if (settled.posted !== null) onBalance(settlement.organizationId, settled.posted)
-      if (settled.charged < settlement.amount) metrics.settlementsWrittenOff.inc()
-      return billing === 'prepaid' ? settled : { ...settled, posted: null }
-    } catch {
-      await backlog.keep(billing === 'off' ? { ...settlement, isOnlyRecorded: true } : settlement)
-      return null
-    }
+  async function writeDown(settlement: Settlement): Promise<null> {
+    await backlog.keep(billing === 'off' ? { ...settlement, isOnlyRecorded: true } : settlement)
+    return null
   }
 
   return {
@@ -76,21 +70,28 @@ export function createCredits(options: Options) {
     async reserve(hold: Hold): Promise<void> {
       if (!backlog.canTakeMore()) throw dependencyUnavailable('credit ledger')
       openCalls.add(hold.id)
+      let result: HoldResult
       try {
-        const result = await queue.reserve(hold).catch(throwUnavailable)
-        if (!result.isHeld) throw insufficientCredits(hold.amount, result)
+        result = await queue.reserve(hold)
       } catch (error) {
         openCalls.close(hold.id)
-        throw error
+        throw toRefusal(error)
       }
+      if (result.isHeld) return
+      openCalls.close(hold.id)
+      throw insufficientCredits(hold.amount, result)
     },
     /** Never throws: the caller has been served. Null if the settlement was written down to be charged later. */
     async settle(settlement: Settlement): Promise<Charged | null> {
-      const { id, amount, meta } = settlement
-      const isEstimated = meta.usage_source !== 'upstream' && amount > 0n
-      if (isEstimated) metrics.settlementsEstimated.inc()
+      const { organizationId, id, amount, meta } = settlement
+      if (meta.usage_source !== 'upstream' && amount > 0n) metrics.settlementsEstimated.inc()
       try {
-        return await settleOrWriteDown(settlement)
+        const { charged, posted } = await settleDeadlines.within(queue.settle(settlement), tooSlow)
+        if (posted !== null) onBalance(organizationId, posted)
+        if (charged < amount) metrics.settlementsWrittenOff.inc()
+        return { charged, posted: billing === 'prepaid' ? posted : null }
+      } catch {
+        return await writeDown(settlement)
       } finally {
         openCalls.close(id)
       }
@@ -105,6 +106,9 @@ export function createCredits(options: Options) {
   }
 }
 export type Credits = ReturnType<typeof createCredits>
+
+/** The settlement still runs then. It is harmless that it is also on disk. */
+const tooSlow = () => new Error('the settlement takes too long')
 
 type Refused = Extract<HoldResult, { isHeld: false }>
 

@@ -1,8 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
-
-type Options<Item, Result> = {
-  /** Returns one result per item, in the same order. */
-  run(items: readonly Item[]): Promise<readonly Result[]>
+type BatchesOptions<Item> = {
+  /** Must not reject: it tells each item itself how it went. */
+  run(items: Item[]): Promise<void>
   sizeMax: number
   waitingMax: number
 }
@@ -15,6 +13,50 @@ export class TooManyWaiting extends Error {
   }
 }
 
+/**
+ * Runs items in batches, one batch at a time. Items that arrive while a batch runs wait for the next one, so
+ * batches grow with the load and no item waits for a timer.
+ */
+export function createBatches<Item>({ run, sizeMax, waitingMax }: BatchesOptions<Item>) {
+  let waiting: Item[] = []
+  let isRunning = false
+
+  function runNext() {
+    if (waiting.length === 0) {
+      isRunning = false
+      return
+    }
+    void run(takeBatch()).then(runSoon)
+  }
+  // One turn of the event loop later, so that callers the last batch has resumed can join the next one.
+  const runSoon = () => void setImmediate(runNext)
+
+  function takeBatch(): Item[] {
+    if (waiting.length > sizeMax) return waiting.splice(0, sizeMax)
+    const batch = waiting
+    waiting = []
+    return batch
+  }
+
+  /** False if the queue is full. */
+  return (item: Item): boolean => {
+    if (waiting.length >= waitingMax) return false
+    waiting.push(item)
+    if (!isRunning) {
+      isRunning = true
+      runSoon()
+    }
+    return true
+  }
+}
+
+type Options<Item, Result> = {
+  /** Returns one result per item, in the same order. */
+  run(items: readonly Item[]): Promise<readonly Result[]>
+  sizeMax: number
+  waitingMax: number
+}
+
 type Waiting<Item, Result> = {
   item: Item
   signal: AbortSignal | undefined
@@ -23,22 +65,14 @@ type Waiting<Item, Result> = {
 }
 
 /**
- * Runs items in batches, one batch at a time. Items that arrive while a batch runs wait for the next one, so
- * batches grow with the load and no item waits for a timer. An item whose signal has aborted is not started;
- * one that is running runs to its end.
+ * The same with a promise for each item. An item whose signal has aborted is not started; one that is running runs to
+ * its end.
  */
-export function createBatched<Item, Result>({ run, sizeMax, waitingMax }: Options<Item, Result>) {
-  const waiting: Waiting<Item, Result>[] = []
-  let isRunning = false
-
-  async function runAll() {
-    isRunning = true
-    // One turn of the event loop, so that callers the last batch has resumed can join the next one.
-    for (await nextTurn(); waiting.length > 0; await nextTurn()) {
-      await runBatch(waiting.splice(0, sizeMax).filter(isStillWanted))
-    }
-    isRunning = false
-  }
+export function createBatched<Item, Result>({ run, ...limits }: Options<Item, Result>) {
+  const push = createBatches<Waiting<Item, Result>>({
+    ...limits,
+    run: (batch) => runBatch(batch.filter(isStillWanted)),
+  })
 
   async function runBatch(batch: readonly Waiting<Item, Result>[]) {
     if (batch.length === 0) return
@@ -53,12 +87,7 @@ export function createBatched<Item, Result>({ run, sizeMax, waitingMax }: Option
 
   return (item: Item, signal?: AbortSignal): Promise<Result> =>
     new Promise((resolve, reject) => {
-      if (waiting.length >= waitingMax) {
-        reject(new TooManyWaiting())
-        return
-      }
-      waiting.push({ item, signal, resolve, reject })
-      if (!isRunning) void runAll()
+      if (!push({ item, signal, resolve, reject })) reject(new TooManyWaiting())
     })
 }
 

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { createTestDatabase } from '#testing/test-database.ts'
 
-import { connectDatabase } from './database.ts'
+import { connectDatabase, runNamed } from './database.ts'
 
 /** Forwards bytes until it is switched to discard those of its open connections, without closing them. */
 async function createSwallowingProxy(databaseUrl: string) {
@@ -101,4 +101,35 @@ test('waits for a lock have a timeout, which can be set shorter', async () => {
   const shown = async (from: typeof db) => (await sql`show lock_timeout`.execute(from)).rows
   expect(await shown(db)).toEqual([{ lock_timeout: '2s' }])
   expect(await shown(impatient)).toEqual([{ lock_timeout: '200ms' }])
+})
+
+const double = { name: 'double', text: 'select 2 * $1::integer, current_setting($2)' }
+
+test('a named statement is prepared once per connection, and again on the next connection', async () => {
+  const { db, proxy } = await setUp(300)
+  const prepared = async () => (await sql`select name from pg_prepared_statements`.execute(db)).rows
+  for (const number of [1, 2, 3]) {
+    expect(await runNamed(db, double, [number, 'application_name'])).toEqual([
+      [number * 2, 'gatehouse'],
+    ])
+  }
+  expect(await prepared()).toEqual([{ name: 'double' }])
+  proxy.swallow()
+  await expect(runNamed(db, double, [4, 'application_name'])).rejects.toThrow('Query read timeout')
+  expect(await prepared()).toEqual([])
+  expect(await runNamed(db, double, [5, 'application_name'])).toEqual([[10, 'gatehouse']])
+})
+
+test('a named statement that fails leaves its connection usable', async () => {
+  const { db } = await setUp(2000)
+  await expect(runNamed(db, double, [1, 'no such setting'])).rejects.toThrow('unrecognized')
+  expect(await runNamed(db, double, [1, 'application_name'])).toEqual([[2, 'gatehouse']])
+})
+
+test('a pool that has only run named statements is closed with its database', async () => {
+  const { direct } = await setUp(2000)
+  const db = connectDatabase({ url: direct.url, poolSize: 1 })
+  await runNamed(db, double, [1, 'application_name'])
+  await db.destroy()
+  await expect(runNamed(db, double, [1, 'application_name'])).rejects.toThrow('after calling end')
 })

@@ -40,9 +40,9 @@ class ImpatientClient extends pg.Client {
     this.#readTimeoutMs = options.readTimeoutMs ?? 0
   }
 
-  // The driver declares overloads; Kysely only ever passes a text with values.
+  // The driver declares overloads; Kysely only ever passes a text with values, and `runNamed` a named statement.
   override query(...args: never[]): never {
-    const [text, values] = args as unknown as [text: string, values?: unknown[]]
+    const [text, values] = args as unknown as [text: string | pg.QueryConfig, values?: unknown[]]
     return new Promise((resolve, reject) => {
       const onTimeout = () => finish(new Error('Query read timeout'), undefined)
       const timer = this.#readTimeoutMs > 0 ? setTimeout(onTimeout, this.#readTimeoutMs) : undefined
@@ -52,9 +52,9 @@ class ImpatientClient extends pg.Client {
         this.#dropIfUnusable(error)
         return reject(error)
       }
-      ;(super.query as (text: string, values: unknown[], done: Callback) => void)(
+      ;(super.query as (text: unknown, values: unknown[] | undefined, done: Callback) => void)(
         text,
-        values ?? [],
+        typeof text === 'string' ? (values ?? []) : undefined,
         finish,
       )
     }) as never
@@ -94,7 +94,48 @@ export function connectDatabase(options: DatabaseOptions): Db {
   // the pool's listener covers idle connections only, so each connection needs its own as well.
   pool.on('error', onProblem)
   pool.on('connect', (client) => client.on('error', onProblem))
-  return new Kysely<DB>({ dialect: new PostgresDialect({ pool }) })
+  return new PooledKysely(pool)
+}
+
+class PooledKysely extends Kysely<DB> {
+  readonly pool: pg.Pool
+
+  constructor(pool: pg.Pool) {
+    super({ dialect: new PostgresDialect({ pool }) })
+    this.pool = pool
+  }
+
+  /** Kysely leaves a pool open that it has not used itself. */
+  override async destroy() {
+    await super.destroy()
+    if (!this.pool.ending) await this.pool.end()
+  }
+}
+
+/**
+ * A statement that is prepared once per connection: parsing and planning a large one takes the database longer than
+ * executing it. The name belongs to this text: a changed text needs no new name, because connections do not outlive
+ * their process.
+ */
+export type NamedStatement = { readonly name: string; readonly text: string }
+
+/**
+ * Runs a named statement on a connection of the pool, outside transactions. Returns its rows as arrays, in the order of
+ * the columns.
+ */
+export async function runNamed<Row extends unknown[]>(
+  db: Db,
+  { name, text }: NamedStatement,
+  values: unknown[],
+): Promise<Row[]> {
+  if (!(db instanceof PooledKysely)) throw new Error('a named statement needs a pool')
+  const client = await db.pool.connect()
+  try {
+    const { rows } = await client.query<Row>({ name, text, values, rowMode: 'array' })
+    return rows
+  } finally {
+    client.release()
+  }
 }
 
 /** Whether a statement gave up waiting for a lock of another transaction. */

@@ -2,33 +2,11 @@ import { sql } from 'kysely'
 
 import type { Db, Tx } from '#platform/database.ts'
 
-// Every change of `credit_account` locks the rows first, in the order of their ids, so that two transactions
-// never wait for each other. There are two ways:
-//
-// - Within the statement that makes the change (holds, settlements): the CTE `locked_accounts` below. The
-//   statement's snapshot is older than the lock if it had to wait for it; only the rows that `for update`
-//   returns are current. So all new values are computed from `locked_accounts`, and every column of the
-//   account's CHECK constraints is set from there, even to the value it has: PostgreSQL checks constraints
-//   on the snapshot's version of the row before it turns to the current one, so near the limit
-//   `set held = held + 5` would fail on a balance that is long outdated.
-// - In a statement of its own, before the change (late settlements, releases): `lockAccounts`. The change's
-//   snapshot is then newer than the lock, and the change may read and update every table as usual.
+// Every change of `credit_account` locks the rows first, in the order of their ids, so that two transactions never wait
+// for each other, and computes the new values from the locked rows. The calls of models do so in the function
+// `move_credits` (migrations/0014), which reads and changes them in statements after the lock.
 
-/** The CTE `locked_accounts`: the accounts of the organizations in `source`, another CTE. */
-export const lockedAccountsOf = (source: 'requested_holds' | 'settlements') => sql`
-  locked_accounts as materialized (
-    select organization_id, posted, used, held, overdraft, is_metered from credit_account
-    where organization_id in (select organization_id from ${sql.ref(source)})
-    order by organization_id for update
-  )`
-
-export async function lockAccounts(tx: Tx, organizationIds: readonly string[]) {
-  await sql`
-    select from credit_account where organization_id = any(${organizationIds}::text[])
-    order by organization_id for update`.execute(tx)
-}
-
-/** The CTE `updated_accounts`, for statements that delete holds as `released_holds` after `lockAccounts`. */
+/** The CTE `updated_accounts`, for statements that delete holds as `released_holds` after the lock. */
 export const accountsWithoutReleasedHolds = sql`
   updated_accounts as (
     update credit_account account set held = held - released.amount

@@ -4,7 +4,12 @@ import { expect, test } from 'vitest'
 
 import { TooManyWaiting } from '#platform/batched.ts'
 
-import { createBatchQueues, createLockedAccounts } from './batch-queues.ts'
+import {
+  createBatchQueues,
+  createLockedAccounts,
+  createWaiting,
+  type Waiting,
+} from './batch-queues.ts'
 import { separateStatementsMax } from './hold-pool.ts'
 
 type Item = { organizationId: string; id: string }
@@ -28,13 +33,26 @@ function createQueues(lockedOrganizations: readonly string[], canFindUnlocked = 
     if (!canFindUnlocked) throw new Error('the database is away')
     return organizationIds.filter((id) => !isLocked.has(id))
   }
-  const queues = createBatchQueues(run, createLockedAccounts(findUnlocked))
+  const { push, pushAlone } = createBatchQueues<Item, string>({
+    run,
+    lockedAccounts: createLockedAccounts(findUnlocked),
+    onFailure: ({ reject }, error) => reject(error),
+  })
+  const answerTo = (pushTo: (waiting: Waiting<Item, string>) => void) => (each: Item) =>
+    new Promise<string>((resolve, reject) => pushTo(createWaiting(each, resolve, reject)))
   const timeOut = async () => {
     await turns()
     for (const resolve of timeouts.splice(0)) resolve()
     await turns()
   }
-  return { statements, isLocked, timeOut, ...queues }
+  return {
+    statements,
+    isLocked,
+    timeOut,
+    push,
+    runBatched: answerTo(push),
+    runAlone: answerTo(pushAlone),
+  }
 }
 
 async function turns() {
@@ -91,6 +109,28 @@ test.each([
     expect(statements).toEqual([['a', 'b', 'c'], ['a'], ['b'], ['c'], ['a', 'b', 'c']])
   },
 )
+
+test('an item that is given up while it waits is not started, and is rejected', async () => {
+  const { statements, push } = createQueues([])
+  const outcomes: string[] = []
+  const waiting = createWaiting(
+    item('a'),
+    (answer: string) => void outcomes.push(answer),
+    (error) => void outcomes.push((error as Error).message),
+  )
+  push(waiting)
+  waiting.isGivenUp = true
+  await turns()
+  expect(statements).toEqual([])
+  expect(outcomes).toEqual(['nobody waits for it any more'])
+})
+
+test('a call that is in the queue twice is in two statements', async () => {
+  const { statements, runBatched } = createQueues([])
+  const twice = [runBatched(item('a')), runBatched(item('b')), runBatched(item('a'))]
+  expect(await Promise.all(twice)).toEqual(['req', 'req', 'req'])
+  expect(statements).toEqual([['a', 'b'], ['a']])
+})
 
 test('the separate queues run at most twelve statements at the same time', async () => {
   const names = Array.from({ length: 20 }, (_, index) => `org_${index}`)

@@ -6,7 +6,7 @@ export const separateStatementsMax = 12
  * calls from being paid for and recorded.
  */
 export const holdPool = {
-  /** Each of the three shared queues (holds, settlements, releases) and the events run one statement at a time. */
+  /** The shared queue, that of calls without a bill, the events, and the look for locked accounts: one statement each. */
   poolSize: 4 + separateStatementsMax,
   /** A statement that waits longer for a locked account fails, and its organization gets a separate queue. */
   lockTimeoutMs: 200,

@@ -97,6 +97,52 @@ test('settling again charges nothing and tells nothing, at once or later, and wh
   expect((await read()).events).toEqual(['once completed'])
 })
 
+test('what a settlement sets free can be held by a call that comes with it', async () => {
+  await reserve('long', 100n)
+  const [next, settled] = await Promise.all([reserve('next', 90n), settle('long', 10n)])
+  expect(next).toEqual({ isHeld: true })
+  expect(settled).toEqual({ charged: 10n, posted: 90n })
+  expect(await read()).toMatchObject({ posted: 90n, held: 90n, used: 10n })
+})
+
+test('a call that is settled at the moment it is held is charged from its hold', async () => {
+  const [held, settled] = await Promise.all([reserve('short', 10n), settle('short', 4n)])
+  expect(held).toEqual({ isHeld: true })
+  expect(settled).toEqual({ charged: 4n, posted: 96n })
+  expect((await read()).entries.get('short')).toEqual({ kind: 'usage', amount: 4n })
+})
+
+test('each item of a statement has its own outcome, whatever stands before it', async () => {
+  await Promise.all([reserve('known', 10n), reserve('new', 10n), reserve('over', 5n)])
+  await settle('known', 1n)
+  const nobody = settle('x', 1n, { organizationId: 'org_none' }).catch(
+    (error: Error) => error.message,
+  )
+  const [again, fresh, over, late, refused, held] = await Promise.all([
+    settle('known', 2n),
+    settle('new', 3n),
+    settle('over', 7n),
+    settle('never held', 4n),
+    reserve('too much', 1000n),
+    reserve('fits', 20n),
+  ])
+  expect([again, fresh, over, late].map(({ charged }) => charged)).toEqual([1n, 3n, 5n, 4n])
+  expect([refused.isHeld, held.isHeld, await nobody]).toEqual([
+    false,
+    true,
+    'org_none has no credit account',
+  ])
+  const { entries, holds, events, posted } = await read()
+  expect([...entries.keys()].toSorted()).toEqual(
+    ['first', 'known', 'never held:late', 'new', 'over', 'over:writeoff'].toSorted(),
+  )
+  expect([...holds]).toEqual([['fits', 20n]])
+  expect(events.toSorted()).toEqual(
+    ['known', 'never held', 'new', 'over'].map((id) => `${id} completed`),
+  )
+  expect(posted).toBe(87n)
+})
+
 test('a settlement that comes after the sweep is charged late, once', async () => {
   await reserve('late', 10n)
   await letExpire(db, organizationId, 'late')
@@ -153,6 +199,38 @@ test('the sums of a day stand under the UTC day, wherever the session thinks it 
     await abroad.destroy()
   }
   expect(await findImbalances(db)).toEqual([])
+})
+
+test('rows are found by their keys, also on a connection that found the tables empty', async () => {
+  await using own = await createTestDatabase()
+  const single = connectDatabase({ url: own.url, poolSize: 1 })
+  const readScans = async () => {
+    await sql`select pg_stat_force_next_flush()`.execute(single)
+    const { rows } = await sql<Record<string, string>>`
+      select relname, seq_scan, idx_scan from pg_stat_user_tables
+      where relname in ('credit_account', 'credit_hold', 'ledger_entry', 'usage_day')
+      order by relname`.execute(single)
+    return rows
+  }
+  await openOrganization(single, 'org_1', 1_000_000n)
+  const before = await readScans()
+  const alone = createHoldQueue({ db: single, reserveMaxMs: 20_000 })
+  for (const size of [1, 1, 1, 1, 1, 1, 1, 100]) {
+    const calls = Array.from({ length: size }, (_, index) => ({
+      organizationId: 'org_1',
+      id: `req_${size}_${index}_${Math.random()}`,
+      amount: 1n,
+    }))
+    await Promise.all(calls.map((each) => alone.reserve(holdOf(each))))
+    await Promise.all(calls.map((each) => alone.settle(settlementOf(each))))
+  }
+  const after = await readScans()
+  await single.destroy()
+  const scans = (rows: typeof after) => rows.map((row) => [row['relname'], row['seq_scan']])
+  expect(scans(after)).toEqual(scans(before))
+  const keyed = (rows: typeof after) =>
+    Number(rows.find((row) => row['relname'] === 'credit_hold')!['idx_scan'])
+  expect(keyed(after) - keyed(before)).toBeGreaterThanOrEqual(2 * 107)
 })
 
 test('an organization without an account is an error, for itself only', async () => {

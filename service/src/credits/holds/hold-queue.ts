@@ -1,46 +1,36 @@
-import {
-  callKey,
-  type CallRef,
-  type Hold,
-  type HoldResult,
-  type Settlement,
-  type SettleResult,
-} from '#credits/settlement.ts'
+import type { CallRef, Hold, HoldResult, Settlement, SettleResult } from '#credits/settlement.ts'
 import { dependencyUnavailable } from '#platform/api-error.ts'
 import type { Db } from '#platform/database.ts'
-import { within } from '#platform/deadline.ts'
 
 import { findUnlockedAccounts } from './account-store.ts'
-import { batchMax, createLockedAccounts } from './batch-queues.ts'
-import { releaseHolds } from './release-store.ts'
-import { reserveHolds } from './reserve-store.ts'
+import { createLockedAccounts, createWaiting } from './batch-queues.ts'
+import { createDeadlines } from './deadlines.ts'
+import { type Move, moveCredits, type Moved } from './move-store.ts'
 import { createRetryingBatches } from './retrying-batches.ts'
-import { settleHolds } from './settle-store.ts'
 
-// The queue of holds: how `reserve` and `settle` become SQL.
+// How `reserve` and `settle` become SQL.
 //
 // Every call to a model holds credits before it is sent and settles them when it has ended. Two commits per
-// call would be what limits the database first, so items that arrive while a statement runs wait and go
-// into the next statement together. There is one shared queue for holds, one for settlements and one for
-// releases, and each runs one statement at a time.
+// call would be what limits the database first. So there is one queue, and one statement at a time: holds,
+// settlements and releases that arrive while it runs go into the next one together (platform/batched.ts).
+// The statement is a call of the function `move_credits` (migrations/0014): it locks the accounts of the
+// batch in the order of their ids, settles, releases and holds in this order, each item by itself, and writes
+// ledger entries, day sums and audit events. One commit makes all of it true.
 //
-// A statement locks the accounts of all organizations in its batch. If another transaction keeps one of
-// them locked, the statement fails after `holdPool.lockTimeoutMs`, and that organization gets a separate
-// queue until one of its statements succeeds: it then delays only itself.
+// An item in the queue is one object with two callbacks (`Waiting`), and stays that object until it is
+// answered. What can happen to it instead of an answer:
 //
-// A failed statement may still have been executed. That is harmless: every statement recognizes what it has
-// done before (by the call's id), so it may be repeated, by this process or by another one.
-//
-// | Layer      | File                                   | Adds                                                    | May throw                                         |
-// | ---------- | -------------------------------------- | ------------------------------------------------------- | ------------------------------------------------- |
-// | credits    | create-credits.ts                      | 402 and 503; settlements that fail go to disk           | `reserve`: ApiError; `settle`: nothing            |
-// | hold queue | hold-queue.ts                          | deadline; repeats undecided holds; releases unused ones | ApiError 503; Error if the id is held differently |
-// | retries    | retrying-batches.ts                    | retries by kind of failure                              | the last failure; Error if there is no account    |
-// | queues     | batch-queues.ts                        | the shared queue, or a separate one                     | TooManyWaiting                                    |
-// | batches    | platform/batched.ts                    | one batch at a time                                     | TooManyWaiting; the reason of an aborted signal   |
-// | gate       | platform/gate.ts                       | bounds the connections of separate queues               | ApiError `overloaded`                             |
-// | statements | reserve-, settle- and release-store.ts | one statement for a batch                               | errors of the database                            |
-// | locks      | account-store.ts                       | locks accounts in the order of their ids                | lock timeout (55P03)                              |
+// - The account is locked by another transaction: the statement fails after `holdPool.lockTimeoutMs`, and that
+//   organization gets a separate queue until one of its statements succeeds: it delays only itself
+//   (batch-queues.ts).
+// - The statement fails otherwise: the item is put into a queue again, as often as its kind of failure allows
+//   (retrying-batches.ts). The database may have executed a statement whose answer was lost. That is harmless:
+//   an item that was executed before is recognized by the id of its call, and nothing is done twice.
+// - A hold takes longer than `reserveMaxMs`: the call is refused with 503 (deadlines.ts). Such a hold is not
+//   started any more; if it turns out to be made, or its outcome is never learned, it is released. If the
+//   release fails too, the hold expires like any other.
+// - The queue is full: TooManyWaiting, which is 529 for a hold. A settlement then goes to disk, as after
+//   every other failure (create-credits.ts).
 
 type Options = {
   db: Db
@@ -55,84 +45,72 @@ export type HoldQueue = {
   settle(settlement: Settlement): Promise<SettleResult>
 }
 
-/** Each round decides at least one of the holds that an organization had in the batch of the first round. */
-const roundsMax = batchMax
-
 export function createHoldQueue(options: Options): HoldQueue {
   const { db, isMetered = false, reserveMaxMs = 1000 } = options
-  const lockedAccounts = createLockedAccounts((ids) => findUnlockedAccounts(db, ids))
-  const withUnknownOutcome = new WeakSet<Hold>()
-  const reserve = createRetryingBatches({
-    run: (holds: readonly Hold[]) =>
-      runDistinct(holds, (distinct) => reserveHolds(db, distinct, isMetered)),
-    lockedAccounts,
-    onUnknownOutcome: (hold: Hold) => void withUnknownOutcome.add(hold),
-  })
-  const settle = createRetryingBatches({
-    run: (settlements: readonly Settlement[]) =>
-      runDistinct(settlements, (distinct) => settleHolds(db, distinct)),
-    lockedAccounts,
-  })
-  const release = createRetryingBatches({
-    run: (holds: readonly Hold[]) => runDistinct(holds, (distinct) => releaseHolds(db, distinct)),
-    lockedAccounts,
+  const deadlines = createDeadlines(reserveMaxMs)
+  const push = createRetryingBatches<Move, Moved>({
+    run: (moves) => moveCredits(db, moves, isMetered),
+    lockedAccounts: createLockedAccounts((ids) => findUnlockedAccounts(db, ids)),
   })
 
-  async function reserveInRounds(hold: Hold, signal: AbortSignal): Promise<HoldResult> {
-    for (let round = 0; round < roundsMax; round++) {
-      const { verdict, available, held } = await reserve(hold, signal)
-      switch (verdict) {
-        case 'held':
-          return { isHeld: true }
-        case 'refused':
-          return { isHeld: false, available, held }
-        case 'other_amount':
-          throw new Error(`${hold.id} is held with another amount`)
-        case 'undecided':
-          continue
-      }
-    }
-    throw new Error(`${hold.id} was undecided in every round`)
-  }
-
-  /**
-   * For a call that was refused with an error and is therefore never sent. If the release fails too, the
-   * hold expires like any other.
-   */
-  async function releaseIfHeld(hold: Hold, reserving: Promise<HoldResult>) {
-    const mayBeHeld = await reserving.then(
-      ({ isHeld }) => isHeld,
-      () => withUnknownOutcome.has(hold),
-    )
-    if (mayBeHeld) await release(hold).catch(() => undefined)
-  }
+  /** For a call that is never sent. */
+  const release = (hold: Hold) => push(createWaiting(moveOf('release', hold), ignore, ignore))
 
   return {
-    async reserve(hold) {
-      const reserving = Promise.withResolvers<HoldResult>()
-      try {
-        return await within(reserveMaxMs, tooLate, (signal) => {
-          reserving.resolve(reserveInRounds(hold, signal))
-          return reserving.promise
+    reserve: (hold) =>
+      new Promise((resolve, reject) => {
+        const onAnswer = (moved: Moved) => {
+          deadlines.takeBack(deadline)
+          if (!waiting.isGivenUp) resolveHold(hold, moved, resolve, reject)
+          else if (moved.outcome === 'held') release(hold)
+        }
+        const onFailure = (error: unknown) => {
+          deadlines.takeBack(deadline)
+          if (waiting.lostConnections > 0) release(hold)
+          reject(error)
+        }
+        const waiting = createWaiting(moveOf('hold', hold), onAnswer, onFailure)
+        const deadline = deadlines.set(() => {
+          waiting.isGivenUp = true
+          reject(tooLate())
         })
-      } catch (error) {
-        void releaseIfHeld(hold, reserving.promise)
-        throw error
-      }
-    },
-    settle: (settlement) => settle(settlement),
+        push(waiting)
+      }),
+    settle: (settlement) =>
+      new Promise((resolve, reject) => {
+        const { organizationId, id } = settlement
+        const onAnswer = ({ outcome, amount, rest }: Moved) => {
+          if (outcome === 'no_account') reject(noAccount(settlement))
+          else resolve({ charged: amount, posted: rest })
+        }
+        const move = { kind: 'settle', organizationId, id, call: settlement } as const
+        push(createWaiting(move, onAnswer, reject))
+      }),
   }
 }
+
+const moveOf = (kind: 'hold' | 'release', call: Hold): Move => ({
+  kind,
+  organizationId: call.organizationId,
+  id: call.id,
+  call,
+})
+
+function resolveHold(
+  hold: Hold,
+  { outcome, amount, rest }: Moved,
+  resolve: (result: HoldResult) => void,
+  reject: (error: Error) => void,
+) {
+  if (outcome === 'held') resolve({ isHeld: true })
+  else if (outcome === 'refused') resolve({ isHeld: false, available: amount, held: rest })
+  else if (outcome === 'other_amount') reject(new Error(`${hold.id} is held with another amount`))
+  else reject(noAccount(hold))
+}
+
+const noAccount = ({ organizationId }: CallRef) =>
+  new Error(`${organizationId} has no credit account`)
 
 const tooLate = () => dependencyUnavailable('credit ledger', new Error('the hold takes too long'))
 
-/** Runs a batch that may hold an item twice. There is no answer for an organization without an account. */
-export async function runDistinct<Item extends CallRef, Answer>(
-  items: readonly Item[],
-  run: (distinct: Item[]) => Promise<Map<string, Answer>>,
-): Promise<(Answer | undefined)[]> {
-  const distinct = new Map<string, Item>()
-  for (const item of items) if (!distinct.has(callKey(item))) distinct.set(callKey(item), item)
-  const answers = await run([...distinct.values()])
-  return items.map((item) => answers.get(callKey(item)))
-}
+const ignore = () => undefined

@@ -1,5 +1,4 @@
-import { createLockedAccounts } from '#credits/holds/batch-queues.ts'
-import { runDistinct } from '#credits/holds/hold-queue.ts'
+import { createLockedAccounts, createWaiting } from '#credits/holds/batch-queues.ts'
 import { createRetryingBatches } from '#credits/holds/retrying-batches.ts'
 import type { CallQueue, Settlement } from '#credits/settlement.ts'
 import type { Db } from '#platform/database.ts'
@@ -11,17 +10,17 @@ import { recordCalls } from './unbilled-store.ts'
  * and the day sums are written, by the same batches and retries.
  */
 export function createUnbilledQueue({ db }: { db: Db }): CallQueue {
-  const record = createRetryingBatches({
-    run: (settlements: readonly Settlement[]) =>
-      runDistinct(settlements, (distinct) => recordCalls(db, distinct)),
+  const push = createRetryingBatches<Settlement, true>({
+    run: (settlements) => recordCalls(db, settlements),
     // No account is ever locked here. After a lock timeout on the day sums each organization is tried by itself.
     lockedAccounts: createLockedAccounts(async () => []),
   })
   return {
     reserve: async () => ({ isHeld: true }),
-    async settle(settlement) {
-      await record(settlement)
-      return { charged: settlement.amount, posted: null }
-    },
+    settle: (settlement) =>
+      new Promise((resolve, reject) => {
+        const onRecorded = () => resolve({ charged: settlement.amount, posted: null })
+        push(createWaiting(settlement, onRecorded, reject))
+      }),
   }
 }

@@ -1,17 +1,19 @@
-import { sql } from 'kysely'
-
-import { insertEventsFrom } from '#audit/event-store.ts'
-import { settlementRows } from '#credits/holds/charge-store.ts'
-import { callKey, type Settlement } from '#credits/settlement.ts'
-import type { Db } from '#platform/database.ts'
+import { eventColumns, insertEventsFrom, toEventRecord } from '#audit/event-store.ts'
+import type { Settlement } from '#credits/settlement.ts'
+import { type Db, type NamedStatement, runNamed } from '#platform/database.ts'
 
 /**
  * Inserts the events of calls and adds the calls to the day sums. Only a call whose event is new is added, so a repetition
  * changes nothing. Day sums are locked in their order, so that two statements never wait for each other.
  */
-const recordStatement = (settlements: readonly Settlement[]) => sql`
-  with ${settlementRows(settlements)}, new_events as (
-    ${insertEventsFrom(sql`settlements`)} returning day, id
+const recordStatement: NamedStatement = {
+  name: 'record_calls',
+  text: `
+  with settlements as (
+    select * from jsonb_to_recordset($1::jsonb) as
+      (organization_id text, amount bigint, meta jsonb, ${eventColumns})
+  ), new_events as (
+    ${insertEventsFrom('settlements')} returning day, id
   ), new_sums as (
     select settlements.organization_id, settlements.day,
       coalesce(meta->>'project_id', '') as project_id, meta->>'key_id' as key_id,
@@ -36,13 +38,17 @@ const recordStatement = (settlements: readonly Settlement[]) => sql`
     unbilled_requests = sums.unbilled_requests + excluded.requests,
     unbilled_input_tokens = sums.unbilled_input_tokens + excluded.input_tokens,
     unbilled_output_tokens = sums.unbilled_output_tokens + excluded.output_tokens,
-    unbilled_credits = sums.unbilled_credits + excluded.credits`
+    unbilled_credits = sums.unbilled_credits + excluded.credits`,
+}
 
-/** Returns the `callKey`s of all calls. No call may be in `settlements` twice. */
-export async function recordCalls(
-  db: Db,
-  settlements: readonly Settlement[],
-): Promise<Map<string, true>> {
-  await recordStatement(settlements).execute(db)
-  return new Map(settlements.map((settlement) => [callKey(settlement), true]))
+/** Answers in the order of the settlements. No call may be in them twice. */
+export async function recordCalls(db: Db, settlements: readonly Settlement[]): Promise<true[]> {
+  const records = settlements.map(({ amount, meta, event, organizationId }) => ({
+    ...toEventRecord(event),
+    organization_id: organizationId,
+    amount: String(amount),
+    meta,
+  }))
+  await runNamed(db, recordStatement, [JSON.stringify(records)])
+  return settlements.map(() => true)
 }
