@@ -1,5 +1,6 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomFillSync } from 'node:crypto'
 
+import { BoundedMap } from '#platform/bounded-map.ts'
 import { createUuid } from '#platform/id.ts'
 
 /** What was done to a resource of an organization (docs/specification/audit-events.md#revision-events). */
@@ -113,8 +114,11 @@ export function buildCallEvent(report: CallReport, at: Date): Event {
 type EventSource = Pick<Event, 'organizationId' | 'kind' | 'at' | 'header'> & { content: object }
 
 function buildEvent({ organizationId, kind, at, header, content }: EventSource): Event {
-  const payload = Buffer.from(JSON.stringify(content))
-  const salt = randomBytes(16)
+  const text = JSON.stringify(content)
+  // The hash is over the salt and the payload, so the two lie side by side.
+  const salted = Buffer.allocUnsafe(saltBytes + Buffer.byteLength(text))
+  takeSalt().copy(salted)
+  salted.write(text, saltBytes)
   return {
     id: createUuid(at),
     day: at.toISOString().slice(0, 10),
@@ -123,14 +127,35 @@ function buildEvent({ organizationId, kind, at, header, content }: EventSource):
     kind,
     at,
     header,
-    payload,
-    salt,
-    payloadHash: createHash('sha256').update(salt).update(payload).digest(),
+    payload: salted.subarray(saltBytes),
+    salt: salted.subarray(0, saltBytes),
+    payloadHash: hash('sha256', salted, 'buffer'),
   }
+}
+
+const saltBytes = 16
+const salts = Buffer.alloc(saltBytes * 128)
+let nextSalt = salts.length
+
+/** Random bytes for one event; the generator makes those of many at a time. */
+function takeSalt(): Buffer {
+  if (nextSalt === salts.length) {
+    randomFillSync(salts)
+    nextSalt = 0
+  }
+  return salts.subarray(nextSalt, (nextSalt += saltBytes))
 }
 
 /** The resource that changed. */
 export const resourceOf = ({ before, after }: Revision): Resource => after ?? before
 
-const shardOf = (organizationId: string) =>
-  createHash('sha256').update(organizationId).digest().readUInt16BE(0) % shardCount
+/** Of the organizations that have events at the moment. */
+const knownShards = new BoundedMap<string, number>(10_000)
+
+function shardOf(organizationId: string): number {
+  const known = knownShards.get(organizationId)
+  if (known !== undefined) return known
+  const shard = hash('sha256', organizationId, 'buffer').readUInt16BE(0) % shardCount
+  knownShards.set(organizationId, shard)
+  return shard
+}
