@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 import { creditsFor, type Price, type PricedUsage } from './price.ts'
 
@@ -36,6 +36,18 @@ export type UsageMeta = HoldMeta & {
 type HoldMetaSource = { projectId: string | null; keyId: string; model: string; price: Price }
 
 export function buildHoldMeta({ projectId, keyId, model, price }: HoldMetaSource): HoldMeta {
+  const { price_version, prices } = describePrice(price)
+  return { project_id: projectId, key_id: keyId, model, price_version, prices }
+}
+
+type PriceMeta = Pick<HoldMeta, 'price_version' | 'prices'>
+
+/** The prices of the catalogue, which never change while a process runs. */
+const knownPrices = new WeakMap<Price, PriceMeta>()
+
+function describePrice(price: Price): PriceMeta {
+  const known = knownPrices.get(price)
+  if (known) return known
   const prices = {
     input: Number(price.input),
     cached_input: Number(price.cachedInput),
@@ -44,13 +56,9 @@ export function buildHoldMeta({ projectId, keyId, model, price }: HoldMetaSource
     ...(price.cacheWriteHour !== undefined && { cache_write_1h: Number(price.cacheWriteHour) }),
     ...(price.webSearch !== undefined && { web_search: Number(price.webSearch) }),
   }
-  return {
-    project_id: projectId,
-    key_id: keyId,
-    model,
-    price_version: hashPrices(prices),
-    prices,
-  }
+  const described = { price_version: hashPrices(prices), prices }
+  knownPrices.set(price, described)
+  return described
 }
 
 /** Equal prices have equal versions, in every process and after every restart. */
@@ -59,7 +67,7 @@ function hashPrices(prices: HoldMeta['prices']): string {
   const usual = [input, cached_input, cache_write, output]
   const isUsual = cache_write_1h === undefined && web_search === undefined
   const text = (isUsual ? usual : [...usual, cache_write_1h ?? '', web_search ?? '']).join(' ')
-  return `price_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
+  return `price_${hash('sha256', text, 'hex').slice(0, 12)}`
 }
 
 type MeteredUsage = PricedUsage & {
