@@ -1,5 +1,5 @@
 import { holdPool } from '#credits/holds/hold-pool.ts'
-import { createBoundedOutput } from '#platform/bounded-output.ts'
+import { createBoundedOutput, standardOutput } from '#platform/bounded-output.ts'
 import { type Clock, steadyClock, systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
 import { createAddressFinder, createEgress, type FindAddresses } from '#platform/egress.ts'
@@ -72,7 +72,7 @@ export type Foundation = ReturnType<typeof layFoundation>
 
 function openLog(level: LogLevel, metrics: Metrics): Log {
   const onDropped = () => metrics.logDropped.inc()
-  return createLog(level, createBoundedOutput(process.stdout, { onDropped }))
+  return createLog(level, createBoundedOutput(standardOutput(), { onDropped }))
 }
 
 function openRedis(config: Config, log: Log): Redis | undefined {

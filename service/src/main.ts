@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 
+import { standardOutput, untilWritten } from '#platform/bounded-output.ts'
 import { withoutSecrets } from '#platform/log.ts'
 import { findMismatch, readSchemaState } from '#platform/migrations.ts'
 import { stopOnSignals } from '#platform/shutdown.ts'
@@ -42,6 +43,9 @@ function reasonOf(error: unknown): string {
   return error.constructor === Error ? error.message : (error.stack ?? error.message)
 }
 
+/** How long the lines of a start that failed may take. */
+const lastLinesMaxMs = 1000
+
 try {
   // eslint-disable-next-line node/no-process-env
   const environment = process.env
@@ -49,5 +53,6 @@ try {
 } catch (error) {
   // Not in the log as well: whoever starts a process reads the reason once, whatever LOG_LEVEL is.
   process.stderr.write(`gatehouse: ${withoutSecrets(reasonOf(error))}\n`)
+  await untilWritten(standardOutput(), lastLinesMaxMs)
   process.exit(1)
 }

@@ -2,7 +2,12 @@ import { Writable } from 'node:stream'
 
 import { expect, test } from 'vitest'
 
-import { createBoundedOutput, untilWritten } from './bounded-output.ts'
+import {
+  createBoundedOutput,
+  createGatheringStream,
+  endOfPiece,
+  untilWritten,
+} from './bounded-output.ts'
 
 /** A stream whose reader reads only when it is told to. */
 function createStalledStream() {
@@ -88,4 +93,39 @@ test('untilWritten waits for the reader, and not longer than it is told', async 
   await readAll()
   await written
   expect(stream.writableLength).toBe(0)
+})
+
+test('lines of a few milliseconds are one write, and there is one write at a time', async () => {
+  const writes: { text: string; done: (error?: Error | null) => void }[] = []
+  const stream = createGatheringStream((text, done) => writes.push({ text, done }))
+  const ended: string[] = []
+  const send = (line: string) =>
+    stream.write(line, (error) => ended.push(`${line}${error ? ' lost' : ''}`))
+  send('a')
+  send('b')
+  expect(stream.writableLength).toBe(2)
+  await expect.poll(() => writes.length).toBe(1)
+  expect(writes[0]?.text).toBe('ab')
+  send('c')
+  expect(stream.writableLength).toBe(3)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(writes.length).toBe(1)
+  writes[0]?.done()
+  expect(ended).toEqual(['a', 'b'])
+  await expect.poll(() => writes.length).toBe(2)
+  writes[1]?.done(new Error('ENOSPC'))
+  expect(ended).toEqual(['a', 'b', 'c lost'])
+  expect(stream.writableLength).toBe(0)
+})
+
+test.each([
+  ['lines that fit', `${'a'.repeat(99)}\n`.repeat(40), 4000],
+  ['more lines than fit', `${'a'.repeat(99)}\n`.repeat(50), 4000],
+  ['exactly as much as fits', `${'a'.repeat(4095)}\nb\n`, 4096],
+  ['characters of three bytes', `${'€'.repeat(33)}\n`.repeat(50), 34 * 40],
+  ['a line that is too long', `${'a'.repeat(9000)}\nb\n`, 9001],
+  ['a long line of three bytes each', `${'€'.repeat(2000)}\nb\n`, 2001],
+  ['a line without an end', 'a'.repeat(9000), 9000],
+])('a piece for a pipe is whole lines: %s', (_, text, end) => {
+  expect(endOfPiece(text)).toBe(end)
 })

@@ -3,22 +3,22 @@ import { type Logger, pino } from 'pino'
 /** The log line of a request. */
 export type RequestLine = {
   request_id: string
-  client_request_id?: string
+  client_request_id?: string | undefined
   method: string
   route: string
   status: number
   duration_ms: number
   outcome: 'answered' | 'hung_up'
-  code?: string
-  credential_kind?: string
-  credential_id?: string
-  organization_id?: string
-  project_id?: string
-  replayed?: boolean
-  model?: string
-  upstream?: string
-  input_tokens?: number
-  output_tokens?: number
+  code?: string | undefined
+  credential_kind?: string | undefined
+  credential_id?: string | undefined
+  organization_id?: string | undefined
+  project_id?: string | undefined
+  replayed?: boolean | undefined
+  model?: string | undefined
+  upstream?: string | undefined
+  input_tokens?: number | undefined
+  output_tokens?: number | undefined
 }
 
 /** The allow list: no other member of a request is logged, whatever an object carries at run time. */
@@ -42,12 +42,19 @@ const requestFields = [
   'output_tokens',
 ] as (keyof RequestLine)[]
 
-function allowed(line: RequestLine): Record<string, unknown> {
-  const picked: Record<string, unknown> = {}
-  for (const name of requestFields) if (line[name] !== undefined) picked[name] = line[name]
-  // The only field whose value comes from the caller.
-  if (line.client_request_id) picked['client_request_id'] = withoutSecrets(line.client_request_id)
-  return picked
+const requestMembers = requestFields.map((name) => ({ name, start: `,"${name}":` }))
+
+/** One line of JSON, written member by member: a serializer for any object takes several times as long. */
+function requestText(line: RequestLine): string {
+  let text = `{"level":30,"time":"${new Date().toISOString()}","event":"request"`
+  for (const { name, start } of requestMembers) {
+    const value = line[name]
+    if (value === undefined) continue
+    // The only field whose value comes from the caller.
+    if (name === 'client_request_id') text += start + JSON.stringify(withoutSecrets(String(value)))
+    else text += start + (typeof value === 'number' ? value : JSON.stringify(value))
+  }
+  return `${text}}\n`
 }
 
 /** `code` is stable and in snake_case (tools/log-codes.test.ts), so that alarms can match it. */
@@ -64,7 +71,9 @@ export function createLog(level: LogLevel, destination: { write(line: string): v
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
   const logger: Logger = pino(options, destination)
   return {
-    request: (line) => logger.info({ event: 'request', ...allowed(line) }),
+    request(line) {
+      if (logger.isLevelEnabled('info')) destination.write(requestText(line))
+    },
     problem: (code, thrown, requestId) =>
       logger.error({
         event: 'problem',

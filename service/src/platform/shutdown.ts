@@ -1,10 +1,11 @@
-import { untilWritten } from './bounded-output.ts'
+import { standardOutput, untilWritten } from './bounded-output.ts'
 import type { Log } from './log.ts'
 
 export type Stoppable = { name: string; stop: () => Promise<void> }
 
-/** How long the reader of the log has for the last lines. */
+/** How long the reader of the log has for the last lines, and for the last one after a second signal. */
 const lastLinesMaxMs = 1000
+const lastLineMaxMs = 100
 
 /**
  * Runs the steps of an orderly stop once, in order: on SIGTERM or SIGINT, and after an uncaught error, since
@@ -23,13 +24,15 @@ export function stopOnSignals(steps: readonly Stoppable[], log: Log) {
       await stop().catch((error: unknown) => log.problem(`${name}_not_stopped`, error))
     }
     log.event('stopped')
+    await untilWritten(standardOutput(), lastLinesMaxMs)
     await untilWritten(process.stdout, lastLinesMaxMs)
     process.exit(exitCode)
   }
   const onSignal = () => {
     if (hasSignal) {
       log.event('stopped_at_once')
-      process.exit(1)
+      void untilWritten(standardOutput(), lastLineMaxMs).then(() => process.exit(1))
+      return
     }
     hasSignal = true
     void stop()
