@@ -1,6 +1,7 @@
 import { createClient, createCluster, RESP_TYPES } from 'redis'
 
 import { within } from './deadline.ts'
+import { openWire } from './redis-wire/open-wire.ts'
 
 export type RedisArgument = string | Buffer
 
@@ -27,6 +28,11 @@ export type RedisOptions = {
 const loadDeadlineMs = 1000
 /** Commands without an answer block all later ones on their connection: after so many it is replaced. */
 const missesMax = 5
+// Longer than the event loop is blocked at the start, by the tables of the token counter: that would be taken for a
+// connection that failed. No command waits for it: until the connection is up commands fail at once.
+const connectTimeoutMs = 5000
+const retryDelayMs = (retries: number) =>
+  Math.min(50 * 2 ** Math.min(retries, 6), 1000) * (0.8 + Math.random() * 0.4)
 
 class NoAnswer extends Error {}
 const noAnswer = () => new NoAnswer('Redis did not answer in time')
@@ -41,6 +47,7 @@ export function connectRedis(options: RedisOptions): Redis {
   const open = options.isCluster ? openCluster : openSingle
   let commands = open(options)
   const subscriber = openSingle(options, { isPatient: true })
+  const wire = options.isCluster ? undefined : openFunctionWire(options, deadlineMs)
   let misses = 0
 
   async function ask<T>(work: () => Promise<T>, ms = deadlineMs): Promise<T> {
@@ -60,7 +67,8 @@ export function connectRedis(options: RedisOptions): Redis {
   }
 
   return {
-    send: (key, args) => ask(() => commands.send(key, args)),
+    send: (key, args) =>
+      wire && args[0] === 'FCALL' ? wire.send(args) : ask(() => commands.send(key, args)),
     sendToPrimaries: (args) => ask(() => commands.sendToPrimaries(args), loadDeadlineMs),
     publish: async (channel, message) => {
       await ask(() => commands.send(channel, ['PUBLISH', channel, message]))
@@ -68,23 +76,31 @@ export function connectRedis(options: RedisOptions): Redis {
     subscribe: subscriber.subscribe,
     close: () => {
       commands.close()
+      wire?.close()
       subscriber.close()
     },
   }
 }
+
+/** Functions are what every call runs; our own answer with a number or a string. */
+const openFunctionWire = ({ url, onProblem, onReady }: RedisOptions, deadlineMs: number) =>
+  openWire({
+    url,
+    deadlineMs,
+    createLateError: noAnswer,
+    missesMax,
+    retryDelayMs,
+    connectTimeoutMs,
+    onProblem,
+    onReady,
+  })
 
 /** RESP2, in which every answer is a number, a string or a list. */
 const protocol = { RESP: 2 } as const
 
 const asBytes = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
 
-const socket = {
-  // No command waits for it: until the connection is up commands fail at once. Longer than the event loop is blocked at the
-  // start, by the tables of the token counter: the client takes that for a connection that failed.
-  connectTimeout: 5000,
-  reconnectStrategy: (retries: number) =>
-    Math.min(50 * 2 ** Math.min(retries, 6), 1000) * (0.8 + Math.random() * 0.4),
-}
+const socket = { connectTimeout: connectTimeoutMs, reconnectStrategy: retryDelayMs }
 
 /** A patient client queues commands until it is connected: for subscriptions. */
 function openSingle({ url, onProblem, onReady }: RedisOptions, { isPatient = false } = {}) {
