@@ -62,11 +62,13 @@ export function createInferenceLimit({ limiter, limitsOf, metrics, recentRefusal
   }
 }
 
+const tokenMetrics = windowMetrics.filter(({ unit }) => unit === 'tokens')
+
 function refuseTooLarge(tokens: number, limits: Limits): ApiError | null {
-  const tokenMetrics = windowMetrics.filter(({ unit }) => unit === 'tokens')
-  const smallest = Math.min(
-    ...scopes.flatMap((scope) => tokenMetrics.map(({ metric }) => limits[scope][metric])),
-  )
+  let smallest = Infinity
+  for (const scope of scopes) {
+    for (const { metric } of tokenMetrics) smallest = Math.min(smallest, limits[scope][metric])
+  }
   if (tokens <= smallest) return null
   return new ApiError(
     'invalid_request',

@@ -16,11 +16,18 @@ export function createLimiter(counters: Pick<Counters, 'admit' | 'settle'>) {
     const verdict = await counters.admit(call, limits)
     if (verdict.refusal) return { verdict, slot: null }
     let isSettled = call.leaseMs === 0
-    const { tokens: reserved, ...lease } = call
     const settle = async (used: number) => {
       if (isSettled) return
       isSettled = true
-      await counters.settle({ ...lease, reserved, used, admittedAtMs: verdict.nowMs })
+      await counters.settle({
+        organizationId: call.organizationId,
+        projectId: call.projectId,
+        keyId: call.keyId,
+        leaseId: call.leaseId,
+        reserved: call.tokens,
+        used,
+        admittedAtMs: verdict.nowMs,
+      })
     }
     return { verdict, slot: { verdict, settle } }
   }

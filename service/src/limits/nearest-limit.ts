@@ -20,18 +20,23 @@ export function findNearestLimit(
   { usage, nowMs }: Verdict,
   limits: Limits,
 ): NearestLimit | undefined {
-  const candidates = scopes.flatMap((scope) =>
-    windowMetrics
-      .filter((row) => row.unit === unit && limits[scope][row.metric] !== Infinity)
-      .map(({ metric, window }): NearestLimit => {
-        const limit = limits[scope][metric]
-        const used = usage[scope][metric]
-        const remaining = Math.max(0, limit - used)
-        const resetMs = used === 0 ? 0 : leavesAtMs(window, bucketAt(window, nowMs)) - nowMs
-        return { scope, metric, limit, remaining, resetMs }
-      }),
-  )
-  return candidates.toSorted(
-    (left, right) => left.remaining - right.remaining || right.resetMs - left.resetMs,
-  )[0]
+  let nearest: NearestLimit | undefined
+  for (const scope of scopes) {
+    for (const { metric, window } of metricsOf[unit]) {
+      const limit = limits[scope][metric]
+      if (limit === Infinity) continue
+      const used = usage[scope][metric]
+      const remaining = Math.max(0, limit - used)
+      if (nearest && remaining > nearest.remaining) continue
+      const resetMs = used === 0 ? 0 : leavesAtMs(window, bucketAt(window, nowMs)) - nowMs
+      if (nearest && remaining === nearest.remaining && resetMs <= nearest.resetMs) continue
+      nearest = { scope, metric, limit, remaining, resetMs }
+    }
+  }
+  return nearest
 }
+
+const metricsOf = {
+  requests: windowMetrics.filter(({ unit }) => unit === 'requests'),
+  tokens: windowMetrics.filter(({ unit }) => unit === 'tokens'),
+} as const

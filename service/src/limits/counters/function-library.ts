@@ -14,13 +14,16 @@ export type LimiterFunction = 'admit' | 'settle' | 'renew' | 'release' | 'absorb
 export const libraryName = 'gatehouse_limits_2'
 const loadWaitMs = 40
 const functions: readonly LimiterFunction[] = ['admit', 'settle', 'renew', 'release', 'absorb']
+const functionNames = Object.fromEntries(
+  functions.map((name) => [name, `${libraryName}_${name}`]),
+) as Record<LimiterFunction, string>
 
 const body = readFileSync(new URL('limiter.lua', import.meta.url), 'utf8')
 
 const libraryText = [
   `#!lua name=${libraryName}`,
   body,
-  ...functions.map((name) => `redis.register_function('${libraryName}_${name}', ${name})`),
+  ...functions.map((name) => `redis.register_function('${functionNames[name]}', ${name})`),
 ].join('\n')
 
 /** The same code as a script, for servers without functions. Its first argument names the part to run. */
@@ -56,10 +59,12 @@ export function createFunctionLibrary(redis: Pick<Redis, 'send' | 'sendToPrimari
   }
   const loadOnce = () => (loading ??= load().finally(() => (loading = undefined)))
 
-  async function run(name: LimiterFunction, keys: Keys, args: RedisArgument[]) {
-    if (!isScripted) {
-      return redis.send(keys[0], ['FCALL', `${libraryName}_${name}`, '3', ...keys, ...args])
-    }
+  function run(name: LimiterFunction, keys: Keys, args: RedisArgument[]) {
+    if (isScripted) return runScript(name, keys, args)
+    return redis.send(keys[0], ['FCALL', functionNames[name], '3', ...keys, ...args])
+  }
+
+  async function runScript(name: LimiterFunction, keys: Keys, args: RedisArgument[]) {
     const rest = ['3', ...keys, name, ...args]
     try {
       return await redis.send(keys[0], ['EVALSHA', scriptHash, ...rest])

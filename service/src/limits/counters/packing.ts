@@ -1,5 +1,5 @@
 import { limitMetrics, usedIn, windowNames } from '#limits/limit-metrics.ts'
-import { type Amounts, type Limits, scopes, type ScopeUsage, type Verdict } from '#limits/limits.ts'
+import { type Amounts, type Limits, scopes, type Verdict } from '#limits/limits.ts'
 
 import type { ScopeCounts } from './absorb.ts'
 import { type Bucket, type BucketCounters, sum } from './buckets.ts'
@@ -23,23 +23,36 @@ export function packLimits(limits: Limits): Buffer {
   return bytes
 }
 
+const verdictHeadBytes = 3 * u8 + 2 * u48
+const usageBytes = limitMetrics.reduce((sum, { bytes }) => sum + bytes, 0)
+
+/** Read at fixed places and not by a loop over the tables, because every call has a verdict. */
 export function unpackVerdict(packed: Buffer): Verdict {
-  const read = createReader(packed)
-  const isAdmitted = read(u8) === 1
-  const scope = scopes[read(u8) - 1]
-  const metric = limitMetrics[read(u8) - 1]?.metric
-  const nowMs = read(u48)
-  const waitMs = read(u48)
-  const usage = scopes.map((each) => [
-    each,
-    Object.fromEntries(limitMetrics.map(({ metric, bytes }) => [metric, read(bytes)])) as Amounts,
-  ])
+  const isAdmitted = packed[0] === 1
+  const scope = scopes[(packed[1] ?? 0) - 1]
+  const metric = limitMetrics[(packed[2] ?? 0) - 1]?.metric
   return {
-    nowMs,
-    usage: Object.fromEntries(usage) as ScopeUsage,
-    refusal: isAdmitted || !scope || !metric ? null : { scope, metric, waitMs },
+    nowMs: packed.readUIntLE(3 * u8, u48),
+    usage: {
+      organization: unpackUsage(packed, verdictHeadBytes),
+      project: unpackUsage(packed, verdictHeadBytes + usageBytes),
+      key: unpackUsage(packed, verdictHeadBytes + 2 * usageBytes),
+    },
+    refusal:
+      isAdmitted || !scope || !metric
+        ? null
+        : { scope, metric, waitMs: packed.readUIntLE(3 * u8 + u48, u48) },
   }
 }
+
+/** The order and the widths are those of limit-metrics.ts. */
+const unpackUsage = (packed: Buffer, start: number): Amounts => ({
+  requests_per_minute: packed.readUInt32LE(start),
+  requests_per_day: packed.readUInt32LE(start + u32),
+  tokens_per_minute: packed.readUIntLE(start + 2 * u32, u48),
+  tokens_per_day: packed.readUIntLE(start + 2 * u32 + u48, u48),
+  concurrent_requests: packed.readUInt32LE(start + 2 * u32 + 2 * u48),
+})
 
 export function packCounters(counters: BucketCounters): Buffer {
   const buckets = windowNames.flatMap((window) => counters[window])

@@ -29,7 +29,7 @@ export function createCircuitBreaker({ now, onChange }: Options) {
       return state
     },
     trySucceeded() {
-      failedAtMs = []
+      if (failedAtMs.length > 0) failedAtMs = []
     },
     tryFailed() {
       const nowMs = now().getTime()

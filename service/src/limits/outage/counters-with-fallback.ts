@@ -70,7 +70,7 @@ export function createCountersWithFallback(options: Options) {
         const byShare = await admitByShare(parts, call, limits)
         if (byShare.refusal) return byShare
       }
-      const answer = await admitInRedis(parts, call, limits).catch(() => null)
+      const answer = await admitInRedis(parts, call, limits)
       const verdict = answer ?? (await admitAlone(parts, call, limits))
       // The share may have admitted what Redis refuses, and a Redis whose answer was lost what the share refuses.
       const mayBeAdmitted = state === 'returning' || !answer
@@ -141,18 +141,28 @@ async function admitByShare(parts: Parts, call: LimitedCall, limits: Limits): Pr
   return verdict
 }
 
-/** Tries once more if an answer is lost: with the same lease the call is counted once. */
-async function admitInRedis(parts: Parts, call: LimitedCall, limits: Limits): Promise<Verdict> {
-  const { redis, circuit, lastKnown, leases } = parts
-  const tryOnce = () =>
-    redis.admit(call, limits).catch((error: unknown) => {
-      circuit.tryFailed()
-      throw error
-    })
+/** Null if Redis does not answer. Tries once more if an answer is lost: with the same lease the call is counted once. */
+async function admitInRedis(
+  parts: Parts,
+  call: LimitedCall,
+  limits: Limits,
+): Promise<Verdict | null> {
+  const { circuit, lastKnown, leases } = parts
   const isRepeatable = call.leaseMs > 0
-  const verdict = await (isRepeatable ? tryOnce().catch(tryOnce) : tryOnce())
+  let verdict = await tryOnce(parts, call, limits)
+  if (!verdict && isRepeatable) verdict = await tryOnce(parts, call, limits)
+  if (!verdict) return null
   circuit.trySucceeded()
   lastKnown.record(call, verdict)
   if (!verdict.refusal) leases.start(call, { isFromRedis: true })
   return verdict
+}
+
+async function tryOnce({ redis, circuit }: Parts, call: LimitedCall, limits: Limits) {
+  try {
+    return await redis.admit(call, limits)
+  } catch {
+    circuit.tryFailed()
+    return null
+  }
 }
