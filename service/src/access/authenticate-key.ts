@@ -37,37 +37,59 @@ export const keyDependsOn = (key: FoundKey) =>
 
 /** Authenticates administrator and project keys whose form and checksum have been checked. */
 export function createKeyAuthentication(deps: KeyDeps) {
-  return async (
+  /** Of the keys in the cache: as long as a key is one object, so is its caller. */
+  const principals = new WeakMap<FoundKey, Principal>()
+
+  function accept(endpoint: Endpoint, credential: Credential, key: FoundKey | null): Principal {
+    if (!key) throw unauthorized(endpoint, 'invalid_api_key', 'The key does not exist.')
+    const now = deps.now()
+    refuseUnusable(endpoint, key, now)
+    deps.uses.note({ organizationId: key.organization_id, keyId: key.id, usedAt: now })
+    const known = principals.get(key)
+    if (known) return known
+    const principal = toPrincipal(key, credential)
+    principals.set(key, principal)
+    return principal
+  }
+
+  /** Returns the caller at once if the key is in the cache, as it is for nearly every call. */
+  return (
     endpoint: Endpoint,
     credential: Credential,
     address: string,
-  ): Promise<Principal> => {
-    const key = await findKey(deps, credential.text, address)
-    if (!key) throw unauthorized(endpoint, 'invalid_api_key', 'The key does not exist.')
-    refuseUnusable(endpoint, key, deps.now())
-    deps.uses.note({ organizationId: key.organization_id, keyId: key.id, usedAt: deps.now() })
-    return {
-      kind: credential.kind,
-      organizationId: key.organization_id,
-      projectId: key.project_id,
-      credentialId: key.id,
-      permissions: new Set(knownPermissions(key.permissions)),
-      plan: key.plan,
-      paidMicroUsd: Number(key.paid_micro_usd),
-      limitOverrides: key.limit_overrides,
+  ): Principal | Promise<Principal> => {
+    const hashes = deps.hashKey(credential.text)
+    const cacheKey = hashes[0].hash.toString('base64')
+    const cached = deps.cache.peek(cacheKey)
+    if (cached !== undefined) {
+      deps.metrics.keyLookups.inc({ result: cached ? 'remembered' : 'remembered_unknown' })
+      return accept(endpoint, credential, cached)
     }
+    const sought = { text: credential.text, hashes, cacheKey, address }
+    return findKey(deps, sought).then((key) => accept(endpoint, credential, key ?? null))
   }
 }
 
-async function findKey(deps: KeyDeps, text: string, address: string) {
+const toPrincipal = (key: FoundKey, { kind }: Credential): Principal => ({
+  kind,
+  organizationId: key.organization_id,
+  projectId: key.project_id,
+  credentialId: key.id,
+  permissions: new Set(knownPermissions(key.permissions)),
+  plan: key.plan,
+  paidMicroUsd: Number(key.paid_micro_usd),
+  limitOverrides: key.limit_overrides,
+})
+
+type Sought = {
+  text: string
+  hashes: readonly [KeyHash, ...KeyHash[]]
+  cacheKey: string
+  address: string
+}
+
+async function findKey(deps: KeyDeps, { text, hashes, cacheKey, address }: Sought) {
   const { cache, metrics, guessesByAddress, guessesByHint } = deps
-  const hashes = deps.hashKey(text)
-  const cacheKey = hashes[0].hash.toString('base64')
-  const cached = cache.peek(cacheKey)
-  if (cached !== undefined) {
-    metrics.keyLookups.inc({ result: cached ? 'remembered' : 'remembered_unknown' })
-    return cached ?? undefined
-  }
   const { hint8 } = partsToKeep(text)
   if (!cache.wasKnown(cacheKey)) {
     guessesByAddress.refuseBlocked(address)

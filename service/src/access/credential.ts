@@ -23,15 +23,19 @@ export function readCredential(endpoint: Endpoint, { headers }: FastifyRequest):
   const { authorization } = headers
   const apiKey = takesProjectKeys(endpoint) ? headers['x-api-key'] : undefined
   const text = authorization === undefined ? apiKey?.toString() : readBearer(authorization.trim())
-  const accepted = endpoint.credentials.map((kind) => kindNames[kind]).join(' or ')
   if (text === undefined) {
     const code = authorization === undefined ? 'missing_credentials' : 'invalid_api_key'
-    throw unauthorized(endpoint, code, `Send Authorization: Bearer followed by ${accepted}.`)
+    throw unauthorized(
+      endpoint,
+      code,
+      `Send Authorization: Bearer followed by ${nameAccepted(endpoint)}.`,
+    )
   }
   const kind = detectKind(text, authorization !== undefined)
   if (!kind || !endpoint.credentials.some((each) => each === kind)) {
     const advice = kind === 'admin_key' ? adviseAdministrator(endpoint) : ''
-    throw unauthorized(endpoint, 'invalid_api_key', `This endpoint takes ${accepted}${advice}.`)
+    const message = `This endpoint takes ${nameAccepted(endpoint)}${advice}.`
+    throw unauthorized(endpoint, 'invalid_api_key', message)
   }
   if (kind !== 'jwt' && !hasKeyShape(text)) {
     throw unauthorized(
@@ -42,6 +46,9 @@ export function readCredential(endpoint: Endpoint, { headers }: FastifyRequest):
   }
   return { kind, text }
 }
+
+const nameAccepted = ({ credentials }: Endpoint) =>
+  credentials.map((kind) => kindNames[kind]).join(' or ')
 
 /** Some endpoints of model callers, such as GET /v1/models, have a counterpart for administrators. */
 function adviseAdministrator({ method, path }: Endpoint): string {

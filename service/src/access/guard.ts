@@ -56,16 +56,30 @@ export function identify(
   freeTier?: Pick<FreeTier, 'identifyCaller'>,
 ) {
   app.decorateRequest('freeCaller', null)
-  app.addHook('onRequest', async (request) => {
+  // With a callback: nearly every key is known, and then nothing has to be waited for.
+  app.addHook('onRequest', (request, _, done) => {
     const { endpoint } = request.routeOptions.config
     if (!endpoint) throw new Error('a guarded route must serve an endpoint of the contract')
-    if (endpoint.permission === null) return
-    if (freeTier && asksForFreeRequest(endpoint, request)) {
-      refuseLongBody(request)
-      request.freeCaller = await freeTier.identifyCaller(endpoint, readAddress(request))
-      setPrincipal(request, createAnonymousPrincipal(request.freeCaller))
-    } else setPrincipal(request, await authenticate(endpoint, request, authentication))
+    if (endpoint.permission === null) return done()
+    const found =
+      freeTier && asksForFreeRequest(endpoint, request)
+        ? identifyFree(endpoint, request, freeTier)
+        : authenticate(endpoint, request, authentication)
+    // Fastify waits for a promise, and calls the next hook itself.
+    if (found instanceof Promise) return found.then((principal) => setPrincipal(request, principal))
+    setPrincipal(request, found)
+    return done()
   })
+}
+
+async function identifyFree(
+  endpoint: Endpoint,
+  request: FastifyRequest,
+  { identifyCaller }: Pick<FreeTier, 'identifyCaller'>,
+): Promise<Principal> {
+  refuseLongBody(request)
+  request.freeCaller = await identifyCaller(endpoint, readAddress(request))
+  return createAnonymousPrincipal(request.freeCaller)
 }
 
 /** Runs before the body is read: anonymous callers must not fill the memory with large bodies. */
@@ -88,11 +102,11 @@ function setPrincipal(request: FastifyRequest, principal: Principal) {
   if (principal.projectId) line.project_id = principal.projectId
 }
 
-async function authenticate(
+function authenticate(
   endpoint: Endpoint,
   request: FastifyRequest,
   authentication: Authentication,
-): Promise<Principal> {
+): Principal | Promise<Principal> {
   const credential = readCredential(endpoint, request)
   const prefix = addressPrefix(readAddress(request))
   if (credential.kind !== 'jwt') return authentication.byKey(endpoint, credential, prefix)

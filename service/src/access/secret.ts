@@ -1,6 +1,7 @@
-import { createHmac, type KeyObject } from 'node:crypto'
+import { createHmac, hash, type KeyObject } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
+import { BoundedMap } from '#platform/bounded-map.ts'
 import { deriveKey, type Keyring } from '#platform/secrets.ts'
 
 /**
@@ -35,7 +36,16 @@ export function redact(prefix: KeyPrefix, { hint8, last4 }: { hint8: string; las
   return `${prefix}${hint8.slice(0, 2)}...${last4}`
 }
 
-const checksum = (start: string) => base62(BigInt(crc32(start)), checksumLength)
+/** With numbers, not with `base62`: it is computed for every call. */
+function checksum(start: string): string {
+  let text = ''
+  let rest = crc32(start)
+  for (let digit = 0; digit < checksumLength; digit++) {
+    text = `${alphabet[rest % 62]}${text}`
+    rest = Math.floor(rest / 62)
+  }
+  return text
+}
 
 function base62(value: bigint, length: number): string {
   let text = ''
@@ -48,6 +58,9 @@ export type KeyHash = { version: number; hash: Buffer }
 /** Hashes a key with the pepper of every configured master key, the current one first. */
 export type HashKey = (key: string) => readonly [KeyHash, ...KeyHash[]]
 
+/** The hashes of so many keys are kept: one with a pepper takes several times as long as one without. */
+const knownMax = 10_000
+
 export function createKeyHasher(keyring: Keyring): HashKey {
   const hasher = (master: Keyring[0]) => {
     // A cached KeyObject costs 2.5 µs per hash, a Buffer 14 to 26.
@@ -57,7 +70,16 @@ export function createKeyHasher(keyring: Keyring): HashKey {
   const [current, ...older] = keyring
   const first = hasher(current)
   const rest = older.map(hasher)
-  return (key) => [first(key), ...rest.map((hash) => hash(key))]
+  const known = new BoundedMap<string, readonly [KeyHash, ...KeyHash[]]>(knownMax)
+  return (key) => {
+    // By a hash, so that no key stays in memory. It needs no pepper there: a key has 256 random bits.
+    const name = hash('sha256', key, 'base64')
+    const found = known.get(name)
+    if (found) return found
+    const hashes = [first(key), ...rest.map((hashWith) => hashWith(key))] as const
+    known.set(name, hashes)
+    return hashes
+  }
 }
 
 const hmac = (pepper: KeyObject, key: string) => createHmac('sha256', pepper).update(key).digest()

@@ -6,6 +6,8 @@ import { isIPv4, isIPv6, SocketAddress } from 'node:net'
  */
 export function addressPrefix(given: string): string {
   if (isIPv4(given)) return given
+  // As Node reports IPv4 callers of a listener for both families.
+  if (given.startsWith('::ffff:') && isIPv4(given.slice(7))) return given.slice(7)
   const address = SocketAddress.parse(`[${given.split('%', 1)[0]}]:0`)?.address ?? given
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
   if (mapped?.[1]) return mapped[1]

@@ -8,12 +8,13 @@ import { anonymousPolicies, type InForce, type Pinned } from './in-force.ts'
  */
 export function pinSnapshots(app: FastifyInstance, { pin }: Pick<InForce, 'pin'>) {
   app.decorateRequest('policies', null)
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const { principal } = request
     if (!principal) throw new Error('policies are pinned for callers that are known')
     request.policies =
       principal.kind === 'anonymous' ? anonymousPolicies : pin(principal.organizationId)
     void reply.header('x-policy-epoch', String(request.policies.snapshot.epoch))
+    done()
   })
 }
 
