@@ -41,9 +41,10 @@ export async function startApi(house: House, serveMore: (app: FastifyInstance) =
   })
   serveRoutes(app, house, readiness)
   serveMore(app)
-  app.addHook('onSend', async (_, reply) => {
+  app.addHook('onSend', (_, reply, __, done) => {
     // Clients that keep connections open learn that this process is leaving.
     if (isDraining) void reply.header('connection', 'close')
+    done()
   })
   const operations = createOperationsServer({
     metrics: house.metrics,

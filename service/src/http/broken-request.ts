@@ -23,7 +23,12 @@ const codes: Record<string, [ErrorCode, string]> = {
 }
 
 /** A request on a socket whose answer is not finished. */
-export type OpenRequest = { request: FastifyRequest; reply: FastifyReply }
+export type OpenRequest = {
+  request: FastifyRequest
+  reply: FastifyReply
+  /** Whether the client has a deadline to read the answer. */
+  isTimed: boolean
+}
 
 type BrokenRequestDeps = {
   now: Clock

@@ -77,6 +77,8 @@ function nameOf(principal: Principal | null): string {
 }
 
 function refuseOtherTypes({ headers }: FastifyRequest) {
+  const isUsual = headers['content-type'] === 'application/json'
+  if (isUsual && headers['content-encoding'] === undefined) return
   const mediaType = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (!/^application\/([\w.-]+\+)?json$/.test(mediaType)) {
     throw new ApiError(

@@ -43,9 +43,11 @@ export const largeBodyBytes = 64 * 1024
 export const betweenStages = (bytes: Buffer): Promise<void> | undefined =>
   bytes.length > largeBodyBytes ? setImmediate() : undefined
 
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
 function decode(bytes: Buffer): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return decoder.decode(bytes)
   } catch {
     throw invalidJson('The body is not valid UTF-8.')
   }

@@ -53,7 +53,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     clientErrorHandler: (error, socket) =>
       answerBrokenRequest(error, socket, {
         ...options,
-        open: [...(openRequests.get(socket) ?? [])],
+        open: [...(requestsOf.get(socket) ?? [])],
       }),
     frameworkErrors: (error, request, reply) => {
       beginRequest(request, reply, options)
@@ -73,7 +73,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.addHook('onClose', async () => options.overload.stop())
   readBody(app, options)
   closeUnreadAnswers(app)
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     beginRequest(request, reply, options)
     refuseCrowd(request)
     checkHead(request)
@@ -81,6 +81,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (request.is404) throw unknownRoute(pathOf(request))
     shed(request, options.overload)
     ignoreTypeOfIgnoredBody(request)
+    done()
   })
   app.setErrorHandler((thrown, request, reply) =>
     sendError(request, reply, { ...options, dialect: dialectOfPath(pathOf(request)), thrown }),
@@ -105,38 +106,58 @@ function shed({ routeOptions }: FastifyRequest, overload: Overload) {
   else overload.refuseInference()
 }
 
+/** How often answers are looked for that their clients do not read. */
+const unreadCheckMs = 500
+
 /**
- * Closes connections whose client reads nothing of its answer. The timer is Node's own and ends with the answer. It gives a
- * write that made any progress a second period, so it is half as long. Event streams have a deadline of their own.
+ * Closes connections whose client reads nothing of its answer. Nearly every answer has left when the check comes, so only
+ * the others get a timer. It is Node's own and ends with the answer. It gives a write that made any progress a second
+ * period, so it is half as long. Event streams have a deadline of their own.
  */
 function closeUnreadAnswers(app: FastifyInstance) {
-  app.addHook('onSend', async (_, reply) => {
-    reply.raw.setTimeout(idleWriteMs / 2, () => reply.raw.destroy())
-  })
+  const checker = setInterval(() => {
+    for (const open of openRequests) {
+      const { raw } = open.reply
+      if (open.isTimed || !raw.writableEnded || raw.writableFinished) continue
+      open.isTimed = true
+      raw.setTimeout(idleWriteMs / 2, () => raw.destroy())
+    }
+  }, unreadCheckMs).unref()
+  app.addHook('onClose', async () => clearInterval(checker))
   // Node would also close the connection of the next pipelined call, which has no answer yet. An idle connection is closed.
   app.server.on('timeout', (socket: Socket) => {
-    if (!openRequests.get(socket)?.size) socket.destroy()
+    if (!requestsOf.get(socket)?.size) socket.destroy()
   })
 }
 
 const pathOf = (request: FastifyRequest) => request.url.split('?', 1)[0] ?? ''
 
-const openRequests = new WeakMap<Socket, Set<OpenRequest>>()
+const openRequests = new Set<OpenRequest>()
+const requestsOf = new WeakMap<Socket, Set<OpenRequest>>()
+
+function listOf(socket: Socket): Set<OpenRequest> {
+  const known = requestsOf.get(socket)
+  if (known) return known
+  const list = new Set<OpenRequest>()
+  requestsOf.set(socket, list)
+  return list
+}
 
 /** Sets the request id on the answer, and logs one line when the answer has been sent or aborted. */
 function beginRequest(request: FastifyRequest, reply: FastifyReply, options: ServerOptions) {
   const { log, metrics } = options
   const startedAtMs = performance.now()
-  reply.raw.setHeader('x-request-id', request.id)
-  reply.raw.setHeader('request-id', request.id)
+  // Not on the answer of Node itself, which would then take every other header one by one as well.
+  void reply.header('x-request-id', request.id)
+  void reply.header('request-id', request.id)
   // Answers are meant for one caller, and some hold a secret.
-  reply.raw.setHeader('cache-control', 'no-store')
+  void reply.header('cache-control', 'no-store')
   request.line = createLine(request)
   metrics.requestsInFlight.inc()
-  const { socket } = request.raw
-  const open = openRequests.get(socket) ?? new Set()
-  const ours: OpenRequest = { request, reply }
-  openRequests.set(socket, open.add(ours))
+  const ofSocket = listOf(request.raw.socket)
+  const ours: OpenRequest = { request, reply, isTimed: false }
+  ofSocket.add(ours)
+  openRequests.add(ours)
   reply.raw.once('close', () => {
     const durationMs = performance.now() - startedAtMs
     const { line } = request
@@ -144,7 +165,8 @@ function beginRequest(request: FastifyRequest, reply: FastifyReply, options: Ser
     line.duration_ms = Math.round(durationMs * 1000) / 1000
     line.outcome = reply.raw.writableFinished ? 'answered' : 'hung_up'
     metrics.requestsInFlight.dec()
-    open.delete(ours)
+    ofSocket.delete(ours)
+    openRequests.delete(ours)
     metrics.requestSeconds.observe(
       { method: line.method, route: line.route, status: line.status },
       durationMs / 1000,
@@ -156,15 +178,26 @@ function beginRequest(request: FastifyRequest, reply: FastifyReply, options: Ser
 function createLine(request: FastifyRequest): RequestLine {
   const clientRequestId = request.headers['x-request-id']
   const isLoggable = typeof clientRequestId === 'string' && /^[\w.:-]{1,128}$/.test(clientRequestId)
+  // Every member is here from the start, so that all lines have one shape.
   return {
     request_id: request.id,
-    ...(isLoggable && { client_request_id: clientRequestId }),
+    client_request_id: isLoggable ? clientRequestId : undefined,
     method: request.method,
     // The pattern, never the URL: it may contain a secret.
     route: request.routeOptions.url ?? 'unknown',
     status: 0,
     duration_ms: 0,
     outcome: 'answered',
+    code: undefined,
+    credential_kind: undefined,
+    credential_id: undefined,
+    organization_id: undefined,
+    project_id: undefined,
+    replayed: undefined,
+    model: undefined,
+    upstream: undefined,
+    input_tokens: undefined,
+    output_tokens: undefined,
   }
 }
 
@@ -173,26 +206,32 @@ const pipelinedMax = 32
 
 /** One packet can hold a thousand requests, and they would all be served in one turn of the event loop. */
 function refuseCrowd({ raw: { socket } }: FastifyRequest) {
-  if ((openRequests.get(socket)?.size ?? 0) <= pipelinedMax) return
+  if ((requestsOf.get(socket)?.size ?? 0) <= pipelinedMax) return
   socket.destroy()
   throw new ApiError('invalid_request', 'Too many requests on one connection wait for answers.')
 }
 
-const onlyOnce = new Set(['host', 'content-length', 'content-type', 'authorization', 'x-api-key'])
+const onlyOnce = ['host', 'content-length', 'content-type', 'authorization', 'x-api-key']
+/** By their length, all of which differ: most headers need not be compared at all. */
+const onlyOnceByLength = new Map(
+  onlyOnce.map((name, index) => [name.length, { name, bit: 1 << index }]),
+)
 
 /** Refuses headers that were sent twice: Node reads the first of them, a proxy may read the last. */
 function checkHead({ raw }: { raw: IncomingMessage }) {
-  const seen = new Set<string>()
-  for (let index = 0; index < raw.rawHeaders.length; index += 2) {
-    const name = raw.rawHeaders[index]?.toLowerCase() ?? ''
-    if (!onlyOnce.has(name)) continue
-    if (seen.has(name)) {
+  const { rawHeaders } = raw
+  let seen = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const sent = rawHeaders[index] ?? ''
+    const header = onlyOnceByLength.get(sent.length)
+    if (!header || (sent !== header.name && sent.toLowerCase() !== header.name)) continue
+    if (seen & header.bit) {
       throw new ApiError(
         'invalid_request',
-        `The header '${name}' was sent more than once; send it once.`,
+        `The header '${header.name}' was sent more than once; send it once.`,
       )
     }
-    seen.add(name)
+    seen |= header.bit
   }
   if (raw.httpVersionMajor < 1) {
     throw new ApiError('invalid_request', 'HTTP/0.9 is not supported; use HTTP/1.1.')
@@ -202,7 +241,7 @@ function checkHead({ raw }: { raw: IncomingMessage }) {
   if (coding !== 'chunked') {
     throw new ApiError('invalid_request', "The only supported Transfer-Encoding is 'chunked'.")
   }
-  if (raw.httpVersion === '1.1' && !seen.has('host')) {
+  if (raw.httpVersion === '1.1' && raw.headers.host === undefined) {
     throw new ApiError('invalid_request', "The header 'host' is missing; HTTP/1.1 requires it.")
   }
   if ((raw.url?.length ?? 0) > urlMaxBytes) {

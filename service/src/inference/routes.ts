@@ -92,8 +92,8 @@ type Capacity = { overload: Overload; canRecord: () => boolean }
 
 /** Before the body is read, which is the most expensive part. */
 function refuseExcess(scope: FastifyInstance, { overload, canRecord }: Capacity) {
-  scope.addHook('onRequest', async (request) => {
-    if (!request.principal) return
+  scope.addHook('onRequest', (request, _, done) => {
+    if (!request.principal) return done()
     try {
       overload.refuseInference(shareOf(request.principal))
       if (!canRecord()) throw dependencyUnavailable('audit log')
@@ -101,5 +101,6 @@ function refuseExcess(scope: FastifyInstance, { overload, canRecord }: Capacity)
       request.isCounted = true // a call that is refused here counts nowhere
       throw error
     }
+    return done()
   })
 }

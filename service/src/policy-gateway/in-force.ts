@@ -1,4 +1,5 @@
 import { ApiError } from '#platform/api-error.ts'
+import { BoundedMap } from '#platform/bounded-map.ts'
 import type { Clock } from '#platform/clock.ts'
 
 import { hasEnforcing, makeSnapshot, type Snapshot } from './snapshot.ts'
@@ -16,6 +17,7 @@ type Copy = { snapshots: readonly Snapshot[]; failing: readonly string[]; keptAt
 
 /** Snapshots are fresh when a poll of the last 3 seconds has confirmed them. */
 const freshMs = 3000
+const emptiesMax = 10_000
 /** An enforcing policy that no poll has confirmed for a day is not relied on any more. */
 const trustedMs = 24 * 60 * 60 * 1000
 
@@ -27,7 +29,17 @@ const trustedMs = 24 * 60 * 60 * 1000
 export function createInForce({ now }: { now: Clock }) {
   const snapshots = new Map<string, Snapshot>()
   const failures = new Map<string, number>()
+  /** Of organizations without policies: they need not be made for every call. */
+  const empties = new BoundedMap<string, Snapshot>(emptiesMax)
   let confirmedAtMs = -Infinity
+
+  function findEmpty(organizationId: string): Snapshot {
+    const found = empties.get(organizationId)
+    if (found) return found
+    const empty = makeSnapshot(organizationId, 0, [])
+    empties.set(organizationId, empty)
+    return empty
+  }
 
   return {
     /** Organizations whose newest policies could not be put in force, with the epoch that stays in force. */
@@ -72,7 +84,7 @@ export function createInForce({ now }: { now: Clock }) {
       const isOld = ageMs > trustedMs
       // An organization without a snapshot may have an enforcing policy, unless a recent poll found none.
       if (ageMs === Infinity || (!known && (isFailing || isOld))) throw policiesUnknown()
-      const snapshot = known ?? makeSnapshot(organizationId, 0, [])
+      const snapshot = known ?? findEmpty(organizationId)
       if (isOld && hasEnforcing(snapshot)) throw policiesUnknown()
       return { snapshot, isStale: isFailing || ageMs > freshMs }
     },

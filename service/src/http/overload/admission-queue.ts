@@ -38,8 +38,7 @@ export function createAdmissionQueue(nowMs: () => number) {
     running--
     owner.running--
     if (owner.running === 0 && owner.waiting.length === 0) owners.delete(name)
-    const waiting = [...owners].filter(([, { waiting }]) => waiting.length > 0)
-    const next = waiting.find(([, { running }]) => running < share) ?? waiting[0]
+    const next = findNext(owners)
     if (next && mayBegin(next[1])) beginNext(...next)
   }
 
@@ -79,6 +78,18 @@ export function createAdmissionQueue(nowMs: () => number) {
       }
     },
   }
+}
+
+/** The first organization with a waiting call and less than its share, or else the first with a waiting call. */
+function findNext(owners: ReadonlyMap<string, Owner>): [string, Owner] | undefined {
+  let first: [string, Owner] | undefined
+  for (const entry of owners) {
+    const [, { waiting, running }] = entry
+    if (waiting.length === 0) continue
+    if (running < share) return entry
+    first ??= entry
+  }
+  return first
 }
 
 type Wait = { owner: Owner; line: Line; since: number; cancellation: Cancellation }
