@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 const shutdown = new URL('./shutdown.ts', import.meta.url).href
 
 /** A process with two steps to stop, the first of which fails; `after` runs once it is up. */
-function start(after: string) {
+function start(after: string, options = '{}') {
   const script = `
     const { stopOnSignals } = await import(${JSON.stringify(shutdown)})
     const say = (text) => process.stdout.write(text + '\\n')
@@ -13,7 +13,7 @@ function start(after: string) {
     stopOnSignals([
       { name: 'first', stop: async () => { say('first'); throw new Error('stuck') } },
       { name: 'second', stop: () => new Promise((done) => setTimeout(() => { say('second'); done() }, 300)) },
-    ], log)
+    ], log, ${options})
     setInterval(() => undefined, 1000)
     say('up')
     ${after}`
@@ -75,4 +75,24 @@ test('the first signal after such a failure does not cut the drain short', async
   child.kill('SIGTERM')
   expect(await exit).toBe(1)
   expect(lines).toContain('second')
+})
+
+test('a process with a supervisor takes further signals, and the end of the supervisor, for the same one', async () => {
+  const { child, lines, exit, up } = start('', '{ isSupervised: true }')
+  await up()
+  child.kill('SIGINT')
+  await expect.poll(() => lines).toContain('first')
+  child.kill('SIGTERM')
+  child.kill('SIGINT')
+  child.disconnect()
+  expect(await exit).toBe(0)
+  await expect.poll(() => lines).toEqual(['up', ...orderly])
+})
+
+test('a failure of something that was stopped ends with 1', async () => {
+  const { child, lines, exit, up } = start('', '{ hasFailed: () => true }')
+  await up()
+  child.kill('SIGTERM')
+  expect(await exit).toBe(1)
+  await expect.poll(() => lines).toEqual(['up', ...orderly])
 })

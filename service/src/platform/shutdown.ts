@@ -7,12 +7,23 @@ export type Stoppable = { name: string; stop: () => Promise<void> }
 const lastLinesMaxMs = 1000
 const lastLineMaxMs = 100
 
+type Options = {
+  /**
+   * Whether another process of ours passes signals on. The system may send them to both of us, so a second one does not mean
+   * that the operator is in a hurry: in that case the other process kills this one.
+   */
+  isSupervised?: boolean
+  /** Whether to report a failure although everything was stopped. */
+  hasFailed?: () => boolean
+}
+
 /**
  * Runs the steps of an orderly stop once, in order: on SIGTERM or SIGINT, and after an uncaught error, since
  * open requests should be answered even then. A second signal ends the process at once. A step that fails
  * does not keep the others from running.
  */
-export function stopOnSignals(steps: readonly Stoppable[], log: Log) {
+export function stopOnSignals(steps: readonly Stoppable[], log: Log, options: Options = {}) {
+  const { isSupervised = false, hasFailed = () => false } = options
   let isStopping = false
   let hasSignal = false
   let exitCode = 0
@@ -26,10 +37,10 @@ export function stopOnSignals(steps: readonly Stoppable[], log: Log) {
     log.event('stopped')
     await untilWritten(standardOutput(), lastLinesMaxMs)
     await untilWritten(process.stdout, lastLinesMaxMs)
-    process.exit(exitCode)
+    process.exit(hasFailed() ? 1 : exitCode)
   }
   const onSignal = () => {
-    if (hasSignal) {
+    if (hasSignal && !isSupervised) {
       log.event('stopped_at_once')
       void untilWritten(standardOutput(), lastLineMaxMs).then(() => process.exit(1))
       return
