@@ -1,6 +1,9 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-/** All metrics. The unit stands last in a name; organizations are never labels. */
+/**
+ * All metrics. The unit stands last in a name; organizations are never labels. `aggregator` says what the values of several
+ * processes mean together, where it is not their sum: processes share their folder and the configuration.
+ */
 export function createMetrics() {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -54,6 +57,7 @@ function changeMetrics(registers: Registry[]) {
     changesPolledAt: new Gauge({
       name: 'gatehouse_changes_polled_timestamp_seconds',
       help: 'When the last successful poll for configuration changes began.',
+      aggregator: 'min',
       registers,
     }),
     changesSeen: new Counter({
@@ -64,11 +68,13 @@ function changeMetrics(registers: Registry[]) {
     policySnapshots: new Gauge({
       name: 'gatehouse_policy_snapshots',
       help: 'Organizations whose policies are in memory.',
+      aggregator: 'max',
       registers,
     }),
     policyFailures: new Gauge({
       name: 'gatehouse_policy_apply_failures',
       help: 'Organizations whose newest policies could not be put in force in this process.',
+      aggregator: 'max',
       registers,
     }),
     hintsLost: new Counter({
@@ -84,12 +90,14 @@ function limitMetrics(registers: Registry[]) {
     limitsAreLocal: new Gauge({
       name: 'gatehouse_limits_local',
       help: '1 while this process enforces its own share of the limits, because Redis is unreachable.',
+      aggregator: 'max',
       labelNames: ['kind'],
       registers,
     }),
     limitsFileIsStale: new Gauge({
       name: 'gatehouse_limits_file_stale',
       help: '1 while LIMITS_FILE is invalid and its last valid contents stay in use.',
+      aggregator: 'max',
       registers,
     }),
     limitSlotsLost: new Counter({
@@ -116,6 +124,7 @@ function creditMetrics(registers: Registry[]) {
     settlementsWaiting: new Gauge({
       name: 'gatehouse_settlements_waiting',
       help: 'Settlement files on disk that wait for the database, plus settlements that are only in memory.',
+      aggregator: 'max',
       registers,
     }),
     eventsSpooled: new Counter({
@@ -126,6 +135,7 @@ function creditMetrics(registers: Registry[]) {
     eventsWaiting: new Gauge({
       name: 'gatehouse_events_waiting',
       help: 'Files of audit events on disk that wait for the database, plus events that are only in memory.',
+      aggregator: 'max',
       registers,
     }),
     settlementsWrittenOff: new Counter({
@@ -152,11 +162,13 @@ function creditMetrics(registers: Registry[]) {
     ledgerDifferences: new Gauge({
       name: 'gatehouse_ledger_differences',
       help: 'Balances and charges that differed from the ledger at the last check.',
+      aggregator: 'max',
       registers,
     }),
     ledgerCheckedAt: new Gauge({
       name: 'gatehouse_ledger_checked_timestamp_seconds',
       help: 'When this process last checked the whole ledger; 0 before the first check.',
+      aggregator: 'max',
       registers,
     }),
   }
@@ -167,6 +179,7 @@ function inferenceMetrics(registers: Registry[]) {
     catalogueIsStale: new Gauge({
       name: 'gatehouse_catalogue_stale',
       help: '1 while the model catalogue file is invalid and the last valid one stays in use.',
+      aggregator: 'max',
       registers,
     }),
     upstreamAttempts: new Counter({
