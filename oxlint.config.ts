@@ -8,6 +8,7 @@ export const mayImport: Record<string, readonly string[]> = {
   platform: [], // I/O, knows no feature
   formats: ['platform'], // leaf: the wire formats of models, pure
   http: ['platform'], // shared by all routes, knows no feature
+  processes: ['http', 'platform'], // several processes on one port; knows nothing of what they serve
   audit: ['platform'], // what happened, and what changed
   access: ['audit', 'http', 'platform'], // revocations go through the log of changes
   limits: ['http', 'platform'], // counts; writes no events

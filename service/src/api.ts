@@ -3,10 +3,12 @@ import type { FastifyInstance } from 'fastify'
 import { createOperationsServer, type Readiness } from '#http/health.ts'
 import { listen } from '#http/listen.ts'
 import { createServer } from '#http/server.ts'
+import type { Metrics } from '#platform/metrics.ts'
 import { findMismatch, readSchemaState } from '#platform/migrations.ts'
 import { describePinned } from '#policy-gateway/in-force.ts'
 
 import type { House } from './assemble.ts'
+import type { Config } from './config.ts'
 import { serveRoutes } from './routes.ts'
 
 /** A process that has not heard of changes for this long should not get traffic. */
@@ -15,8 +17,26 @@ const staleMs = 30_000
 /** How long calls that are ended may take to charge what was sent and to tell their callers. */
 const lastWordsMs = 1000
 
-/** The role that answers callers. `serveMore` adds routes of a test's own. */
-export async function startApi(house: House, serveMore: (app: FastifyInstance) => void = () => {}) {
+/** What the operations port shows of this process. */
+type Operations = {
+  metrics: Metrics
+  readiness: Readiness
+  describePolicies: (organizationId: string) => object
+}
+type OpenOperations = (
+  operations: Operations,
+  config: Config,
+) => Promise<{ address?: string; close(): Promise<unknown> }>
+
+/**
+ * The role that answers callers. `serveMore` adds routes of a test's own. One of several processes shares its port with the
+ * others, and their supervisor has the operations port.
+ */
+export async function startApi(
+  house: House,
+  serveMore: (app: FastifyInstance) => void = () => {},
+  openOperations: OpenOperations = listenForOperators,
+) {
   const { config } = house
   let isDraining = false
   const findSchemaFault = createSchemaCheck(house)
@@ -46,24 +66,24 @@ export async function startApi(house: House, serveMore: (app: FastifyInstance) =
     if (isDraining) void reply.header('connection', 'close')
     done()
   })
-  const operations = createOperationsServer({
-    metrics: house.metrics,
-    readiness,
-    describePolicies: (id) => describePinned(house.policies.inForce.pin(id)),
-  })
   await house.inference.warm()
   const address = await listen(app, {
     host: config.HOST,
     port: config.PORT,
     settings: { host: 'HOST', port: 'PORT' },
     isBusy: true,
+    isShared: house.processNumber !== undefined,
   })
-  const operationsAddress = await listen(operations, {
-    host: config.OPERATIONS_HOST,
-    port: config.OPERATIONS_PORT,
-    settings: { host: 'OPERATIONS_HOST', port: 'OPERATIONS_PORT' },
+  const describePolicies = (id: string) => describePinned(house.policies.inForce.pin(id))
+  const operations = await openOperations(
+    { metrics: house.metrics, readiness, describePolicies },
+    config,
+  )
+  const { address: operationsAddress } = operations
+  house.log.event('listening', {
+    address,
+    ...(operationsAddress && { operations_address: operationsAddress }),
   })
-  house.log.event('listening', { address, operations_address: operationsAddress })
   return {
     address,
     operationsAddress,
@@ -74,6 +94,16 @@ export async function startApi(house: House, serveMore: (app: FastifyInstance) =
       await operations.close()
     },
   }
+}
+
+const listenForOperators: OpenOperations = async (operations, config) => {
+  const server = createOperationsServer(operations)
+  const address = await listen(server, {
+    host: config.OPERATIONS_HOST,
+    port: config.OPERATIONS_PORT,
+    settings: { host: 'OPERATIONS_HOST', port: 'OPERATIONS_PORT' },
+  })
+  return { address, close: () => server.close() }
 }
 
 /** Whatever has not finished in time is ended: the orchestrator would do it less gently. */

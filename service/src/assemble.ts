@@ -46,6 +46,7 @@ export function assemble(config: Config, edges: Edges = {}) {
   }
   return {
     config,
+    processNumber: foundation.processNumber,
     now,
     log,
     metrics,

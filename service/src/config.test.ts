@@ -1,5 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
@@ -33,6 +33,7 @@ function complaint(change: Record<string, string | undefined>): string {
 test('two settings are enough, and the others have safe defaults', () => {
   expect(loadConfig(good)).toEqual({
     ROLES: ['api', 'worker'],
+    PROCESSES: 1,
     HOST: '0.0.0.0',
     PORT: 8080,
     OPERATIONS_HOST: '127.0.0.1',
@@ -313,4 +314,25 @@ test('the operator needs two values, whatever the service is missing', () => {
     'MASTER_KEYS',
   ])
   expect(() => loadOperatorConfig({ ...good, MASTER_KEYS: '' })).toThrow('MASTER_KEYS: is required')
+})
+
+const withRedis = { REDIS_URL: 'redis://r' }
+
+test('PROCESSES is a number, or auto: as many as there are cores', () => {
+  const processes = (text: string) =>
+    loadConfig({ ...good, ...withRedis, PROCESSES: text }).PROCESSES
+  expect(['1', '64', 'auto'].map(processes)).toEqual([1, 64, Math.min(availableParallelism(), 64)])
+  for (const wrong of ['0', '65', '-1', '1.5', '2 ', 'all', 'AUTO']) {
+    expect(complaint({ ...withRedis, PROCESSES: wrong })).toContain(
+      'PROCESSES: must be auto or a whole number from 1 to 64',
+    )
+  }
+})
+
+test('several API processes need Redis, because limits would multiply', () => {
+  expect(complaint({ PROCESSES: '2' })).toContain('REDIS_URL: is required with several PROCESSES')
+  expect(complaint({ PROCESSES: '2', ...withRedis })).toBe('')
+  expect(complaint({ PROCESSES: '1' })).toBe('')
+  // Background tasks run in one process, whatever PROCESSES is.
+  expect(complaint({ PROCESSES: '2', ROLES: 'worker' })).toBe('')
 })

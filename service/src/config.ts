@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 
 import { z } from 'zod'
 
@@ -24,15 +25,22 @@ const jsonText = z.string().transform((text, context): unknown => {
     return z.NEVER
   }
 })
-const whole = (min: number, max: number) => {
-  const error = `must be a whole number from ${min} to ${max}`
-  return z
+const whole = (min: number, max: number, error = `must be a whole number from ${min} to ${max}`) =>
+  z
     .string()
     .regex(/^\d+$/, { error, abort: true })
     .transform(Number)
     .refine((value) => value >= min && value <= max, { error })
-}
 const port = whole(0, 65_535)
+
+const processesMax = 64
+/** `auto` is one per core that this process may use, by its affinity and by the quota of its container. */
+const Processes = z
+  .string()
+  .transform((text) =>
+    text === 'auto' ? String(Math.min(availableParallelism(), processesMax)) : text,
+  )
+  .pipe(whole(1, processesMax, `must be auto or a whole number from 1 to ${processesMax}`))
 
 /** Whether `read` accepts the text without throwing. */
 const canRead = (read: (text: string) => unknown) => (text: string) => {
@@ -82,6 +90,7 @@ const PrivateTarget = z.string().refine(canRead(readPrivateTarget), {
 
 const Config = z.object({
   ROLES: list.pipe(z.array(z.enum(['api', 'worker'])).min(1)).prefault('api,worker'),
+  PROCESSES: Processes.prefault('1'), // how many processes of the role api share the port; auto: one per core
   HOST: z.string().min(1).default('0.0.0.0'), // where the API listens
   PORT: port.prefault('8080'),
   OPERATIONS_HOST: z.string().min(1).default('127.0.0.1'), // metrics and health details; not public by default
@@ -136,10 +145,15 @@ const invalidConfig = (...lines: string[]) =>
 /** Reads all settings from the environment. Throws an error that names every invalid one. */
 export function loadConfig(environment: Environment): Config {
   const config = load(Config, environment)
-  const { ROLES, MODELS_FILE, STATE_DIRECTORY } = config
+  const { ROLES, MODELS_FILE, STATE_DIRECTORY, PROCESSES, REDIS_URL } = config
   if (ROLES.includes('api') && MODELS_FILE !== undefined && STATE_DIRECTORY === undefined) {
     throw invalidConfig(
       'STATE_DIRECTORY: is required with MODELS_FILE, because charges wait there while the database is unreachable',
+    )
+  }
+  if (ROLES.includes('api') && PROCESSES > 1 && REDIS_URL === undefined) {
+    throw invalidConfig(
+      'REDIS_URL: is required with several PROCESSES, because limits that each counts for itself would multiply',
     )
   }
   return config

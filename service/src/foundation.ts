@@ -21,6 +21,8 @@ export type Edges = {
   environment?: Readonly<Record<string, string | undefined>>
   /** Resolves the host names in media URLs. */
   findAddresses?: FindAddresses
+  /** Which of several processes with the same supervisor this is. */
+  processNumber?: number
 }
 
 /** Clock, log, metrics and connections: what every feature is built on. */
@@ -28,7 +30,7 @@ export function layFoundation(config: Config, edges: Edges) {
   const { now = systemClock, environment = {} } = edges
   const steadyNow = edges.steadyNow ?? edges.now ?? steadyClock
   const metrics = createMetrics()
-  const log = edges.log ?? openLog(config.LOG_LEVEL, metrics)
+  const log = edges.log ?? openLog(config.LOG_LEVEL, metrics, edges.processNumber)
   const connect = (poolSize: number, waits: { lockTimeoutMs?: number } = {}) =>
     connectDatabase({
       url: config.DATABASE_URL,
@@ -50,6 +52,7 @@ export function layFoundation(config: Config, edges: Edges) {
   return {
     config,
     environment,
+    processNumber: edges.processNumber,
     now,
     steadyNow,
     log,
@@ -70,9 +73,13 @@ export function layFoundation(config: Config, edges: Edges) {
 }
 export type Foundation = ReturnType<typeof layFoundation>
 
-function openLog(level: LogLevel, metrics: Metrics): Log {
+/** Processes that share an output name themselves in each line. */
+function openLog(level: LogLevel, metrics: Metrics, processNumber: number | undefined): Log {
   const onDropped = () => metrics.logDropped.inc()
-  return createLog(level, createBoundedOutput(standardOutput(), { onDropped }))
+  const output = createBoundedOutput(standardOutput(), { onDropped })
+  if (processNumber === undefined) return createLog(level, output)
+  const start = `{"process":${processNumber},`
+  return createLog(level, { write: (line) => output.write(start + line.slice(1)) })
 }
 
 function openRedis(config: Config, log: Log): Redis | undefined {

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 import { expect, onTestFinished, test } from 'vitest'
 
-import { serverUrl } from './testing/servers.ts'
+import { redisUrl, serverUrl } from './testing/servers.ts'
 
 // A process that cannot start says why, once, and ends.
 
@@ -86,5 +86,47 @@ test.each(['HOST', 'OPERATIONS_HOST'])('%s is not an address of this machine', a
   expect([code, stderr]).toEqual([
     1,
     `gatehouse: Cannot listen on 192.0.2.1:0: the host is not an address of this machine. Correct ${setting}.\n`,
+  ])
+})
+
+// Several processes do not repeat the reason.
+
+const several = { PROCESSES: '3', REDIS_URL: redisUrl }
+
+test('several processes with a catalogue that cannot be read', async () => {
+  const files = { MODELS_FILE: '/nowhere/models.json', STATE_DIRECTORY: '/nowhere' }
+  expect(await run({ ...several, ...files })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `gatehouse: Bad model catalogue in MODELS_FILE (/nowhere/models.json):
+ENOENT: no such file or directory, open '/nowhere/models.json'
+`,
+  })
+})
+
+test.each(['PORT', 'OPERATIONS_PORT'])('several processes, and %s is in use', async (setting) => {
+  const port = await usedPort()
+  expect(await run({ ...several, [setting]: port })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `gatehouse: Cannot listen on 127.0.0.1:${port}: the port is already in use. Stop the program that uses it, or set ${setting} to another port.\n`,
+  })
+})
+
+test('several processes without Redis', async () => {
+  const { code, stderr } = await run({ PROCESSES: '2' })
+  expect([code, stderr]).toEqual([
+    1,
+    'gatehouse: The configuration is not valid:\n  REDIS_URL: is required with several PROCESSES, because limits that each counts for itself would multiply\n',
+  ])
+})
+
+test('several processes of which the first is killed before it serves', async () => {
+  // Whatever starts a supervised process ends it: the supervisor itself is not one.
+  const kill = `data:text/javascript,import cluster from 'node:cluster'; if (cluster.isWorker) process.kill(process.pid, 'SIGKILL')`
+  const { code, stderr } = await run({ ...several, NODE_OPTIONS: `--import="${kill}"` })
+  expect([code, stderr]).toEqual([
+    1,
+    'gatehouse: The first process ended by SIGKILL, before it could serve.\n',
   ])
 })

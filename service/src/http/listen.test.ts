@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import Fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { listen } from './listen.ts'
+import { listen, reservePort } from './listen.ts'
 
 const settings = { host: 'HOST', port: 'PORT' }
 const host = '127.0.0.1'
@@ -53,4 +53,44 @@ test('a port that somebody else listens on is refused, also if that one shares i
     const { port } = await start(isShared)
     await expect(start(true, port)).rejects.toThrow('the port is already in use')
   }
+})
+
+test.runIf(process.platform === 'linux')(
+  'servers that share a reserved port all serve on it, also those that come later',
+  async () => {
+    const reserved = await reservePort({ host, port: 0, settings })
+    const serveAs = async (name: string) => {
+      const app = Fastify({ forceCloseConnections: true })
+      app.get('/', () => ({ name }))
+      onTestFinished(() => app.close())
+      const address = { host, port: reserved.port, settings, isBusy: true, isShared: true }
+      return listen(app, address)
+    }
+    const url = await serveAs('one')
+    await reserved.release()
+    expect(await serveAs('two')).toBe(url)
+    const names = await Promise.all(
+      Array.from(
+        { length: 100 },
+        async () => (await fetch(url)).json() as Promise<{ name: string }>,
+      ),
+    )
+    expect(new Set(names.map(({ name }) => name))).toEqual(new Set(['one', 'two']))
+  },
+)
+
+test('a port that somebody else listens on cannot be reserved, also if that one shares it', async () => {
+  for (const isShared of [true, false]) {
+    const { port } = await start(isShared)
+    await expect(reservePort({ host, port, settings })).rejects.toThrow(
+      'the port is already in use',
+    )
+  }
+})
+
+test('a port that is reserved by its number is free for those that will listen on it', async () => {
+  const free = await reservePort({ host, port: 0, settings })
+  await free.release()
+  const { port } = await reservePort({ host, port: free.port, settings })
+  expect((await start(true, port)).port).toBe(free.port)
 })

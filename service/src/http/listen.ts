@@ -9,6 +9,8 @@ export type ListenAddress = {
   settings: { host: string; port: string }
   /** Whether many connections may come at once, also while the process is busy. */
   isBusy?: boolean
+  /** Whether other processes of ours listen on the port too, which `reservePort` has found. */
+  isShared?: boolean
 }
 
 /**
@@ -21,12 +23,27 @@ const backlog = 4096
 export async function listen(app: FastifyInstance, address: ListenAddress): Promise<string> {
   const { host, port } = address
   try {
-    if (address.isBusy && canSharePort) return await listenMany(app, host, port)
+    if (address.isBusy && canSharePort) return await listenMany(app, address)
     return await app.listen({ host, port, backlog })
   } catch (error) {
-    throw new Error(`Cannot listen on ${host}:${port}: ${explain(error, address)}`, {
-      cause: error,
-    })
+    throw explained(error, address)
+  }
+}
+
+/**
+ * Finds a port for processes that will share it: the one of the address, unless somebody else listens on it, or a free one
+ * for 0. A free one stays taken until it is released; nobody knows it yet, so nobody connects to it meanwhile.
+ */
+export async function reservePort(address: ListenAddress) {
+  const { host, port } = address
+  try {
+    const isOpen = port === 0 && canSharePort
+    const server = await listenOn(createServer(), { host, port, reusePort: isOpen })
+    const found = server.address() as AddressInfo
+    if (!isOpen) await close(server)
+    return { port: found.port, release: async () => (isOpen ? close(server) : undefined) }
+  } catch (error) {
+    throw explained(error, address)
   }
 }
 
@@ -38,9 +55,10 @@ const canSharePort = process.platform === 'linux'
  * Listens with several sockets on one port. With one, a busy process of 25 turns per second would accept 25 new connections
  * per second, and callers would wait for seconds before they could even be refused.
  */
-async function listenMany(app: FastifyInstance, host: string, port: number): Promise<string> {
+async function listenMany(app: FastifyInstance, address: ListenAddress): Promise<string> {
+  const { host, port, isShared } = address
   // A shared port is free for everybody who shares it, so this finds out whether somebody else listens.
-  if (port !== 0) await close(await listenOn(createServer(), { host, port }))
+  if (port !== 0 && !isShared) await close(await listenOn(createServer(), { host, port }))
   const others = Array.from({ length: listeners - 1 }, () => createAcceptor(app))
   const closed: Promise<void>[] = []
   app.addHook('preClose', async () => void closed.push(...others.map(close)))
@@ -68,6 +86,11 @@ function listenOn(server: Server, options: ListenOptions): Promise<Server> {
 
 /** Stops to accept; resolves when the last connection is closed. */
 const close = (server: Server) => new Promise<void>((resolve) => server.close(() => resolve()))
+
+const explained = (error: unknown, address: ListenAddress) =>
+  new Error(`Cannot listen on ${address.host}:${address.port}: ${explain(error, address)}`, {
+    cause: error,
+  })
 
 function explain(error: unknown, { settings }: ListenAddress): string {
   const { code, message } = error as NodeJS.ErrnoException
