@@ -15,6 +15,7 @@ import {
   startStack,
 } from '@gatehouse/tools/start-stack'
 import { sizeOf } from '@gatehouse/tools/testing/size-of'
+import { type ThrowawayPostgres, startThrowawayPostgres } from '@gatehouse/tools/throwaway-postgres'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Books, countHolds, readBooks, watchBalances } from './support/credits/books.ts'
@@ -32,7 +33,6 @@ import {
   type Granted,
 } from './support/credits/comparison.ts'
 import { type ClientCall, runLoad } from './support/credits/load.ts'
-import { type ThrowawayPostgres, startThrowawayPostgres } from './support/throwaway-postgres.ts'
 
 // Processes are killed and PostgreSQL crashes repeatedly while calls are held, served and settled. Afterwards three
 // logs must agree: what clients received, what the upstream served, and what the ledger contains.

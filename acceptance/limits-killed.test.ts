@@ -3,9 +3,8 @@ import { createClient } from '@gatehouse/contract/client'
 import { createProject } from '@gatehouse/contract/project'
 import { type ApiProcess, stopProcess } from '@gatehouse/tools/service-process'
 import { createOrganization, type Stack, startStack } from '@gatehouse/tools/start-stack'
+import { type ThrowawayRedis, startThrowawayRedis } from '@gatehouse/tools/throwaway-redis'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-
-import { type ThrowawayRedis, startThrowawayRedis } from './support/throwaway-redis.ts'
 
 // Processes are killed repeatedly while an organization sends five times what its limits allow. Every limit is
 // enforced, and the slots of killed processes become free when their leases expire. This is computed from the answers

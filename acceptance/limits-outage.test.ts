@@ -12,10 +12,10 @@ import {
   type Stack,
   startStack,
 } from '@gatehouse/tools/start-stack'
+import { type ThrowawayRedis, startThrowawayRedis } from '@gatehouse/tools/throwaway-redis'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
 import { startPoller } from './support/baseline/poller.ts'
-import { type ThrowawayRedis, startThrowawayRedis } from './support/throwaway-redis.ts'
 
 // Redis is stopped under load and comes back empty. No call fails, and in every minute all processes together admit at
 // most one call per process beyond each limit. This is computed from the answers alone.

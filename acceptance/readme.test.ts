@@ -7,9 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '@gatehouse/tools/free-port'
 import { startScriptedUpstream } from '@gatehouse/tools/scripted-upstream/server'
 import { startStack } from '@gatehouse/tools/start-stack'
+import { startThrowawayPostgres } from '@gatehouse/tools/throwaway-postgres'
 import { expect, onTestFinished, test } from 'vitest'
-
-import { startThrowawayPostgres } from './support/throwaway-postgres.ts'
 
 // The commands of README.md, as a reader copies them. Only addresses and values printed earlier are filled in.
 

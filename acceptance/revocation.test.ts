@@ -8,11 +8,11 @@ import {
   type Stack,
   startStack,
 } from '@gatehouse/tools/start-stack'
+import { startThrowawayRedis, type ThrowawayRedis } from '@gatehouse/tools/throwaway-redis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Poller, startDatabasePoller } from './support/baseline/poller.ts'
 import { call } from './support/call.ts'
-import { startThrowawayRedis, type ThrowawayRedis } from './support/throwaway-redis.ts'
 
 // A key revoked through one process is refused by another within 5 seconds: with hints, and by polling alone once
 // Redis has been stopped. Processes poll once a second, so the bound is five polls, each as long as a bare

@@ -11,11 +11,11 @@ import {
 } from '@gatehouse/contract/policy'
 import type { ApiProcess } from '@gatehouse/tools/service-process'
 import { type Stack, startStack } from '@gatehouse/tools/start-stack'
+import { startThrowawayRedis, type ThrowawayRedis } from '@gatehouse/tools/throwaway-redis'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Poller, startDatabasePoller } from './support/baseline/poller.ts'
-import { startThrowawayRedis, type ThrowawayRedis } from './support/throwaway-redis.ts'
 
 // A policy published through one process is in force on another within the promised time, with hints and by polling
 // alone, and the rollout endpoint reports which processes have applied it. Processes poll once a second, so the

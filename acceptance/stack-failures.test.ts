@@ -7,10 +7,9 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '@gatehouse/tools/free-port'
 import { whyNoLlama } from '@gatehouse/tools/llama-upstream/start'
 import { startStack } from '@gatehouse/tools/start-stack'
+import { type ThrowawayPostgres, startThrowawayPostgres } from '@gatehouse/tools/throwaway-postgres'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-
-import { type ThrowawayPostgres, startThrowawayPostgres } from './support/throwaway-postgres.ts'
 
 // A start of `./dev stack` that fails or is interrupted ends soon, says why, and leaves nothing behind. A
 // PostgreSQL server for this file alone shows what is left, whatever else runs on the machine.

@@ -5,15 +5,19 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-import { freePort } from '@gatehouse/tools/free-port'
 import pg from 'pg'
 
-// A PostgreSQL server for one test, which may crash it. Commits are durable, as in production.
+import { freePort } from './free-port.ts'
+
+// A PostgreSQL server for one test, which may crash it, or for one measurement. Commits are durable, as in production.
 
 const versionsFolder = '/usr/lib/postgresql'
 const startMaxMs = 20_000
 
-const settings = {
+/** Settings of the server; each replaces the one here or the server's own default. */
+type Settings = Record<string, string>
+
+const settings: Settings = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   fsync: 'on',
@@ -25,7 +29,7 @@ const settings = {
 }
 
 /** Starts an empty server on a free port; `stop` removes its folder. */
-export async function startThrowawayPostgres() {
+export async function startThrowawayPostgres(further: Settings = {}) {
   const programs = await findPrograms()
   const owner = await findOwner()
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-postgres-'))
@@ -34,7 +38,10 @@ export async function startThrowawayPostgres() {
   const initialize = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale']
   const port = await freePort()
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
-  const parameters = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const parameters = Object.entries({ ...settings, ...further }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ])
   let child: ChildProcess | undefined
 
   async function start() {
@@ -68,13 +75,28 @@ export async function startThrowawayPostgres() {
   return {
     url,
     port,
+    /** The process whose children do the work. */
+    pid: () => child?.pid ?? 0,
     start,
+    /** Runs one query as an operator would, bypassing the service. */
+    query: (text: string) => queryOnce(url, text),
     /** Like `pg_ctl stop -m immediate`: no checkpoint, no clean shutdown; the next start recovers from the log. */
     crash: () => end('SIGQUIT'),
     stop,
   }
 }
 export type ThrowawayPostgres = Awaited<ReturnType<typeof startThrowawayPostgres>>
+
+async function queryOnce(url: string, text: string) {
+  const client = new pg.Client({ connectionString: url, query_timeout: 60_000 })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    return (await client.query<Record<string, string>>(text)).rows
+  } finally {
+    await client.end()
+  }
+}
 
 async function findPrograms(): Promise<string> {
   const names = await namesIn(versionsFolder)

@@ -1,9 +1,9 @@
 import { execFile, spawn } from 'node:child_process'
 import { promisify } from 'node:util'
 
-import { freePort } from '@gatehouse/tools/free-port'
+import { freePort } from './free-port.ts'
 
-/** A Redis server for one test, which may stop it and start an empty one on the same port. */
+/** A Redis server for one test, which may stop it and start an empty one on the same port, or for one measurement. */
 export async function startThrowawayRedis(options: { port?: number } = {}) {
   const port = options.port ?? (await freePort())
   const child = spawn(
@@ -20,6 +20,7 @@ export async function startThrowawayRedis(options: { port?: number } = {}) {
   })
   return {
     port,
+    pid: child.pid ?? 0,
     url: `redis://127.0.0.1:${port}`,
     /** Runs one command as an operator would, bypassing the service. */
     command: async (...args: string[]) =>
