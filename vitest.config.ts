@@ -29,7 +29,7 @@ export default defineConfig({
         test: {
           ...patience,
           name: 'unit',
-          include: ['{contract,service,cli,tools}/**/*.test.ts'],
+          include: ['{contract,service,cli,tools,bench}/**/*.test.ts'],
           exclude: [inIntegration, ...aloneInUnit, modules],
           isolate: false,
         },

@@ -1,74 +1,105 @@
-import { mkdir } from 'node:fs/promises'
-import { availableParallelism, loadavg } from 'node:os'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { availableParallelism, cpus, loadavg } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
-import { type Mode, modes } from './chat-call.ts'
+import { type Costs, writeCosts } from '@gatehouse/tools/scale/costs'
+
+import { budgetTableOf } from './budget/budget-table.ts'
+import type { Figures } from './budget/goals.ts'
 import { deferStop } from './defer-stop.ts'
-import { startSender } from './fixed-rate.ts'
-import { type Bench, measureWindow, type Plan, warmUp } from './measure.ts'
-import { profileGatehouse } from './profile.ts'
-import { type Result, tableOf, verdictsOf } from './results.ts'
+import { profileGatehouse } from './profile/profile.ts'
+import { type Plan, refuseCaveat, type Run, type SectionName, sections } from './sections.ts'
+import { startOwnServers } from './servers/own-servers.ts'
 import { ensureProgram } from './targets/debian-package.ts'
-import { startTargets, startUpstream } from './targets/start-targets.ts'
-import type { Target } from './targets/target.ts'
+import { startGatehouse } from './targets/gatehouse.ts'
+import { startBareProxy, startUpstream } from './targets/start-targets.ts'
 
-const usage = `Usage: ./dev bench [--quick] [--profile]
-       ./dev bench administration
-       ./dev bench overload
-       ./dev bench memory
+const usage = `Usage: ./dev bench [--quick] [--write] [cpu] [added] [paced] [idle] [processes]
+       ./dev bench --profile
+       ./dev bench administration | overload | memory
 
-Measures chat completions through Gatehouse and other proxies in front of one scripted upstream.
-  --quick    one short window instead of three: about 90 seconds instead of 6 minutes
-  --profile  only Gatehouse, under full load: shows where its main thread spends its time
+Measures chat completions through Gatehouse, a bare Node proxy and Portkey in front of one scripted upstream, and
+prints the figures that have a goal. Without names, everything is measured.
+  cpu        CPU time per request: the service, PostgreSQL, Redis
+  added      latency above that of the bare proxy, at a quarter of Gatehouse's capacity
+  paced      CPU time per frame of 200 streams with a frame every 20 ms
+  idle       the memory of 5,000 silent streams
+  processes  CPU time per request of two processes against one, at the same rate
+  --quick    fewer requests and windows: for trying things, not for quoting
+  --write    keeps the costs in bench/costs.json
+  --profile  where Gatehouse's main thread spends its time, by part
 `
 
-const rates = { connections: 32, perSecond: { plain: 200, stream: 100 } }
-const full: Plan = { windows: 3, warmUpSeconds: 3, loadSeconds: 4, rateSeconds: 5, ...rates }
-const quick: Plan = { windows: 1, warmUpSeconds: 2, loadSeconds: 3, rateSeconds: 3, ...rates }
-const titles = { plain: 'Plain answers', stream: 'Streamed answers' } as const
+const full: Plan = { windows: 8, warmUpRequests: 10_000, rateWindows: 4, rounds: 3 }
+const quick: Plan = { windows: 3, warmUpRequests: 2000, rateWindows: 2, rounds: 1 }
 
 const scratch = fileURLToPath(new URL('../.scratch/bench', import.meta.url))
-
-/** Targets take turns within a window, so that a disturbance of the machine affects all of them. */
-async function measureAll(targets: readonly Target[], mode: Mode, bench: Bench): Promise<Result[]> {
-  const results = targets.map(({ name }): Result => ({ name, windows: [] }))
-  for (let number = 1; number <= bench.plan.windows; number++) {
-    for (const [index, target] of targets.entries()) {
-      const window = await measureWindow(target, mode, bench)
-      results[index]?.windows.push(window)
-      const { perSecond, cpuMicroseconds, times } = window
-      const figures = `${perSecond.toFixed(0)}/s, ${cpuMicroseconds.toFixed(0)} µs, p50 ${times.p50.toFixed(2)} ms`
-      console.log(`${titles[mode]}: window ${number}, ${target.name}: ${figures}`)
-    }
-  }
-  return results
-}
-
-function print(mode: Mode, results: readonly Result[], { connections, perSecond }: Plan) {
-  console.log(`\n${titles[mode]}: full load over ${connections} connections; latency at`)
-  console.log(`${perSecond[mode]} requests/s, added to that of the upstream (in brackets).\n`)
-  console.log(tableOf(results))
-  console.log(`\n${verdictsOf(results).join('\n')}`)
-}
-
-async function printCaveat({ caveat }: Target) {
-  const found = await caveat?.()
-  if (found) console.log(`\n${found}`)
-}
 
 const describeMachine = () =>
   `${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`
 
+function chosenFrom(names: readonly string[]): SectionName[] {
+  const known = Object.keys(sections) as SectionName[]
+  const unknown = names.find((name) => !known.includes(name as SectionName))
+  if (unknown !== undefined) throw new Error(`There is no section '${unknown}'.\n\n${usage}`)
+  return known.filter((name) => names.length === 0 || names.includes(name))
+}
+
+async function start(plan: Plan, cleanup: AsyncDisposableStack): Promise<Run> {
+  const folder = await mkdtemp(join(scratch, 'run-'))
+  cleanup.defer(() => rm(folder, { recursive: true, force: true }))
+  const servers = await startOwnServers(cleanup)
+  const upstream = await deferStop(await startUpstream(), cleanup)
+  const bare = await deferStop(await startBareProxy(upstream.url), cleanup)
+  const options = { upstream: upstream.url, servers, hasManyStreams: true }
+  const gatehouse = await deferStop(await startGatehouse(options), cleanup)
+  return { plan, upstream, bare, gatehouse, servers, scratch, folder, cleanup, costs: {} }
+}
+
+/** Prints the budget also when a section fails: what was measured before it stays true. */
+async function measure(run: Run, chosen: readonly SectionName[]) {
+  const figures: Figures = {}
+  try {
+    for (const name of chosen) {
+      Object.assign(figures, await sections[name](run))
+      await refuseCaveat(run.gatehouse)
+    }
+  } finally {
+    console.log(`\n${budgetTableOf(figures)}`)
+  }
+  return run.costs
+}
+
+function completed(costs: Partial<Costs>): Costs {
+  const { plain, stream, microsecondsPerFrame, kilobytesPerStream, megabytesPerProcess } = costs
+  if (!plain || !stream || !microsecondsPerFrame || !kilobytesPerStream || !megabytesPerProcess) {
+    throw new Error('--write needs the sections cpu, paced and idle.')
+  }
+  return {
+    measuredOn: new Date().toISOString().slice(0, 10),
+    machine: `${availableParallelism()} shared cores, ${cpus()[0]?.model ?? 'unknown'}`,
+    plain,
+    stream,
+    microsecondsPerFrame,
+    kilobytesPerStream,
+    megabytesPerProcess,
+  }
+}
+
 async function run() {
-  const { values: options } = parseArgs({
+  const { values: options, positionals } = parseArgs({
     options: {
       quick: { type: 'boolean' },
       profile: { type: 'boolean' },
+      write: { type: 'boolean' },
       help: { type: 'boolean' },
     },
+    allowPositionals: true,
   })
   if (options.help) return void process.stdout.write(usage)
+  const chosen = chosenFrom(positionals)
   await using cleanup = new AsyncDisposableStack()
   // Stopping the processes makes the current step fail, which ends the run.
   const stopEarly = () => void cleanup.disposeAsync()
@@ -76,21 +107,14 @@ async function run() {
   await mkdir(scratch, { recursive: true })
   await ensureProgram('wrk', 'wrk')
   console.log(`Starting; ${describeMachine()}.`)
-  const upstream = await deferStop(await startUpstream(), cleanup)
-  if (options.profile) return await profileGatehouse(upstream, scratch, cleanup)
-  const targets = await startTargets(upstream, scratch, cleanup)
-  const sender = await deferStop(await startSender(), cleanup)
-  const bench = { plan: options.quick ? quick : full, upstream, sender, scratch }
-  // Both modes are warmed up before either is measured, or the first would run with colder code.
-  for (const target of targets) {
-    console.log(`Warming up: ${target.name}`)
-    for (const mode of modes) await warmUp(target, mode, bench)
+  const plan = options.quick ? quick : full
+  if (options.profile) await profileGatehouse(scratch, plan.warmUpRequests, cleanup)
+  else {
+    const costs = await measure(await start(plan, cleanup), chosen)
+    if (options.write) await writeCosts(completed(costs))
   }
-  const measured: [Mode, Result[]][] = []
-  for (const mode of modes) measured.push([mode, await measureAll(targets, mode, bench)])
-  for (const [mode, results] of measured) print(mode, results, bench.plan)
-  for (const target of targets) await printCaveat(target)
   console.log(`\nMeasured on ${describeMachine()}.`)
+  if (options.quick) console.log('A quick run: its figures are not to be quoted.')
   return undefined
 }
 

@@ -85,7 +85,10 @@ async function run() {
   console.log(`Starting; ${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}.`)
   const upstream = await deferStop(await startUpstream(), cleanup)
   const target = await deferStop(
-    await startGatehouse(upstream.url, { REDIS_DEADLINE_MS: '40' }),
+    await startGatehouse({
+      upstream: upstream.url,
+      environment: { REDIS_DEADLINE_MS: '40' },
+    }),
     cleanup,
   )
   const sender = await deferStop(await startSender(), cleanup)

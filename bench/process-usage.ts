@@ -1,30 +1,81 @@
 import { execFileSync } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
-/** The CPU time that these processes have used so far, in microseconds, including all threads. */
-export async function cpuMicroseconds(pids: readonly number[]): Promise<number> {
-  const times = await Promise.all(pids.map(ticksOf))
-  return (times.reduce((sum, ticks) => sum + ticks, 0) * 1e6) / ticksPerSecond
+/**
+ * Reads the CPU time, in microseconds, that processes and their descendants have used. The kernel's scheduler counts it
+ * in nanoseconds for each thread. A reading is never less than the one before:
+ * - a thread that has ended keeps the time of its last reading;
+ * - the time of a process that has ended is in its parent's account of children, to a hundredth of a second.
+ */
+export function createCpuMeter(pids: readonly number[]) {
+  const threads = new Map<number, Map<string, number>>()
+  let last = 0
+  return async (): Promise<number> => {
+    const tree = await listTree(pids)
+    for (const pid of threads.keys()) if (!tree.includes(pid)) threads.delete(pid)
+    let microseconds = 0
+    for (const pid of tree) {
+      const known = threads.get(pid) ?? new Map<string, number>()
+      threads.set(pid, known)
+      await readThreads(pid, known)
+      for (const nanoseconds of known.values()) microseconds += nanoseconds / 1000
+      microseconds += await endedChildrenMicroseconds(pid)
+    }
+    last = Math.max(last, microseconds)
+    return last
+  }
+}
+export type CpuMeter = ReturnType<typeof createCpuMeter>
+
+/** The CPU time of the thread that runs a Node process's JavaScript. */
+export async function mainThreadMicroseconds(pid: number): Promise<number> {
+  const [onCpu = ''] = (await readText(`/proc/${pid}/task/${pid}/schedstat`)).split(' ')
+  return Number(onCpu) / 1000
 }
 
-async function ticksOf(pid: number): Promise<number> {
-  const line = await readFile(`/proc/${pid}/stat`, 'utf8')
-  // The name in brackets may contain any character, so fields are counted after it; user time is the twelfth.
+/** The processes and everything that they have started. */
+async function listTree(pids: readonly number[]): Promise<number[]> {
+  const found: number[] = []
+  for (const pid of pids) {
+    const tasks = await readdir(`/proc/${pid}/task`).catch((): string[] => [])
+    if (tasks.length === 0) continue
+    found.push(pid)
+    for (const task of tasks) {
+      const children = await readText(`/proc/${pid}/task/${task}/children`)
+      found.push(...(await listTree(children.split(' ').filter(Boolean).map(Number))))
+    }
+  }
+  return found
+}
+
+/** A process or thread may end while it is being read. */
+const readText = (file: string) => readFile(file, 'utf8').catch(() => '')
+
+async function readThreads(pid: number, known: Map<string, number>) {
+  for (const task of await readdir(`/proc/${pid}/task`).catch((): string[] => [])) {
+    const [onCpu] = (await readText(`/proc/${pid}/task/${task}/schedstat`)).split(' ')
+    if (onCpu) known.set(task, Number(onCpu))
+  }
+}
+
+async function endedChildrenMicroseconds(pid: number): Promise<number> {
+  const line = await readText(`/proc/${pid}/stat`)
+  // The name in brackets may contain any character, so fields are counted after it.
   const numbers = line.slice(line.lastIndexOf(')') + 2).split(' ')
-  return Number(numbers[11]) + Number(numbers[12])
+  return ((Number(numbers[13] ?? 0) + Number(numbers[14] ?? 0)) * 1e6) / ticksPerSecond
 }
 
-/** The resident memory of these processes, in megabytes. */
+/** The resident memory of these processes and their descendants, in megabytes. */
 export async function memoryMegabytes(pids: readonly number[]): Promise<number> {
-  const sizes = await Promise.all(pids.map(residentKilobytes))
+  const sizes = await Promise.all((await listTree(pids)).map(residentKilobytes))
   return sizes.reduce((sum, size) => sum + size, 0) / 1024
 }
 
 async function residentKilobytes(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1])
+  const status = await readText(`/proc/${pid}/status`)
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0)
 }
 
 /** Keeps processes, with all their threads, on one core. */

@@ -2,10 +2,12 @@
 export type Target = {
   name: string
   url: string
+  /** All addresses, where there are several processes; requests go to them in turn. */
+  urls?: readonly string[]
   headers: Record<string, string>
   /** Used in turn, one per request. */
   keys: readonly string[]
-  /** The processes whose CPU time and memory are measured. */
+  /** The processes whose CPU time and memory are measured, with all their descendants. */
   pids: readonly number[]
   /** What makes the figures of this run not comparable, if anything. */
   caveat?(): Promise<string | undefined>

@@ -77,7 +77,7 @@ function timeByFunction({ nodes, samples, timeDeltas }: Profile): FunctionTime[]
 }
 
 /** Our files by their path, packages by their name. */
-function shorten(url: string): string {
+export function shorten(url: string): string {
   if (url === '') return 'V8 and native code'
   const inside = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\/(.*)$/.exec(url)
   if (inside) return `${inside[1]}/${inside[2]}`

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+
+import { costsOf, cpuFiguresOf, cpuTableOf, median } from './cpu-table.ts'
+
+const window = (service: number, postgres = 0, redis = 0) => ({
+  perSecond: 100,
+  service,
+  postgres,
+  redis,
+  upstream: 50,
+})
+const results = [
+  { name: 'bare proxy', windows: [window(90), window(100), window(900)], memoryMegabytes: 60 },
+  {
+    name: 'Gatehouse',
+    windows: [window(400, 200, 60), window(300, 150, 50), window(2000, 900, 300)],
+    memoryMegabytes: 200,
+  },
+  { name: 'Portkey', windows: [window(800), window(700), window(900)], memoryMegabytes: 100 },
+]
+
+test('the median of an even number is between the two in the middle', () => {
+  expect(median([4, 1, 3, 2])).toBe(2.5)
+  expect(median([3, 1, 2])).toBe(2)
+})
+
+test('ratios are of medians, so that one disturbed window has no effect', () => {
+  expect(cpuFiguresOf('plain', results)).toEqual({
+    plainCpu: { value: 4 },
+    plainPostgres: { value: 2 },
+    plainRedis: { value: 0.6 },
+    plainPortkey: { value: 0.5 },
+  })
+  expect(costsOf(results)).toEqual({ bare: 100, service: 400, postgres: 200, redis: 60 })
+})
+
+test('the table shows the median and the least of each target', () => {
+  expect(cpuTableOf(results)).toMatch(/^Gatehouse +100 +400 \(300\) +4\.00 +200 \(150\) +2\.00/m)
+  expect(cpuTableOf(results)).toMatch(/^Portkey +100 +800 \(700\) +8\.00 +50 \(50\) +100$/m)
+})

@@ -1,0 +1,55 @@
+import type { Figures } from './budget/goals.ts'
+import { median } from './cpu/cpu-table.ts'
+import type { Sender } from './latency/fixed-rate.ts'
+import { createCpuMeter } from './process-usage.ts'
+import type { OwnServers } from './servers/own-servers.ts'
+import { toTable } from './table.ts'
+import type { Target } from './targets/target.ts'
+
+const seconds = 4
+const mode = 'plain'
+
+type Options = {
+  one: Target
+  two: Target
+  servers: OwnServers
+  sender: Sender
+  perSecond: number
+  windows: number
+}
+type Window = { service: number; postgres: number; redis: number }
+
+/** What a request costs when two processes share a rate that one of them could serve alone. */
+export async function measureProcesses(options: Options): Promise<Figures> {
+  const { one, two, servers, sender, perSecond, windows } = options
+  const targets = [one, two]
+  const measured = targets.map((): Window[] => [])
+  // The first window only warms up.
+  for (let window = 0; window <= windows; window++) {
+    for (const [index, target] of targets.entries()) {
+      const meters = [target, servers.postgres, servers.redis].map(({ pids }) =>
+        createCpuMeter(pids),
+      )
+      const read = () => Promise.all(meters.map((meter) => meter()))
+      const before = await read()
+      const { whole } = await sender.send(target, { mode, perSecond, seconds })
+      const after = await read()
+      const [service = 0, postgres = 0, redis = 0] = after.map(
+        (microseconds, part) => (microseconds - (before[part] ?? 0)) / whole.length,
+      )
+      if (window > 0) measured[index]?.push({ service, postgres, redis })
+    }
+  }
+  const of = (index: number, part: keyof Window) =>
+    median(measured[index]?.map((window) => window[part]) ?? [])
+  const rows = ['one process', 'two processes'].map((name, index) => [
+    name,
+    `${perSecond}/s`,
+    of(index, 'service').toFixed(0),
+    of(index, 'postgres').toFixed(0),
+    of(index, 'redis').toFixed(0),
+  ])
+  const heading = ['', 'rate', 'CPU µs', 'PostgreSQL µs', 'Redis µs']
+  console.log(`\n${toTable([heading, ...rows])}`)
+  return { processes: { value: of(1, 'service') / of(0, 'service') } }
+}

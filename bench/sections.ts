@@ -1,0 +1,132 @@
+import type { Costs } from '@gatehouse/tools/scale/costs'
+
+import type { Figures } from './budget/goals.ts'
+import { type Mode, modes } from './chat-call.ts'
+import { capacityOf, costsOf, cpuFiguresOf, cpuTableOf } from './cpu/cpu-table.ts'
+import { type CpuPlan, measureCpu } from './cpu/measure-cpu.ts'
+import { deferStop } from './defer-stop.ts'
+import { prepareLoad, warmUp } from './full-load.ts'
+import { measureAddedTime } from './latency/added-time.ts'
+import { startSender } from './latency/fixed-rate.ts'
+import { measureProcesses } from './processes.ts'
+import type { OwnServers } from './servers/own-servers.ts'
+import { measureIdle } from './streams/idle.ts'
+import { measurePaced } from './streams/paced.ts'
+import { startStreamSender } from './streams/start-stream-sender.ts'
+import { type Gatehouse, startGatehouse } from './targets/gatehouse.ts'
+import { startPortkey } from './targets/portkey.ts'
+import { startIfAvailable } from './targets/start-targets.ts'
+import type { Target } from './targets/target.ts'
+
+export type Plan = CpuPlan & { rateWindows: number; rounds: number }
+
+/** What all sections share, and what one of them leaves for the next. */
+export type Run = {
+  plan: Plan
+  upstream: Target
+  bare: Target
+  gatehouse: Gatehouse
+  servers: OwnServers
+  /** Where programs stay installed between runs. */
+  scratch: string
+  /** Of this run only. */
+  folder: string
+  cleanup: AsyncDisposableStack
+  capacity?: Record<Mode, number>
+  /** What the scale of a deployment is computed from. */
+  costs: Partial<Costs>
+}
+
+const connections = 32
+const titles = { plain: 'Plain answers', stream: 'Streamed answers, 30 frames' } as const
+
+async function cpu(run: Run): Promise<Figures> {
+  const { upstream, bare, gatehouse, scratch, cleanup, plan } = run
+  const portkey = await startIfAvailable(() => startPortkey(upstream.url, scratch), cleanup)
+  const targets = [bare, gatehouse, ...portkey]
+  const results = await measureCpu({ ...run, targets }, modes)
+  const figures: Figures = {}
+  const capacity = { plain: NaN, stream: NaN }
+  for (const [mode, measured] of results) {
+    console.log(`\n${titles[mode]}, ${plan.windows} windows: median (least)`)
+    console.log(cpuTableOf(measured))
+    capacity[mode] = capacityOf(measured)
+    const costs = costsOf(measured)
+    if (costs) run.costs[mode] = costs
+    Object.assign(figures, cpuFiguresOf(mode, measured))
+  }
+  run.capacity = capacity
+  return figures
+}
+
+/** What Gatehouse can do, from the section before or measured here. */
+async function findCapacity(run: Run): Promise<Record<Mode, number>> {
+  if (run.capacity) return run.capacity
+  const capacity = { plain: NaN, stream: NaN }
+  for (const mode of modes) {
+    for (const target of [run.bare, run.gatehouse]) {
+      const load = await prepareLoad(target, { mode, connections, folder: run.folder })
+      await warmUp(load, run.plan.warmUpRequests)
+      const { requests, seconds } = await load(3)
+      capacity[mode] = requests / seconds
+    }
+  }
+  run.capacity = capacity
+  return capacity
+}
+
+async function added(run: Run): Promise<Figures> {
+  const { bare, gatehouse, plan, cleanup } = run
+  const capacity = await findCapacity(run)
+  const sender = await deferStop(await startSender(), cleanup)
+  return measureAddedTime({ bare, gatehouse, sender, capacity, windows: plan.rateWindows })
+}
+
+async function paced(run: Run): Promise<Figures> {
+  const { bare, gatehouse, upstream, plan, cleanup } = run
+  await findCapacity(run)
+  const sender = await deferStop(await startStreamSender(), cleanup)
+  const targets = [bare, gatehouse]
+  const { figures, perFrame } = await measurePaced({ targets, upstream, sender, ...plan })
+  run.costs.microsecondsPerFrame = Number((perFrame[1] ?? NaN).toFixed(1))
+  return figures
+}
+
+async function idle(run: Run): Promise<Figures> {
+  const { gatehouse, cleanup } = run
+  await findCapacity(run)
+  const sender = await deferStop(await startStreamSender(), cleanup)
+  const { figures, kilobytesPerStream, restMegabytes } = await measureIdle(gatehouse, sender)
+  run.costs.kilobytesPerStream = Math.round(kilobytesPerStream)
+  run.costs.megabytesPerProcess = Math.round(restMegabytes)
+  return figures
+}
+
+async function processes(run: Run): Promise<Figures> {
+  const { gatehouse: one, servers, upstream, plan, folder, cleanup } = run
+  const { plain } = await findCapacity(run)
+  const two = await deferStop(
+    await startGatehouse({ upstream: upstream.url, servers, processes: 2 }),
+    cleanup,
+  )
+  for (const url of two.urls) {
+    const load = await prepareLoad({ ...two, url }, { mode: 'plain', connections, folder })
+    await warmUp(load, plan.warmUpRequests)
+  }
+  const sender = await deferStop(await startSender(), cleanup)
+  const perSecond = Math.round(plain / 2)
+  const windows = plan.rateWindows
+  const figures = await measureProcesses({ one, two, servers, sender, perSecond, windows })
+  await refuseCaveat(two)
+  return figures
+}
+
+/** Figures of a target that did other work than it should have are worth nothing. */
+export async function refuseCaveat({ caveat }: Target) {
+  const found = await caveat?.()
+  if (found !== undefined) throw new Error(found)
+}
+
+/** In the order in which they run: a later one uses what an earlier one has warmed up and measured. */
+export const sections = { cpu, added, paced, idle, processes }
+export type SectionName = keyof typeof sections

@@ -1,0 +1,51 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { headerSets } from '../header-sets.ts'
+import { startChild } from '../targets/child.ts'
+import type { Target } from '../targets/target.ts'
+import type { Job, Report } from './stream-sender.ts'
+
+type Streams = Pick<Job, 'streams' | 'openingMs'> & { script: object; tokensMax: number }
+
+const patienceMs = 60_000
+
+/** A process that holds streams open. `begin` returns when all have sent their first frame. */
+export async function startStreamSender() {
+  const { child, stop } = await startChild(new URL('stream-sender.ts', import.meta.url))
+  const report = async () => {
+    const read = await new Promise<Report>((resolve) => {
+      child.once('message', (sent) => resolve(sent as Report))
+      child.send('report')
+    })
+    if (read.problem !== undefined) throw new Error(`A stream failed: ${read.problem}.`)
+    return read
+  }
+  const until = async (isReached: (report: Report) => boolean) => {
+    for (const deadline = Date.now() + patienceMs; Date.now() < deadline;) {
+      if (isReached(await report())) return
+      await sleep(100)
+    }
+    throw new Error(`The streams did not get there in ${patienceMs / 1000} seconds.`)
+  }
+  return {
+    stop,
+    report,
+    async begin(target: Target, { script, tokensMax, ...how }: Streams) {
+      const body = bodyWith(script, tokensMax)
+      child.send({ url: target.url, headerSets: headerSets(target), body, ...how } satisfies Job)
+      await until(({ started }) => started === how.streams)
+    },
+    untilEnded: (streams: number) => until(({ ended }) => ended === streams),
+    end: () => void child.send('end'),
+  }
+}
+export type StreamSender = Awaited<ReturnType<typeof startStreamSender>>
+
+const bodyWith = (script: object, tokensMax: number) =>
+  JSON.stringify({
+    model: 'gpt-scripted',
+    messages: [{ role: 'user', content: `Go on.\n#script ${JSON.stringify(script)}` }],
+    max_completion_tokens: tokensMax,
+    stream: true,
+    stream_options: { include_usage: true },
+  })

@@ -1,0 +1,72 @@
+import { Agent, request } from 'node:http'
+
+import { path } from '../chat-call.ts'
+
+// Opens many streams from a process of its own, holds them open, and counts what arrives.
+
+export type Job = {
+  url: string
+  headerSets: Record<string, string>[]
+  body: string
+  streams: number
+  /** Streams are opened over this time, so that their frames do not come in the same moment. */
+  openingMs: number
+}
+/** `problem` is the first answer that was not a stream, or that broke off. */
+export type Report = {
+  started: number
+  ended: number
+  frames: number
+  chunks: number
+  problem?: string
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: Infinity, maxFreeSockets: 10_000 })
+const calls = new Set<ReturnType<typeof request>>()
+let report: Report = { started: 0, ended: 0, frames: 0, chunks: 0 }
+
+const frameEnd = '\n\n'
+
+function countFrames(chunk: Buffer): number {
+  let frames = 0
+  for (let at = chunk.indexOf(frameEnd); at >= 0; at = chunk.indexOf(frameEnd, at + 2)) frames++
+  return frames
+}
+
+function open({ url, headerSets, body }: Job, index: number) {
+  const headers = { ...headerSets[index % headerSets.length], 'content-length': body.length }
+  const own = report
+  const fail = (problem: string) => (own.problem ??= problem)
+  const call = request(url + path, { method: 'POST', agent, headers }, (answer) => {
+    if (answer.statusCode !== 200) fail(`an answer has the status ${answer.statusCode}`)
+    answer.once('data', () => void own.started++)
+    answer.on('data', (chunk: Buffer) => {
+      own.chunks++
+      own.frames += countFrames(chunk)
+    })
+    answer.once('end', () => void own.ended++)
+  })
+  calls.add(call)
+  call.once('close', () => calls.delete(call))
+  call.once('error', (error) => fail(String(error))).end(body)
+}
+
+function begin(job: Job) {
+  report = { started: 0, ended: 0, frames: 0, chunks: 0 }
+  for (let index = 0; index < job.streams; index++) {
+    setTimeout(() => open(job, index), (index / job.streams) * job.openingMs)
+  }
+}
+
+/** Hangs up on every stream that is open; what that breaks is not reported. */
+function end() {
+  report = { started: 0, ended: 0, frames: 0, chunks: 0 }
+  for (const call of calls) call.destroy()
+}
+
+process.on('message', (message) => {
+  if (message === 'report') return void process.send?.(report)
+  return message === 'end' ? end() : begin(message as Job)
+})
+process.on('disconnect', () => process.exit(0))
+process.send?.('ready')

@@ -1,0 +1,15 @@
+/** Aligns the columns of a table: the first to the left, the others to the right. */
+export function toTable(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = []
+  for (const cells of rows) {
+    for (const [index, cell] of cells.entries()) {
+      widths[index] = Math.max(widths[index] ?? 0, cell.length)
+    }
+  }
+  const toLine = (cells: readonly string[]) =>
+    cells.map((cell, index) => {
+      const width = widths[index] ?? 0
+      return index === 0 ? cell.padEnd(width) : cell.padStart(width + 2)
+    })
+  return rows.map((cells) => toLine(cells).join('').trimEnd()).join('\n')
+}

@@ -1,0 +1,19 @@
+import { writeFile } from 'node:fs/promises'
+
+const file = new URL('../../bench/costs.json', import.meta.url)
+
+/** Microseconds of CPU time per request, of a bare proxy and of the three parts of Gatehouse. */
+export type RequestCosts = { bare: number; service: number; postgres: number; redis: number }
+
+/** What was measured last. Streamed answers have 30 frames. */
+export type Costs = {
+  measuredOn: string
+  machine: string
+  plain: RequestCosts
+  stream: RequestCosts
+  microsecondsPerFrame: number
+  kilobytesPerStream: number
+  megabytesPerProcess: number
+}
+
+export const writeCosts = (costs: Costs) => writeFile(file, `${JSON.stringify(costs, null, 2)}\n`)
