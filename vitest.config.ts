@@ -5,6 +5,7 @@ import { aloneInAcceptance, aloneInIntegration, aloneInUnit } from './tools/test
 import { totalsReporter } from './tools/testing/totals-reporter.ts'
 
 const modules = '**/node_modules/**'
+const inCounts = 'bench/counts/counts.test.ts'
 const inIntegration = '{service,cli}/src/**/*.integration{,.scenario}.test.ts'
 
 /** Enough for a machine that is ten times slower than a quiet one. No test is judged by it. */
@@ -19,7 +20,7 @@ const integration = {
   maxWorkers: 2,
 }
 
-/** Three rings: nothing, real servers in one process, started processes over TCP. */
+/** Rings: nothing, real servers in one process, started processes over TCP, and what one call makes them do. */
 export default defineConfig({
   test: {
     reporters: ['default', totalsReporter],
@@ -30,7 +31,7 @@ export default defineConfig({
           ...patience,
           name: 'unit',
           include: ['{contract,service,cli,tools,bench}/**/*.test.ts'],
-          exclude: [inIntegration, ...aloneInUnit, modules],
+          exclude: [inIntegration, inCounts, ...aloneInUnit, modules],
           isolate: false,
         },
       },
@@ -64,6 +65,7 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
+      { test: { ...patience, name: 'counts', include: [inCounts] } },
     ],
   },
 })

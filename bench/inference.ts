@@ -18,6 +18,7 @@ import { startBareProxy, startUpstream } from './targets/start-targets.ts'
 
 const usage = `Usage: ./dev bench [--quick] [--write] [cpu] [added] [paced] [idle] [processes]
        ./dev bench --profile
+       ./dev bench --counts
        ./dev bench administration | overload | memory
 
 Measures chat completions through Gatehouse, a bare Node proxy and Portkey in front of one scripted upstream, and
@@ -30,6 +31,7 @@ prints the figures that have a goal. Without names, everything is measured.
   --quick    fewer requests and windows: for trying things, not for quoting
   --write    keeps the costs in bench/costs.json
   --profile  where Gatehouse's main thread spends its time, by part
+  --counts   statements, commands, writes, promises and bytes per call; fails when one exceeds its goal
 `
 
 const full: Plan = { windows: 8, warmUpRequests: 10_000, rateWindows: 4, rounds: 3 }

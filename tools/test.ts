@@ -9,6 +9,7 @@ const rings: Rings = {
   unit: ['unit', 'unit-alone'],
   integration: ['integration', 'integration-alone'],
   acceptance: ['acceptance', 'acceptance-alone'],
+  counts: ['counts'],
 }
 
 process.exitCode = await runTests(process.argv.slice(2), { root, rings })
