@@ -69,6 +69,8 @@ export type Frame = {
   reportedUsage?: Json | undefined
   /** Whether it carries audio or an image, whose tokens cannot be counted here. */
   hasMedia?: boolean
+  /** It is the frame before with another text in its one delta; its JSON is parsed only when it is read. */
+  isRepeated?: boolean
 }
 
 /** The frames of an answer that arrived together, in the upstream's format. */
@@ -120,4 +122,9 @@ export type Reader = {
   read(frame: SourceFrame): AnswerEvent[]
   /** True after `finished`: further frames are ignored. */
   isFinished(): boolean
+  /**
+   * Whether the last frame with another text would have been another delta of the same block, and nothing else.
+   * `delta` is the only event of that frame. Absent: never.
+   */
+  isRepeatable?(delta: AnswerEvent & { type: 'block_delta' }): boolean
 }

@@ -145,17 +145,12 @@ function readFrame(bytes: Buffer, text: string): RawFrame {
   return { event, data, bytes }
 }
 
-/** A frame as it is sent; a frame that has bytes keeps them. */
-export function toSse({
-  event,
-  data,
-  bytes,
-}: {
-  event: string | null
-  data: object | '[DONE]'
-  bytes: Buffer | null
-}): Buffer | string {
-  if (bytes) return bytes
+type SentFrame = { event: string | null; data: object | '[DONE]'; bytes: Buffer | null }
+
+/** A frame as it is sent; a frame that has bytes keeps them, and its data is not read. */
+export function toSse(frame: SentFrame): Buffer | string {
+  if (frame.bytes) return frame.bytes
+  const { event, data } = frame
   const text = typeof data === 'string' ? data : JSON.stringify(data)
   return event === null ? `data: ${text}\n\n` : `event: ${event}\ndata: ${text}\n\n`
 }

@@ -37,6 +37,8 @@ export function createBlocks(emit: (event: AnswerEvent) => void) {
   return {
     content: content as Readonly<Content>,
     callIds: calls.ids,
+    /** Whether this block is open and is prose. */
+    isProse: (index: number) => prose?.index === index,
     addProse(kind: Prose, text: string) {
       if (text === '') return
       content.hasRefusal ||= kind === 'refusal'

@@ -10,7 +10,7 @@ import {
 import { creditMembers } from '#formats/credit-members.ts'
 import type { Answering } from '#formats/format.ts'
 import { asObject, isObject, listOf } from '#formats/json-values.ts'
-import { passFrame } from '#formats/pass-frame.ts'
+import { passFrame, passRepeated } from '#formats/pass-frame.ts'
 
 import { errorFrame } from './chat-error.ts'
 import { finishReasonOf } from './chat-finish-reason.ts'
@@ -46,8 +46,9 @@ export function createChatPassThrough(answering: Answering): Writer {
   let isDone = false
 
   return {
-    write({ events, source }) {
+    write({ events, source, isRepeated }) {
       if (isDone) return []
+      if (isRepeated && end.finishChunk === undefined) return [passRepeated(source)]
       for (const event of events) if (event.type === 'finished') end.usage = event.usage
       isDone = source.data === '[DONE]'
       if (isDone) return []

@@ -71,6 +71,8 @@ export function createChatReader(): Reader {
       return events
     },
     isFinished: () => isFinished,
+    // The arguments of a tool call are also collected.
+    isRepeatable: ({ index }) => blocks.isProse(index),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Json, OutFrame, SourceFrame, Writer } from '#formats/answer.ts'
 import type { Answering } from '#formats/format.ts'
 import { objectOf } from '#formats/json-values.ts'
-import { passFrame } from '#formats/pass-frame.ts'
+import { passFrame, passRepeated } from '#formats/pass-frame.ts'
 
 import { errorFrame } from './message-error.ts'
 import { settledFrame, stopFrame } from './message-frame.ts'
@@ -33,7 +33,8 @@ export function createMessagePassThrough(answering: Answering): Writer {
   }
 
   return {
-    write: ({ source }) => write(source),
+    write: ({ source, isRepeated }) =>
+      isRepeated && !stop ? [passRepeated(source)] : write(source),
     close(receipt) {
       const delta = lastDelta?.json ?? { delta: { stop_reason: 'end_turn', stop_sequence: null } }
       const settledUsage = receipt.usage ? writeUsage(receipt.usage) : completeUsage(usage)

@@ -48,6 +48,7 @@ export function createMessageReader(): Reader {
       return step(state, frame.json)
     },
     isFinished: () => state.isFinished,
+    isRepeatable: () => true,
   }
 }
 

@@ -1,8 +1,9 @@
-import type { Frame, Json, Piece, Reader } from '#formats/answer.ts'
+import type { AnswerEvent, Frame, Json, Piece, Reader, SourceFrame } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
 import type { FrameParser, RawFrame } from '#formats/framing.ts'
 import { isObject } from '#formats/json-values.ts'
+import { RepeatedFrame } from '#formats/repeated-frame.ts'
 import type { StreamedAnswer } from '#platform/calls/streamed-answer.ts'
 
 import type { Upstream } from './catalogue.ts'
@@ -21,6 +22,9 @@ export class PieceReader {
   readonly #upstream: Upstream
   readonly #parser: FrameParser
   readonly #reader: Reader
+  readonly #repeated = new RepeatedFrame()
+  /** The block of the frame that may be repeated. */
+  #repeatedIndex = 0
   /** Comments and pings before the answer: with those alone it has not started. */
   #preamble: Frame[] = []
   #hasBegun = false
@@ -89,19 +93,62 @@ export class PieceReader {
   #readFrames(sent: readonly RawFrame[]): Frame[] {
     const frames: Frame[] = []
     try {
-      for (const { event, data, bytes } of sent) {
+      for (const raw of sent) {
         if (this.#reader.isFinished()) break
-        const json = readJson(data)
-        const source = { event, data, bytes, json }
-        const events = this.#reader.read(source)
-        const reportedUsage = this.#format.usageIn(json)
-        const hasMedia = this.#format.hasMedia?.(json) ?? false
-        frames.push({ events, source, reportedUsage, hasMedia })
+        const text = this.#repeated.textOf(raw)
+        frames.push(text === undefined ? this.#readFrame(raw) : this.#repeatFrame(raw, text))
       }
     } catch (error) {
       this.#problem = withoutSecret(error as Error, this.#upstream)
     }
     return frames
+  }
+
+  #readFrame({ event, data, bytes }: RawFrame): Frame {
+    const json = readJson(data)
+    const source = { event, data, bytes, json }
+    const events = this.#reader.read(source)
+    const reportedUsage = this.#format.usageIn(json)
+    const hasMedia = this.#format.hasMedia?.(json) ?? false
+    const delta = reportedUsage || hasMedia ? undefined : onlyDelta(events)
+    if (delta && this.#reader.isRepeatable?.(delta)) {
+      this.#repeated.learn(source, delta.text)
+      this.#repeatedIndex = delta.index
+    } else this.#repeated.forget()
+    return { events, source, reportedUsage, hasMedia, isRepeated: false }
+  }
+
+  #repeatFrame(raw: RawFrame, text: string): Frame {
+    return {
+      events: [{ type: 'block_delta', index: this.#repeatedIndex, text }],
+      source: new UnparsedFrame(raw),
+      reportedUsage: undefined,
+      hasMedia: false,
+      isRepeated: true,
+    }
+  }
+}
+
+function onlyDelta(events: readonly AnswerEvent[]) {
+  const [first] = events
+  return events.length === 1 && first?.type === 'block_delta' ? first : undefined
+}
+
+/** The JSON of a repeated frame; most of them are passed on without anybody reading it. */
+class UnparsedFrame implements SourceFrame {
+  readonly event: string
+  readonly data: string
+  readonly bytes: Buffer
+  #json: Json | undefined
+
+  constructor({ event, data, bytes }: RawFrame) {
+    this.event = event
+    this.data = data
+    this.bytes = bytes
+  }
+
+  get json(): Json {
+    return (this.#json ??= readJson(this.data))
   }
 }
 
