@@ -40,7 +40,8 @@ export type OpenRequests = { count: number }
  * and the receiver. It ends with the answer, or when it fails, is cancelled or takes too long.
  */
 export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed {
-  readonly #request: OriginRequest
+  readonly #cancellation: Cancellation
+  readonly #createTimeout: () => Error
   readonly #receiver: AnswerReceiver
   readonly #open: OpenRequests
   readonly #deadline: Deadline
@@ -50,7 +51,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed 
   #hasConnection = true
 
   constructor(request: OriginRequest, receiver: AnswerReceiver, open: OpenRequests) {
-    this.#request = request
+    // Not the request itself: its body would stay in memory as long as the answer takes.
+    this.#cancellation = request.cancellation
+    this.#createTimeout = request.createTimeout
     this.#receiver = receiver
     this.#open = open
     this.#deadline = startDeadline(request.timeoutMs, this)
@@ -69,7 +72,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed 
   }
 
   onDue() {
-    this.cancel(this.#request.createTimeout())
+    this.cancel(this.#createTimeout())
   }
 
   /** No more bytes are read from the connection until `resume`, except those that have arrived. */
@@ -84,7 +87,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed 
   /** Nobody waits for the rest: the caller cannot cancel it any more, and it may take only so long. */
   outliveCaller(restMs: number) {
     if (this.#isOver) return
-    this.#request.cancellation.remove(this)
+    this.#cancellation.remove(this)
     this.#deadline.restart(restMs)
   }
 
@@ -124,6 +127,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed 
   #end() {
     this.#isOver = true
     this.#deadline.stop()
-    this.#request.cancellation.remove(this)
+    this.#cancellation.remove(this)
   }
 }
