@@ -94,9 +94,13 @@ async function paced(run: Run): Promise<Figures> {
 
 async function idle(run: Run): Promise<Figures> {
   const { gatehouse, cleanup } = run
-  await findCapacity(run)
+  const { stream } = await findCapacity(run)
   const sender = await deferStop(await startStreamSender(), cleanup)
-  const { figures, kilobytesPerStream, restMegabytes } = await measureIdle(gatehouse, sender)
+  const { figures, kilobytesPerStream, restMegabytes } = await measureIdle(
+    gatehouse,
+    sender,
+    stream,
+  )
   run.costs.kilobytesPerStream = Math.round(kilobytesPerStream)
   run.costs.megabytesPerProcess = Math.round(restMegabytes)
   return figures

@@ -7,15 +7,21 @@ import type { Target } from '../targets/target.ts'
 import type { StreamSender } from './start-stream-sender.ts'
 
 const idleStreams = 5000
-/** Slowly enough not to be refused as an overload. */
-const openingMs = 30_000
 const settlingMs = 5000
 const stallMs = 300_000
 
 type Idle = { figures: Figures; kilobytesPerStream: number; restMegabytes: number }
 
-/** The memory that streams take which have sent one frame and are silent since. */
-export async function measureIdle(gatehouse: Target, sender: StreamSender): Promise<Idle> {
+/**
+ * The memory that streams take which have sent one frame and are silent since. They are opened at half the rate that
+ * the process can serve, because they would be refused as an overload otherwise.
+ */
+export async function measureIdle(
+  gatehouse: Target,
+  sender: StreamSender,
+  capacity: number,
+): Promise<Idle> {
+  const openingMs = (idleStreams / (capacity / 2)) * 1000
   const rest = await memoryMegabytes(gatehouse.pids)
   const script = { tokens: 10, stallAfter: { pieces: 1, ms: stallMs } }
   await sender.begin(gatehouse, { streams: idleStreams, openingMs, script, tokensMax: 64 })

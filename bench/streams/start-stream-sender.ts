@@ -20,12 +20,12 @@ export async function startStreamSender() {
     if (read.problem !== undefined) throw new Error(`A stream failed: ${read.problem}.`)
     return read
   }
-  const until = async (isReached: (report: Report) => boolean) => {
-    for (const deadline = Date.now() + patienceMs; Date.now() < deadline;) {
+  const until = async (isReached: (report: Report) => boolean, withinMs: number) => {
+    for (const deadline = Date.now() + withinMs; Date.now() < deadline;) {
       if (isReached(await report())) return
       await sleep(100)
     }
-    throw new Error(`The streams did not get there in ${patienceMs / 1000} seconds.`)
+    throw new Error(`The streams did not get there in ${withinMs / 1000} seconds.`)
   }
   return {
     stop,
@@ -33,9 +33,9 @@ export async function startStreamSender() {
     async begin(target: Target, { script, tokensMax, ...how }: Streams) {
       const body = bodyWith(script, tokensMax)
       child.send({ url: target.url, headerSets: headerSets(target), body, ...how } satisfies Job)
-      await until(({ started }) => started === how.streams)
+      await until(({ started }) => started === how.streams, how.openingMs + patienceMs)
     },
-    untilEnded: (streams: number) => until(({ ended }) => ended === streams),
+    untilEnded: (streams: number) => until(({ ended }) => ended === streams, patienceMs),
     end: () => void child.send('end'),
   }
 }
