@@ -19,7 +19,7 @@ import { startBareProxy, startUpstream } from './targets/start-targets.ts'
 const usage = `Usage: ./dev bench [--quick] [--write] [cpu] [added] [paced] [idle] [processes]
        ./dev bench --profile
        ./dev bench --counts
-       ./dev bench administration | overload | memory
+       ./dev bench administration | overload | memory | scale
 
 Measures chat completions through Gatehouse, a bare Node proxy and Portkey in front of one scripted upstream, and
 prints the figures that have a goal. Without names, everything is measured.
@@ -29,7 +29,7 @@ prints the figures that have a goal. Without names, everything is measured.
   idle       the memory of 5,000 silent streams
   processes  CPU time per request of two processes against one, at the same rate
   --quick    fewer requests and windows: for trying things, not for quoting
-  --write    keeps the costs in bench/costs.json
+  --write    keeps the costs in bench/costs.json, from which the tables of docs/scale.md are computed
   --profile  where Gatehouse's main thread spends its time, by part
   --counts   statements, commands, writes, promises and bytes per call; fails when one exceeds its goal
 `

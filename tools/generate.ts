@@ -7,6 +7,8 @@ import { toErrorPage } from '@gatehouse/contract/error-page'
 import { toOpenApi } from '@gatehouse/contract/openapi'
 
 import { toCompatibilityPage } from './compatibility-page.ts'
+import { readCosts } from './scale/costs.ts'
+import { fillTables, scaleTables } from './scale/scale-tables.ts'
 import { createMigratedDatabase } from './throwaway-database.ts'
 
 const root = new URL('../', import.meta.url)
@@ -17,6 +19,7 @@ const generated: Record<string, () => Promise<string> | string> = {
   'docs/openapi.json': () => `${JSON.stringify(toOpenApi(endpoints), null, 2)}\n`,
   'docs/compatibility.md': toCompatibilityPage,
   'docs/errors.md': () => toErrorPage(endpoints),
+  'docs/scale.md': printScalePage,
   'service/src/platform/database-types.ts': printDatabaseTypes,
 }
 
@@ -25,6 +28,12 @@ function printOperations(): string {
   const guarded = endpoints.filter(({ permission }) => permission !== null)
   const operations = guarded.map(({ id, summary }) => ({ id, summary }))
   return `${JSON.stringify(operations, null, 2)}\n`
+}
+
+/** Only its tables are generated: they follow from what was measured last. */
+async function printScalePage(): Promise<string> {
+  const page = await readFile(new URL('docs/scale.md', root), 'utf8')
+  return fillTables(page, scaleTables(await readCosts()))
 }
 
 /** Row types as the migrated database has them, enumerations as unions. */
