@@ -1,4 +1,8 @@
-import type { Json, Receipt } from './answer.ts'
+import { parseExact } from '#platform/exact-json.ts'
+
+import type { Json, Receipt, SourceFrame } from './answer.ts'
+import { BrokenAnswer } from './broken-answer.ts'
+import { objectOf } from './json-values.ts'
 
 /** The receipt as members of an answer. */
 export const creditMembers = ({ remainingCredits, creditsUsed, costUsd }: Receipt): Json => ({
@@ -6,3 +10,31 @@ export const creditMembers = ({ remainingCredits, creditsUsed, costUsd }: Receip
   estimated_credits_used: creditsUsed,
   estimated_cost_usd: costUsd,
 })
+
+/**
+ * The text of a plain answer with the receipt as its last members. Everything before them stays as the upstream
+ * wrote it, unless a member must be replaced: its `usage`, or a receipt of another Gatehouse.
+ */
+export function spliceReceipt(
+  { data, json }: SourceFrame,
+  receipt: Receipt,
+  usage: Json | null,
+): string {
+  const members = creditMembers(receipt)
+  const isReplaced =
+    usage !== null || Object.keys(members).some((name) => Object.hasOwn(json, name))
+  if (!isReplaced)
+    return `${data.slice(0, data.lastIndexOf('}'))},${JSON.stringify(members).slice(1)}`
+  return JSON.stringify({ ...parseAnswer(data), ...(usage && { usage }), ...members })
+}
+
+/** Parses an answer so that its numbers can be written as they were. */
+export function parseAnswer(text: string): Json {
+  try {
+    return objectOf(parseExact(text))
+  } catch (error) {
+    throw new BrokenAnswer('The answer cannot be read without changing its numbers.', {
+      cause: error,
+    })
+  }
+}

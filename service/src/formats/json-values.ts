@@ -1,3 +1,5 @@
+import { parseExact } from '#platform/exact-json.ts'
+
 import type { Json } from './answer.ts'
 
 /**
@@ -35,3 +37,10 @@ export const isTokenCount = (value: unknown): value is number =>
 
 /** A count of tokens. An impossible one is 0, because callers are charged by it. */
 export const tokensOf = (value: unknown): number => (isTokenCount(value) ? value : 0)
+
+/** Parses the input of a tool call. Undefined where it is JSON but no object; throws where it is no JSON. */
+export function readToolInput(text: string): Json | undefined {
+  const input = parseExact(text)
+  // `parseExact` returns an object also for a number that a double cannot hold.
+  return text.trimStart().startsWith('{') && isObject(input) ? input : undefined
+}

@@ -7,9 +7,9 @@ import {
   type SourceFrame,
 } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
+import { spliceReceipt } from '#formats/credit-members.ts'
 import { asObject, asText } from '#formats/json-values.ts'
 import { toProviderError } from '#formats/provider-failure.ts'
-import { spliceReceipt } from '#formats/splice-receipt.ts'
 
 import { createBlocks } from './chat-blocks.ts'
 import { readChatError } from './chat-error.ts'

@@ -1,7 +1,6 @@
 import type { Json, OutFrame } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
-import { asObject, asText, listOf, objectOf } from '#formats/json-values.ts'
-import { readToolInput } from '#formats/tool-input.ts'
+import { asObject, asText, listOf, objectOf, readToolInput } from '#formats/json-values.ts'
 
 import { completeUsage } from './message-usage.ts'
 

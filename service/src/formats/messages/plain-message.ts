@@ -1,8 +1,8 @@
 import type { AnswerEvent, Frame, Json, Receipt, SourceFrame } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
+import { parseAnswer, spliceReceipt } from '#formats/credit-members.ts'
 import { asObject, asText, isObject, objectOf } from '#formats/json-values.ts'
 import { toProviderError } from '#formats/provider-failure.ts'
-import { parseAnswer, spliceReceipt } from '#formats/splice-receipt.ts'
 import { mayHaveUnsafeNumber } from '#platform/exact-json.ts'
 
 import { readMessageError } from './message-error.ts'

@@ -1,5 +1,5 @@
 import type { Json } from '#formats/answer.ts'
-import { readToolInput } from '#formats/tool-input.ts'
+import { readToolInput } from '#formats/json-values.ts'
 import type { ContentPart, DocumentPart, Part, Source, TurnMessage } from '#formats/turn.ts'
 import { parseExact } from '#platform/exact-json.ts'
 

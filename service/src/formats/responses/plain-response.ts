@@ -1,8 +1,8 @@
 import type { Frame, Json, OutFrame, Receipt, SourceFrame } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
+import { spliceReceipt } from '#formats/credit-members.ts'
 import { asIndex, asObject, asText, listOf, objectOf } from '#formats/json-values.ts'
 import { readComplaint, toProviderError } from '#formats/provider-failure.ts'
-import { spliceReceipt } from '#formats/splice-receipt.ts'
 
 import { createResponseReader } from './read-response-stream.ts'
 import { hasMediaInOutput, writeUsage } from './response-usage.ts'
