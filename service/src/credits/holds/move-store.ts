@@ -1,6 +1,8 @@
 import type { Hold, Settlement } from '#credits/settlement.ts'
 import { type Db, type NamedStatement, runNamed } from '#platform/database.ts'
 
+import { binaryArray, plainArray } from './array-values.ts'
+
 /** What can be done with the credits of a call. */
 export type Move =
   | {
@@ -51,14 +53,14 @@ export async function moveCredits(
   }
   const values = [
     ...settlementColumns(settlements),
-    releases.map(organizationIdOf),
-    releases.map(idOf),
-    releases.map(amountOf),
-    holds.map(organizationIdOf),
-    holds.map(idOf),
-    holds.map(amountOf),
-    holds.map(metaOf),
-    holds.map(({ expiresInMs }) => expiresInMs),
+    binaryArray('text', releases.map(organizationIdOf)),
+    binaryArray('text', releases.map(idOf)),
+    plainArray(releases.map(amountOf)),
+    binaryArray('text', holds.map(organizationIdOf)),
+    binaryArray('text', holds.map(idOf)),
+    plainArray(holds.map(amountOf)),
+    binaryArray('jsonb', holds.map(metaOf)),
+    plainArray(holds.map(({ expiresInMs }) => expiresInMs)),
     isMetered,
   ]
   const rows = await runNamed<Row>(db, moveStatement, values)
@@ -71,20 +73,35 @@ export async function moveCredits(
   return moves.map(({ kind }) => toMoved(rows[next[kind]++] as Row))
 }
 
-const settlementColumns = (settlements: readonly Settlement[]) => [
-  settlements.map(organizationIdOf),
-  settlements.map(idOf),
-  settlements.map(amountOf),
-  settlements.map(metaOf),
-  settlements.map(({ event }) => event.id),
-  settlements.map(({ event }) => event.day),
-  settlements.map(({ event }) => event.shard),
-  settlements.map(({ event }) => event.at.toISOString()),
-  settlements.map(({ event }) => JSON.stringify(event.header)),
-  settlements.map(({ event }) => event.payload),
-  settlements.map(({ event }) => event.salt),
-  settlements.map(({ event }) => event.payloadHash),
-]
+function settlementColumns(settlements: readonly Settlement[]) {
+  const events = settlements.map(({ event }) => event)
+  return [
+    binaryArray('text', settlements.map(organizationIdOf)),
+    binaryArray('text', settlements.map(idOf)),
+    plainArray(settlements.map(amountOf)),
+    binaryArray('jsonb', settlements.map(metaOf)),
+    plainArray(events.map(({ id }) => id)),
+    plainArray(events.map(({ day }) => day)),
+    plainArray(events.map(({ shard }) => shard)),
+    plainArray(events.map(({ at }) => at.toISOString())),
+    binaryArray(
+      'jsonb',
+      events.map(({ header }) => JSON.stringify(header)),
+    ),
+    binaryArray(
+      'bytea',
+      events.map(({ payload }) => payload),
+    ),
+    binaryArray(
+      'bytea',
+      events.map(({ salt }) => salt),
+    ),
+    binaryArray(
+      'bytea',
+      events.map(({ payloadHash }) => payloadHash),
+    ),
+  ]
+}
 
 const organizationIdOf = ({ organizationId }: Hold | Settlement) => organizationId
 const idOf = ({ id }: Hold | Settlement) => id
