@@ -115,12 +115,12 @@ export function findModel(catalogue: Catalogue, name: string): CatalogueModel {
 function refuseUnsupported(turn: Turn, { id, capabilities }: CatalogueModel) {
   const has = (type: string) =>
     turn.messages.some(({ parts }) => parts.some((part) => part.type === type))
-  const needs: readonly (readonly [boolean, boolean, string])[] = [
-    [capabilities.tools, turn.tools.length > 0, 'call tools'],
-    [capabilities.images, has('image'), 'read images'],
-    [capabilities.documents, has('document'), 'read documents'],
-    [capabilities.jsonSchema, turn.outputFormat?.type === 'json_schema', 'follow a JSON schema'],
-  ]
-  const unmet = needs.find(([isSupported, isNeeded]) => isNeeded && !isSupported)
-  if (unmet) throw new ApiError('invalid_request', `The model '${id}' cannot ${unmet[2]}.`)
+  const unmet =
+    (!capabilities.tools && turn.tools.length > 0 && 'call tools') ||
+    (!capabilities.images && has('image') && 'read images') ||
+    (!capabilities.documents && has('document') && 'read documents') ||
+    (!capabilities.jsonSchema &&
+      turn.outputFormat?.type === 'json_schema' &&
+      'follow a JSON schema')
+  if (unmet) throw new ApiError('invalid_request', `The model '${id}' cannot ${unmet}.`)
 }

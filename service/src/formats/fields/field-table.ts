@@ -51,8 +51,28 @@ export type FieldTable = {
   hasCacheTtl: boolean
 }
 
+type RowIndex = { byName: ReadonlyMap<string, Row>; refused: readonly RefusedRow[] }
+export type RefusedRow = Extract<Row, { class: 'refused' }>
+
+/** Every call looks up each of its members, so a table is searched once. */
+const indexes = new WeakMap<readonly Row[], RowIndex>()
+
+function indexOf(rows: readonly Row[]): RowIndex {
+  const known = indexes.get(rows)
+  if (known) return known
+  const byName = new Map<string, Row>()
+  for (const row of rows) {
+    for (const name of row.names) if (!byName.has(name)) byName.set(name, row)
+  }
+  const index = { byName, refused: rows.filter((row) => row.class === 'refused') }
+  indexes.set(rows, index)
+  return index
+}
+
 export const findRow = (rows: readonly Row[], name: string): Row | undefined =>
-  rows.find(({ names }) => names.includes(name))
+  indexOf(rows).byName.get(name)
+
+export const refusedRowsOf = (rows: readonly Row[]): readonly RefusedRow[] => indexOf(rows).refused
 
 /** `web_search` stands for `web_search_20250305` and `vendor:web_search` too, but not for `web_searcher`. */
 export function findRowByStart(rows: readonly Row[], fullName: string): Row | undefined {

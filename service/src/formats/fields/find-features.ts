@@ -2,7 +2,12 @@ import type { Json } from '#formats/answer.ts'
 import { asNumber, isObject, listOf, objectOf } from '#formats/json-values.ts'
 
 import { findBetaRow, readBetas } from './betas.ts'
-import { type Feature, featuresOfUnknownInput, type FieldTable } from './field-table.ts'
+import {
+  type Feature,
+  featuresOfUnknownInput,
+  type FieldTable,
+  refusedRowsOf,
+} from './field-table.ts'
 import { findToolRow, toolTypeOf } from './tool-types.ts'
 
 /** A feature that a request asks for, and where. */
@@ -14,25 +19,23 @@ export function findFeatures(
   request: Json,
   headers: Readonly<Record<string, string>>,
 ): Asked[] {
-  const inFields = fields.flatMap((row): Asked[] => {
-    if (row.class !== 'refused') return []
-    const { feature, asks = isGiven } = row
-    return row.names
-      .filter((name) => asks(request[name]))
-      .map((name) => ({ feature, place: `body.${name}` }))
-  })
-  const inTools = listTools(request).flatMap(({ tool, place }): Asked[] => {
+  const asked: Asked[] = []
+  for (const { names, feature, asks = isGiven } of refusedRowsOf(fields)) {
+    for (const name of names) {
+      if (asks(request[name])) asked.push({ feature, place: `body.${name}` })
+    }
+  }
+  for (const { tool, place } of listTools(request)) {
     const row = findToolRow(toolTypeOf(tool))
-    if (row?.class !== 'refused' || row.asks?.(tool) === false) return []
-    return [{ feature: row.feature, place }]
-  })
-  const inBetas = readBetas(headers).flatMap((beta): Asked[] => {
+    if (row?.class !== 'refused' || row.asks?.(tool) === false) continue
+    asked.push({ feature: row.feature, place })
+  }
+  for (const beta of readBetas(headers)) {
     const row = findBetaRow(beta)
-    return row?.class === 'refused'
-      ? [{ feature: row.feature, place: `anthropic-beta: ${beta}` }]
-      : []
-  })
-  return [...inFields, ...inTools, ...inBetas]
+    if (row?.class !== 'refused') continue
+    asked.push({ feature: row.feature, place: `anthropic-beta: ${beta}` })
+  }
+  return asked
 }
 
 const isGiven = (value: unknown) =>

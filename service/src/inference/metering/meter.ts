@@ -81,16 +81,18 @@ export function createMeter({ inputTokens, countText, now, ...hiding }: Options)
     async usage(): Promise<MeteredUsage> {
       times.end()
       if (!hasBegun) return { ...noUsage, origin: 'local-estimate' }
-      const { usage, isOutputReported, said } = reported.read(shown.isEmpty())
+      const { usage, isOutputReported } = reported.read(shown.isEmpty())
       const isInputReported = usage.inputTokens > 0
       const isReported = isInputReported && isOutputReported
+      if (isReported) return { ...usage, origin: 'upstream' }
+      const said = reported.said()
       return {
         ...usage,
         inputTokens: isInputReported ? usage.inputTokens : inputTokens,
         ...(isOutputReported
-          ? { origin: isReported ? 'upstream' : 'local-estimate' }
+          ? { origin: 'local-estimate' }
           : await estimateOutput(usage.outputTokens)),
-        ...(!isReported && said && { said }),
+        ...(said && { said }),
       }
     },
   }
@@ -177,8 +179,9 @@ function createReportedUsage() {
     read: (isNothingWritten: boolean) => ({
       usage,
       isOutputReported: isLastPossible && (usage.outputTokens > 0 || isNothingWritten),
-      said: raw && numbersIn(raw),
     }),
+    /** The last report of the upstream, for a ledger entry that does not follow it. */
+    said: () => raw && numbersIn(raw),
   }
 }
 
