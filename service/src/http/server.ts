@@ -112,7 +112,7 @@ const unreadCheckMs = 500
 /**
  * Closes connections whose client reads nothing of its answer. Nearly every answer has left when the check comes, so only
  * the others get a timer. It is Node's own and ends with the answer. It gives a write that made any progress a second
- * period, so it is half as long. Event streams have a deadline of their own.
+ * period, so it is half as long. Event streams have a deadline of their own until they end.
  */
 function closeUnreadAnswers(app: FastifyInstance) {
   const checker = setInterval(() => {
