@@ -24,13 +24,16 @@ test('the median of an even number is between the two in the middle', () => {
   expect(median([3, 1, 2])).toBe(2)
 })
 
-test('ratios are of medians, so that one disturbed window has no effect', () => {
+test('figures are of the least windows, because disturbances only add', () => {
   expect(cpuFiguresOf('plain', results)).toEqual({
-    plainCpu: { value: 4 },
-    plainPostgres: { value: 2 },
-    plainRedis: { value: 0.6 },
-    plainPortkey: { value: 0.5 },
+    plainCpu: { value: 300 / 90 },
+    plainPostgres: { value: 150 / 90 },
+    plainRedis: { value: 50 / 90 },
+    plainPortkey: { value: 300 / 700 },
   })
+})
+
+test('costs are medians, so that one disturbed window has no effect', () => {
   expect(costsOf(results)).toEqual({ bare: 100, service: 400, postgres: 200, redis: 60 })
 })
 
