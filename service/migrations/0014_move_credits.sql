@@ -56,7 +56,7 @@ declare
   has_new_holds boolean := false;
   new_holds boolean[] := array_fill(false, array[held_count]);
   charge bigint;
-  moment timestamptz;
+  moment timestamptz(3); -- as exact as the time of an entry, or a day sum could be in another day than its entries
 begin
   select array_agg(account.organization_id), array_agg(account.posted), array_agg(account.used), array_agg(account.held),
       array_agg(account.overdraft), array_agg(account.is_metered)

@@ -125,6 +125,26 @@ test('an item that is given up while it waits is not started, and is rejected', 
   expect(outcomes).toEqual(['nobody waits for it any more'])
 })
 
+test('a locked organization whose items are all given up stays in its own queue', async () => {
+  const { statements, push, runBatched, timeOut } = createQueues(['a'])
+  const first = outcomeOf(runBatched(item('a')))
+  await timeOut()
+  expect(await first).toBe('lock timeout')
+  const waiting = createWaiting(
+    item('a'),
+    () => undefined,
+    () => undefined,
+  )
+  push(waiting)
+  waiting.isGivenUp = true
+  await turns()
+  const both = [outcomeOf(runBatched(item('a'))), outcomeOf(runBatched(item('b')))]
+  expect(await both[1]).toBe('req')
+  expect(new Set(statements.slice(1))).toEqual(new Set([['a'], ['b']]))
+  await timeOut()
+  expect(await both[0]).toBe('lock timeout')
+})
+
 test('a call that is in the queue twice is in two statements', async () => {
   const { statements, runBatched } = createQueues([])
   const twice = [runBatched(item('a')), runBatched(item('b')), runBatched(item('a'))]

@@ -110,6 +110,7 @@ export function createBatchQueues<Item extends CallRef, Answer>(options: Options
       else if (isFirst(calls, entry)) included.push(entry)
       else pushSeparate(entry)
     }
+    if (included.length === 0) return // no statement, so nothing is known about the lock
     try {
       await lockedAccounts.runInTurn(() => execute(included))
       lockedAccounts.delete(organizationId)
