@@ -153,7 +153,7 @@ test('a lost connection fails its commands and those until it is back, and none 
   expect(commands.map(([name]) => name)).toEqual(['PING', 'HANG', 'PING', 'AFTER'])
 })
 
-test.each(['*1\r\n:1\r\n', 'nonsense\r\n'])(
+test.each(['*1\r\n:1\r\n', 'nonsense\r\n', '$abc\r\n', '$-5\r\n', ':1x\r\n'])(
   'an answer that is not understood closes the connection: %j',
   async (answer) => {
     const { url } = await startServer(([name]) => (name === 'ODD' ? answer : '+OK\r\n'))

@@ -16,6 +16,8 @@ function toCharacters(arg: string | Buffer): string {
 const [lineFeed, plus, minus, colon, dollar] = [0x0a, 0x2b, 0x2d, 0x3a, 0x24]
 /** Far more than an answer that is neither a number nor a string can begin with. */
 const lineMaxBytes = 64 * 1024
+/** Far more than our functions answer with. */
+const stringMaxBytes = 16 * 1024 * 1024
 
 /** Called for every answer, in order: with an error of the server, or with a number, bytes, a text or null. */
 type OnAnswer = (error: Error | null, answer: unknown) => void
@@ -50,7 +52,8 @@ function readAnswer(bytes: Buffer, start: number, onAnswer: OnAnswer): number {
   const line = bytes.toString('latin1', start + 1, end - 1)
   switch (bytes[start]) {
     case dollar: {
-      const length = Number(line)
+      const length = readInteger(line)
+      if (length < -1 || length > stringMaxBytes) throw notUnderstood()
       const next = end + 1 + length + 2
       if (length < 0) onAnswer(null, null)
       else if (next > bytes.length) return start
@@ -58,7 +61,7 @@ function readAnswer(bytes: Buffer, start: number, onAnswer: OnAnswer): number {
       return length < 0 ? end + 1 : next
     }
     case colon:
-      onAnswer(null, Number(line))
+      onAnswer(null, readInteger(line))
       return end + 1
     case plus:
       onAnswer(null, line)
@@ -69,6 +72,11 @@ function readAnswer(bytes: Buffer, start: number, onAnswer: OnAnswer): number {
     default:
       throw notUnderstood()
   }
+}
+
+function readInteger(line: string): number {
+  if (!/^-?\d{1,16}$/.test(line)) throw notUnderstood()
+  return Number(line)
 }
 
 const notUnderstood = () => new Error('Redis sent an answer that is neither a number nor a string')
