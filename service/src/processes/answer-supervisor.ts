@@ -1,7 +1,7 @@
 import cluster from 'node:cluster'
 
 import type { ProcessMessage, Question, SupervisorMessage } from './messages.ts'
-import type { Place } from './messages.ts'
+import { type Place, supervisedArgument } from './messages.ts'
 
 export type Answers = {
   readiness(): Promise<string[]> | string[]
@@ -9,8 +9,8 @@ export type Answers = {
   describePolicies(organizationId: string): object
 }
 
-/** Whether this process was started by a supervisor of ours. */
-export const isSupervised = () => cluster.isWorker
+/** Whether this process was started by a supervisor of ours, and not by another program that uses node:cluster. */
+export const isSupervised = () => cluster.isWorker && process.argv.includes(supervisedArgument)
 
 /** The supervisor may end at any time; then nobody needs the message. */
 const send = (message: ProcessMessage) =>

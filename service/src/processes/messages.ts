@@ -15,3 +15,6 @@ export type ProcessMessage =
 export type SupervisorMessage<Settings> =
   | { kind: 'place'; place: Place<Settings> }
   | { kind: 'question'; id: number; question: Question }
+
+/** The argument by which a process knows that its supervisor is ours. */
+export const supervisedArgument = '--supervised'

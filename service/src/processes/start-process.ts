@@ -1,6 +1,12 @@
 import cluster, { type Worker } from 'node:cluster'
 
-import type { Place, ProcessMessage, Question, SupervisorMessage } from './messages.ts'
+import {
+  type Place,
+  type ProcessMessage,
+  type Question,
+  supervisedArgument,
+  type SupervisorMessage,
+} from './messages.ts'
 import type { MetricList } from './sum-metrics.ts'
 
 /** How a process has ended; `servedMs` is how long it had served. */
@@ -22,6 +28,7 @@ export function startProcess<Settings>({ place, nowMs, onUp, onEnd }: Options<Se
   let upAtMs: number | undefined
   let questions = 0
   let metrics: MetricList = []
+  cluster.setupPrimary({ args: [supervisedArgument] })
   const worker = cluster.fork()
   const send = (message: SupervisorMessage<Settings>) =>
     // A process that ends meanwhile gets no message; its end is reported elsewhere.
