@@ -85,6 +85,26 @@ test('an upstream that fails then is not asked again, and nothing is charged', a
   expect(await outcomesOf(calls)).toEqual({ charged: [0], outcomes: ['cut'], held: 0 })
 })
 
+test('an upstream that refuses and then stalls costs nothing', async () => {
+  const calls = await preparePlainCalls({ settings: { total_timeout_ms: 1000 } })
+  const waiting = answerLater(calls)
+  await calls.hangUp()
+  ;(await waiting).writeHead(429, { 'content-type': 'application/json' }).write('{')
+  await untilSettled(calls)
+  expect(await outcomesOf(calls)).toEqual({ charged: [0], outcomes: ['cut'], held: 0 })
+})
+
+test('the rest of a refusal may take as long as a pause, and not as long as a plain answer', async () => {
+  const calls = await preparePlainCalls({ settings: { idle_timeout_ms: 300 } })
+  const waiting = answerLater(calls)
+  const startedAtMs = performance.now()
+  const { answer } = calls.begin()
+  ;(await waiting).writeHead(400, { 'content-type': 'application/json' }).write('{')
+  const { status } = await answer
+  expect(status).toBeGreaterThanOrEqual(400)
+  expect(performance.now() - startedAtMs).toBeLessThan(10_000)
+})
+
 /** The input is estimated, and the output by the time: 50 tokens a second until more is known. */
 async function expectTimeCharged(calls: PlainCalls, seconds: number) {
   await untilSettled(calls)

@@ -29,6 +29,7 @@ export function createChatReader(): Reader {
   let finishReason: string | undefined
   let usage = noUsage
   let isFinished = false
+  let last: Json = {}
 
   function finish() {
     if (finishReason === undefined) throw new BrokenAnswer('The answer ended in the middle.')
@@ -65,16 +66,19 @@ export function createChatReader(): Reader {
     read(frame: SourceFrame) {
       events = []
       if (isFinished || frame.data === '') return events
+      last = frame.json
       if (frame.data === '[DONE]') finish()
       else if (isFailure(frame)) throw toProviderError(readChatError(frame.json))
       else readChunk(frame.json)
       return events
     },
     isFinished: () => isFinished,
-    // The arguments of a tool call are also collected.
-    isRepeatable: ({ index }) => blocks.isProse(index),
+    // The arguments of a tool call are also collected, so a frame with one is always read.
+    isRepeatable: ({ index }) => blocks.isProse(index) && !choicesOf(last).some(hasToolCalls),
   }
 }
+
+const hasToolCalls = (choice: Json) => listOf(objectOf(choice['delta'])['tool_calls']).length > 0
 
 const isFailure = ({ event, json }: SourceFrame) => event === 'error' || Boolean(json['error'])
 

@@ -80,7 +80,9 @@ export function createModelCalls(deps: Deps) {
       count('answered')
       return answer
     } catch (error) {
-      if (sent.isPlain && isGivenUp(error)) call.onUnseen(sent.upstream.name)
+      if (sent.isPlain && sent.mayHaveWritten && isGivenUp(error)) {
+        call.onUnseen(sent.upstream.name)
+      }
       const failure = error instanceof AttemptFailed ? error.failure : undefined
       if (failure && !isCutShort(failure, sent)) {
         breaker.record(call.organizationId, failure.health)
@@ -199,6 +201,7 @@ function toAttempt(
     body: forwarded ?? format.writeRequest(turn, target),
     headers: { ...format.headers, ...kept?.headers },
     isPlain,
+    mayHaveWritten: false,
     cancellation: isPlain ? ending : cancellation,
   }
 }

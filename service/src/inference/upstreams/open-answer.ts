@@ -30,6 +30,8 @@ export type UpstreamAttempt = {
   isPlain: boolean
   /** How long the whole answer may take. */
   timeoutMs: number
+  /** Set when an attempt has failed: whether the upstream may have written something that nobody saw. */
+  mayHaveWritten: boolean
   /** The caller's; for a plain answer that of the process. */
   cancellation: Cancellation
 }
@@ -48,8 +50,8 @@ export async function openAnswer(
   pools: OriginPools,
   attempt: UpstreamAttempt,
 ): Promise<OpenAnswer> {
+  const answer = send(pools, attempt)
   try {
-    const answer = send(pools, attempt)
     await answer.head()
     if (answer.status !== 200) throw new AttemptFailed(await readRefusal(answer, attempt))
     if (attempt.isPlain && isOfType(answer.headers, plainMediaType)) {
@@ -62,6 +64,7 @@ export async function openAnswer(
     if (!first) throw new BrokenAnswer('The answer is empty.')
     return { first, reader }
   } catch (error) {
+    attempt.mayHaveWritten = answer.isSent && (answer.status === 0 || answer.status === 200)
     attempt.cancellation.throwIfCancelled()
     throw error instanceof AttemptFailed ? error : new AttemptFailed(toFailure(error))
   }
@@ -97,6 +100,7 @@ async function readRefusal(
 ): Promise<UpstreamFailure> {
   const { format, upstream } = attempt
   const { status, headers } = answer
+  answer.endWithin(upstream.idleTimeoutMs) // also where the answer itself could have been silent for longer
   const json = readJson(withoutSecret(await readStart(answer), upstream))
   return toStatusFailure(status, readComplaint(json, format), {
     retryAfter: headers['retry-after']?.toString(),

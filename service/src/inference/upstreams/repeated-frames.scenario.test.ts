@@ -115,3 +115,15 @@ test.each(formats)('frames of %s mean the same whether they repeat or not', asyn
   await fc.assert(property)
   expect(repeated).toBeGreaterThan(50)
 })
+
+test('a frame with a text and a part of a tool call is never taken for a repetition', async () => {
+  const part = { index: 0, function: { arguments: '{' } }
+  const mixed = chat({ content: 'a', tool_calls: [part] })
+  const named = chat({ tool_calls: [{ index: 0, id: 'call', function: { name: 'f' } }] })
+  const stream = chat({ content: 'x' }) + mixed + mixed.replace('"a"', '"b"') + named
+  const frames = await readFrames(
+    chatUpstreamFormat,
+    `${stream}${chat({}, 'stop')}data: [DONE]\n\n`,
+  )
+  expect(frames.map(({ isRepeated }) => isRepeated ?? false)).not.toContain(true)
+})

@@ -35,6 +35,8 @@ export class CollectedAnswer implements AnswerReceiver {
     this.#exchange = exchange
   }
 
+  onSent() {}
+
   onHead(status: number, headers: AnswerHeaders) {
     this.#status = status
     this.#headers = headers

@@ -26,6 +26,8 @@ export type AnswerHeaders = Record<string, string | string[] | undefined>
 export type AnswerReceiver = {
   /** Called before the request is sent. */
   onStart(exchange: Exchange): void
+  /** Called when the request has a connection: from here on the origin may have got it. */
+  onSent(): void
   onHead(status: number, headers: AnswerHeaders): void
   onBytes(bytes: Buffer): void
   onEnd(): void
@@ -45,6 +47,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed 
   readonly #receiver: AnswerReceiver
   readonly #open: OpenRequests
   readonly #deadline: Deadline
+  readonly #endsAtMs: number
   #controller: Dispatcher.DispatchController | undefined
   #failure: Error | undefined
   #isOver = false
@@ -57,6 +60,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed 
     this.#receiver = receiver
     this.#open = open
     this.#deadline = startDeadline(request.timeoutMs, this)
+    this.#endsAtMs = performance.now() + request.timeoutMs
     open.count++
     receiver.onStart(this)
     request.cancellation.add(this)
@@ -91,9 +95,16 @@ export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed 
     this.#deadline.restart(restMs)
   }
 
+  /** The rest may take only so long, and no longer than everything. */
+  endWithin(restMs: number) {
+    if (this.#isOver) return
+    this.#deadline.restart(Math.max(0, Math.min(restMs, this.#endsAtMs - performance.now())))
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController) {
     this.#controller = controller
     if (this.#failure) controller.abort(this.#failure) // it was cancelled while the connection was opened
+    else this.#receiver.onSent()
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: AnswerHeaders) {

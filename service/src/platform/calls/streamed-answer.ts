@@ -10,6 +10,8 @@ const waitingMaxBytes = 64 * 1024
 export class StreamedAnswer implements AnswerReceiver {
   /** 0 until the head has arrived. */
   status = 0
+  /** Whether the origin may have got the request. */
+  isSent = false
   headers: AnswerHeaders = {}
   #chunks: Buffer[] = []
   #waitingBytes = 0
@@ -63,6 +65,11 @@ export class StreamedAnswer implements AnswerReceiver {
     this.#exchange?.cancel(new Error('The answer was not read to its end.'))
   }
 
+  /** Fails with its timeout if the rest takes longer. */
+  endWithin(restMs: number) {
+    this.#exchange?.endWithin(restMs)
+  }
+
   /** Reads and discards the rest, so that the connection can be used again; it closes if that is too much work. */
   discard(rest: { maxBytes: number; maxMs: number }) {
     this.#isDiscarding = true
@@ -75,6 +82,10 @@ export class StreamedAnswer implements AnswerReceiver {
 
   onStart(exchange: Exchange) {
     this.#exchange = exchange
+  }
+
+  onSent() {
+    this.isSent = true
   }
 
   onHead(status: number, headers: AnswerHeaders) {
