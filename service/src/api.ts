@@ -109,13 +109,14 @@ const listenForOperators: OpenOperations = async (operations, config) => {
 /** Whatever has not finished in time is ended: the orchestrator would do it less gently. */
 async function closeInTime(app: FastifyInstance, { config, inference }: House) {
   const drainMs = config.DRAIN_SECONDS * 1000
+  const endsAtMs = performance.now() + drainMs + lastWordsMs
   const timers = [
     setTimeout(inference.endCalls, drainMs),
     setTimeout(() => app.server.closeAllConnections(), drainMs + lastWordsMs),
   ]
   await app.close()
   // Plain calls go on without their callers, who may have hung up.
-  await inference.openCalls.ended(drainMs + lastWordsMs)
+  await inference.openCalls.ended(Math.max(lastWordsMs, endsAtMs - performance.now()))
   for (const timer of timers) clearTimeout(timer)
 }
 

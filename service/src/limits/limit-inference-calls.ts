@@ -33,7 +33,7 @@ export type InferenceAdmission = {
 
 /**
  * Admits every inference call, in its three scopes at once, before its body is acted on. The pipeline settles
- * the slot after the last byte, or when the caller hangs up.
+ * the slot after the last byte, or when the call ends without one.
  */
 export function createInferenceLimit({ limiter, limitsOf, metrics, recentRefusals }: Deps) {
   return async ({ requestId, principal, tokens }: InferenceCall): Promise<InferenceAdmission> => {

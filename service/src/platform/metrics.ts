@@ -190,7 +190,7 @@ function inferenceMetrics(registers: Registry[]) {
     }),
     firstTokenSeconds: new Histogram({
       name: 'gatehouse_first_token_seconds',
-      help: 'Time from the request to the first chunk of its answer.',
+      help: 'Time from the request to the first chunk of its answer; of a plain answer, to all of it.',
       labelNames: ['upstream'],
       buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
