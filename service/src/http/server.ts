@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
 import { adminBodyLimitBytes } from '@gatehouse/contract/endpoint'
@@ -12,6 +11,7 @@ import type { RequestLine } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { answerBrokenRequest, type OpenRequest } from './broken-request.ts'
+import { checkHead, urlMaxBytes } from './check-head.ts'
 import { type ErrorDeps, sendError } from './error-dialect.ts'
 import { idleWriteMs } from './event-stream.ts'
 import type { Overload } from './overload/overload.ts'
@@ -26,8 +26,6 @@ export type ServerOptions = ErrorDeps & {
   bodies: Bodies
   overload: Overload
 }
-
-const urlMaxBytes = 8 * 1024
 
 /** A server with what all routes share, and without routes. */
 export function createServer(options: ServerOptions): FastifyInstance {
@@ -76,7 +74,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.addHook('onRequest', (request, reply, done) => {
     beginRequest(request, reply, options)
     refuseCrowd(request)
-    checkHead(request)
+    checkHead(request.raw)
     // Not in a not-found handler, which would read the body first.
     if (request.is404) throw unknownRoute(pathOf(request))
     shed(request, options.overload)
@@ -209,44 +207,6 @@ function refuseCrowd({ raw: { socket } }: FastifyRequest) {
   if ((requestsOf.get(socket)?.size ?? 0) <= pipelinedMax) return
   socket.destroy()
   throw new ApiError('invalid_request', 'Too many requests on one connection wait for answers.')
-}
-
-const onlyOnce = ['host', 'content-length', 'content-type', 'authorization', 'x-api-key']
-/** By their length, all of which differ: most headers need not be compared at all. */
-const onlyOnceByLength = new Map(
-  onlyOnce.map((name, index) => [name.length, { name, bit: 1 << index }]),
-)
-
-/** Refuses headers that were sent twice: Node reads the first of them, a proxy may read the last. */
-function checkHead({ raw }: { raw: IncomingMessage }) {
-  const { rawHeaders } = raw
-  let seen = 0
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const sent = rawHeaders[index] ?? ''
-    const header = onlyOnceByLength.get(sent.length)
-    if (!header || (sent !== header.name && sent.toLowerCase() !== header.name)) continue
-    if (seen & header.bit) {
-      throw new ApiError(
-        'invalid_request',
-        `The header '${header.name}' was sent more than once; send it once.`,
-      )
-    }
-    seen |= header.bit
-  }
-  if (raw.httpVersionMajor < 1) {
-    throw new ApiError('invalid_request', 'HTTP/0.9 is not supported; use HTTP/1.1.')
-  }
-  // Node decodes the chunks and would pass on the bytes of the other coding as the body.
-  const coding = raw.headers['transfer-encoding']?.trim().toLowerCase() ?? 'chunked'
-  if (coding !== 'chunked') {
-    throw new ApiError('invalid_request', "The only supported Transfer-Encoding is 'chunked'.")
-  }
-  if (raw.httpVersion === '1.1' && raw.headers.host === undefined) {
-    throw new ApiError('invalid_request', "The header 'host' is missing; HTTP/1.1 requires it.")
-  }
-  if ((raw.url?.length ?? 0) > urlMaxBytes) {
-    throw new ApiError('url_too_long', 'The URL is longer than 8 KiB.')
-  }
 }
 
 /** A body that is ignored may have any content type, even a malformed one. */

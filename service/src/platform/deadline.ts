@@ -36,3 +36,65 @@ export async function within<T>(
     clearTimeout(timer)
   }
 }
+
+export type Deadline = { readonly atMs: number; onLate(): void }
+
+/**
+ * Deadlines that all come after the same time, with one timer for all of them. A call costs no timer and no signal
+ * of its own.
+ */
+export function createDeadlines(maxMs: number) {
+  /** In the order in which they come. */
+  const open = new Set<Deadline>()
+  let isWatching = false
+
+  function watch(ms: number) {
+    isWatching = true
+    // It may run on after the last deadline was taken back, and must not keep a process alive that has ended its work.
+    setTimeout(() => waitTurns(turnsAfterDeadline, performance.now()), ms).unref()
+  }
+  function waitTurns(turns: number, nowMs: number) {
+    if (turns > 0) setImmediate(waitTurns, turns - 1, nowMs)
+    else endThoseBefore(nowMs)
+  }
+  function endThoseBefore(nowMs: number) {
+    isWatching = false
+    for (const deadline of open) {
+      if (deadline.atMs > nowMs) {
+        watch(Math.ceil(deadline.atMs - nowMs))
+        return
+      }
+      open.delete(deadline)
+      deadline.onLate()
+    }
+  }
+
+  /** Calls `onLate` when the time has passed, unless the deadline is taken back before. */
+  function set(onLate: () => void): Deadline {
+    const deadline = { atMs: performance.now() + maxMs, onLate }
+    open.add(deadline)
+    if (!isWatching) watch(maxMs)
+    return deadline
+  }
+  const takeBack = (deadline: Deadline) => void open.delete(deadline)
+
+  return {
+    set,
+    takeBack,
+    /** Rejects when the time has passed and the work has not ended. The work goes on. */
+    within: <T>(work: Promise<T>, createError: () => Error): Promise<T> =>
+      new Promise((resolve, reject) => {
+        const deadline = set(() => reject(createError()))
+        work.then(
+          (result) => {
+            takeBack(deadline)
+            resolve(result)
+          },
+          (error: unknown) => {
+            takeBack(deadline)
+            reject(error)
+          },
+        )
+      }),
+  }
+}

@@ -1,7 +1,12 @@
 import cluster from 'node:cluster'
 
-import type { ProcessMessage, Question, SupervisorMessage } from './messages.ts'
-import { type Place, supervisedArgument } from './messages.ts'
+import {
+  type Place,
+  type ProcessMessage,
+  type Question,
+  supervisedArgument,
+  type SupervisorMessage,
+} from './messages.ts'
 
 export type Answers = {
   readiness(): Promise<string[]> | string[]

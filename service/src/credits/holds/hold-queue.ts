@@ -1,10 +1,10 @@
 import type { CallRef, Hold, HoldResult, Settlement, SettleResult } from '#credits/settlement.ts'
 import { dependencyUnavailable } from '#platform/api-error.ts'
 import type { Db } from '#platform/database.ts'
+import { createDeadlines } from '#platform/deadline.ts'
 
 import { findUnlockedAccounts } from './account-store.ts'
 import { createLockedAccounts, createWaiting } from './batch-queues.ts'
-import { createDeadlines } from './deadlines.ts'
 import { type Move, moveCredits, type Moved } from './move-store.ts'
 import { createRetryingBatches } from './retrying-batches.ts'
 
@@ -26,7 +26,7 @@ import { createRetryingBatches } from './retrying-batches.ts'
 // - The statement fails otherwise: the item is put into a queue again, as often as its kind of failure allows
 //   (retrying-batches.ts). The database may have executed a statement whose answer was lost. That is harmless:
 //   an item that was executed before is recognized by the id of its call, and nothing is done twice.
-// - A hold takes longer than `reserveMaxMs`: the call is refused with 503 (deadlines.ts). Such a hold is not
+// - A hold takes longer than `reserveMaxMs`: the call is refused with 503 (platform/deadline.ts). Such a hold is not
 //   started any more; if it turns out to be made, or its outcome is never learned, it is released. If the
 //   release fails too, the hold expires like any other.
 // - The queue is full: TooManyWaiting, which is 529 for a hold. A settlement then goes to disk, as after

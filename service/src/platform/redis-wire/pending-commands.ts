@@ -1,7 +1,9 @@
+import { createDeadlines, type Deadline } from '#platform/deadline.ts'
+
 type Pending = {
   resolve: (answer: unknown) => void
   reject: (error: Error) => void
-  lateAtMs: number
+  deadline: Deadline | undefined
   /** Nobody waits for the answer any more, but the server will send it. */
   isOver: boolean
 }
@@ -14,54 +16,35 @@ type Options = {
   onMisses: () => void
 }
 
-/** As in deadline.ts: in a busy process an answer may have arrived that nobody has read yet. */
-const turnsAfterDeadline = 3
 /** How many answered commands are kept in the list before it is shortened. */
 const answeredMax = 1024
 
-/** The commands that wait for their answers, which come in order. One timer watches the deadlines of all. */
+/** The commands that wait for their answers, which come in order. */
 export function createPendingCommands(options: Options) {
-  const { deadlineMs, createLateError, missesMax, onMisses } = options
+  const { createLateError, missesMax, onMisses } = options
+  const deadlines = createDeadlines(options.deadlineMs)
   let commands: Pending[] = []
   let first = 0
   let misses = 0
-  let isWatching = false
 
-  function check() {
-    const nowMs = performance.now()
-    let nextMs = Infinity
-    for (let index = first; index < commands.length; index++) {
-      const { isOver, lateAtMs } = commands[index] as Pending
-      if (!isOver && lateAtMs < nextMs) nextMs = lateAtMs
-    }
-    if (nextMs <= nowMs) return afterTurns(turnsAfterDeadline, () => giveUp(nowMs))
-    isWatching = nextMs < Infinity
-    if (isWatching) setTimeout(check, Math.ceil(nextMs - nowMs))
+  function giveUp(command: Pending) {
+    command.isOver = true
+    misses++
+    command.reject(createLateError())
+    if (misses >= missesMax) onMisses()
   }
 
-  /** Rejects what was late at that time and still is not answered. */
-  function giveUp(nowMs: number) {
-    for (let index = first; index < commands.length; index++) {
-      const command = commands[index] as Pending
-      if (command.isOver || command.lateAtMs > nowMs) continue
-      command.isOver = true
-      misses++
-      command.reject(createLateError())
-    }
-    if (misses >= missesMax) onMisses()
-    check()
+  function end({ deadline }: Pending) {
+    if (deadline) deadlines.takeBack(deadline)
   }
 
   return {
     /** The answer to a command that is sent after all that were added before. */
     add({ hasDeadline }: { hasDeadline: boolean }): Promise<unknown> {
-      if (hasDeadline && !isWatching) {
-        isWatching = true
-        setTimeout(check, deadlineMs)
-      }
-      const lateAtMs = hasDeadline ? performance.now() + deadlineMs : Infinity
       return new Promise((resolve, reject) => {
-        commands.push({ resolve, reject, lateAtMs, isOver: false })
+        const command: Pending = { resolve, reject, deadline: undefined, isOver: false }
+        if (hasDeadline) command.deadline = deadlines.set(() => giveUp(command))
+        commands.push(command)
       })
     },
     answerFirst(error: Error | null, answer: unknown) {
@@ -73,6 +56,7 @@ export function createPendingCommands(options: Options) {
         first = 0
       }
       if (command.isOver) return
+      end(command)
       misses = 0
       if (error) command.reject(error)
       else command.resolve(answer)
@@ -81,12 +65,10 @@ export function createPendingCommands(options: Options) {
       const open = commands.slice(first)
       commands = []
       first = 0
-      for (const { isOver, reject } of open) if (!isOver) reject(error)
+      for (const command of open) {
+        end(command)
+        if (!command.isOver) command.reject(error)
+      }
     },
   }
-}
-
-function afterTurns(turns: number, work: () => void) {
-  if (turns === 0) work()
-  else setImmediate(afterTurns, turns - 1, work)
 }
