@@ -1,5 +1,11 @@
 import { type ErrorCode, errors, type ErrorType } from '@gatehouse/contract/error'
-import type { ProviderRejection, SchemaViolation } from '@gatehouse/contract/error-body'
+import type {
+  DecidingPolicy,
+  Failure,
+  FailingExample,
+  ProviderRejection,
+  SchemaViolation,
+} from '@gatehouse/contract/error-body'
 
 type Details = {
   param?: string
@@ -8,6 +14,10 @@ type Details = {
   violations?: readonly SchemaViolation[]
   /** With the code `upstream_rejected`. */
   rejection?: ProviderRejection
+  /** With the code `examples_failing`. */
+  failing?: readonly FailingExample[]
+  /** With codes by which policies refuse. */
+  policy?: DecidingPolicy
   /** For clients that know more than the code: see Failure. */
   details?: Readonly<Record<string, unknown>>
 }
@@ -23,6 +33,8 @@ export class ApiError extends Error {
   readonly headers: Record<string, string>
   readonly violations: readonly SchemaViolation[] | undefined
   readonly rejection: ProviderRejection | undefined
+  readonly failing: readonly FailingExample[] | undefined
+  readonly policy: DecidingPolicy | undefined
   readonly details: Details['details'] | undefined
 
   constructor(code: ErrorCode, message: string, details: Details = {}) {
@@ -36,6 +48,8 @@ export class ApiError extends Error {
     this.headers = { ...headersFor(code, status), ...details.headers }
     this.violations = details.violations
     this.rejection = details.rejection
+    this.failing = details.failing
+    this.policy = details.policy
     this.details = details.details
   }
 }
@@ -48,6 +62,22 @@ function headersFor(code: ErrorCode, status: number): Record<string, string> {
   if (status === 409) return { 'x-should-retry': 'false' }
   // 529 becomes 503 in most dialects.
   return [429, 503, 529].includes(status) ? { 'retry-after': '1' } : {}
+}
+
+/** What every body and every last frame of a stream says of an error. */
+export function failureOf(error: ApiError, requestId: string): Failure {
+  const { code, type, status, message, param, policy, details } = error
+  return {
+    code,
+    type,
+    status,
+    message,
+    param,
+    requestId,
+    docUrl: null,
+    ...(policy && { policy }),
+    ...(details && { details }),
+  }
 }
 
 export const dependencyUnavailable = (what: string, cause?: unknown) =>

@@ -9,6 +9,12 @@ import type { ColumnType } from "kysely";
 
 export type ApiKeyKind = "admin" | "project";
 
+export type GatewayArm = "canary" | "enforced" | "shadow";
+
+export type GatewayDecision = "allow" | "escalate" | "refuse" | "rewrite" | "summary";
+
+export type GatewayHistoryKind = "revision" | "simulation";
+
 export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
@@ -39,7 +45,11 @@ export type OrganizationStatus = "active" | "suspended";
 
 export type PaymentEventState = "applied" | "ignored" | "waiting";
 
+export type PolicyDecision = "allow" | "refuse";
+
 export type PolicyDirection = "both" | "request" | "response";
+
+export type PolicyExpectation = "must_match" | "must_not_match";
 
 export type PolicyMode = "enforcing" | "monitoring";
 
@@ -48,6 +58,8 @@ export type PolicyScope = "organization" | "projects" | "unattached";
 export type PolicyState = "draft" | "enforcing" | "monitoring" | "paused";
 
 export type ProjectStatus = "active" | "archived";
+
+export type QuotaScope = "key" | "organization" | "project" | "user";
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
@@ -61,6 +73,7 @@ export interface ApiKey {
   kind: ApiKeyKind;
   last_used_at: Timestamp | null;
   last4: string;
+  monthly_budget: Json | null;
   name: string;
   organization_id: string;
   permissions: string[];
@@ -74,6 +87,15 @@ export interface ApiProcess {
   id: string;
   seen_at: Timestamp;
   started_at: Timestamp;
+}
+
+export interface BudgetAlert {
+  budget: Int8;
+  month: Timestamp;
+  organization_id: string;
+  percent: number;
+  scope: QuotaScope;
+  subject: string;
 }
 
 export interface ConfigChange {
@@ -127,6 +149,38 @@ export interface FreeRequest {
   identity: Buffer;
   request_id: string;
   requested_at: Timestamp;
+}
+
+export interface GatewayConfig {
+  config: Json;
+  created_at: Timestamp;
+  organization_id: string;
+  revision: number;
+  rolled_back_until: Timestamp | null;
+  sampling_key: Buffer;
+  sampling_revision: number;
+  sha256: Buffer;
+  updated_at: Timestamp;
+}
+
+export interface GatewayDecisionMinute {
+  arm: GatewayArm;
+  count: Int8;
+  decision: GatewayDecision;
+  minute: Timestamp;
+  organization_id: string;
+  policy_epoch: Int8;
+}
+
+export interface GatewayHistory {
+  actor: string;
+  content: Json;
+  created_at: Timestamp;
+  id: string;
+  kind: GatewayHistoryKind;
+  organization_id: string;
+  revision: number | null;
+  seq: Generated<Int8>;
 }
 
 export interface IdempotencyKey {
@@ -271,13 +325,35 @@ export interface Policy {
   updated_at: Timestamp;
 }
 
+export interface PolicyDecisionHour {
+  count: Int8;
+  decision: PolicyDecision;
+  direction: PolicyDirection;
+  hour: Timestamp;
+  mode: PolicyMode;
+  organization_id: string;
+  policy_id: string;
+  project_id: string;
+  version: number;
+}
+
 export interface PolicyEpoch {
   at: Timestamp;
   epoch: Int8;
+  gateway_revision: number | null;
   organization_id: string;
-  policy_id: string;
+  policy_id: string | null;
   version: number | null;
   xid: Generated<string>;
+}
+
+export interface PolicyExample {
+  direction: PolicyDirection;
+  expect: PolicyExpectation;
+  organization_id: string;
+  policy_id: string;
+  position: number;
+  text: string;
 }
 
 export interface PolicyVersion {
@@ -300,9 +376,20 @@ export interface Project {
   created_at: Timestamp;
   id: string;
   is_default: Generated<boolean>;
+  monthly_budget: Json | null;
   name: string;
   organization_id: string;
   status: Generated<ProjectStatus>;
+}
+
+export interface QuotaUsage {
+  credits: Int8;
+  organization_id: string;
+  requests: Int8;
+  scope: QuotaScope;
+  subject: string;
+  tokens: Int8;
+  window_start: Timestamp;
 }
 
 export interface Refund {
@@ -337,12 +424,16 @@ export interface UsageDay {
 export interface DB {
   api_key: ApiKey;
   api_process: ApiProcess;
+  budget_alert: BudgetAlert;
   config_change: ConfigChange;
   credit_account: CreditAccount;
   credit_hold: CreditHold;
   event: Event;
   free_budget: FreeBudget;
   free_request: FreeRequest;
+  gateway_config: GatewayConfig;
+  gateway_decision_minute: GatewayDecisionMinute;
+  gateway_history: GatewayHistory;
   idempotency_key: IdempotencyKey;
   ledger_entry: LedgerEntry;
   limit_override: LimitOverride;
@@ -358,9 +449,12 @@ export interface DB {
   payment_refund_report: PaymentRefundReport;
   payment_subscription: PaymentSubscription;
   policy: Policy;
+  policy_decision_hour: PolicyDecisionHour;
   policy_epoch: PolicyEpoch;
+  policy_example: PolicyExample;
   policy_version: PolicyVersion;
   project: Project;
+  quota_usage: QuotaUsage;
   refund: Refund;
   schema_requirement: SchemaRequirement;
   usage_day: UsageDay;

@@ -15,6 +15,8 @@ export type DatabaseOptions = {
   poolSize: number
   /** 0 switches the timeout off, for migrations. */
   statementTimeoutMs?: number
+  /** How long a query waits for a connection; two seconds by default, 0 for ever. */
+  connectTimeoutMs?: number
   /** How long a statement waits for a lock; two seconds by default. */
   lockTimeoutMs?: number
   onProblem?: (error: Error) => void
@@ -80,7 +82,7 @@ export function connectDatabase(options: DatabaseOptions): Db {
     connectionString: url,
     max: poolSize,
     application_name: 'gatehouse',
-    connectionTimeoutMillis: 2000,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 2000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     statement_timeout: statementTimeoutMs,

@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto'
 
-// A member of JSON that TypeScript's library does not declare yet.
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown }
+// Members of JSON that TypeScript's library does not declare yet.
+const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON(text: string): unknown
+  isRawJSON(value: unknown): boolean
+}
+
+/** Whether this is a number that a double cannot hold, as `parseExact` returns it. A copy of it would be an object. */
+export const isRawNumber = (value: unknown): boolean => isRawJSON(value)
 
 const unsafeNumber = /\d{16}|\d[eE][+-]?\d{3}/
 

@@ -1,5 +1,11 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 
+import {
+  judgeMetrics,
+  moderationMetrics,
+  replacementMetrics,
+} from './metrics/moderation-metrics.ts'
+
 /**
  * All metrics. The unit stands last in a name; organizations are never labels. `aggregator` says what the values of several
  * processes mean together, where it is not their sum: processes share their folder and the configuration.
@@ -14,6 +20,9 @@ export function createMetrics() {
     ...limitMetrics(registers),
     ...inferenceMetrics(registers),
     ...creditMetrics(registers),
+    ...moderationMetrics(registers),
+    ...judgeMetrics(registers),
+    ...replacementMetrics(registers),
     requestSeconds: new Histogram({
       name: 'gatehouse_request_seconds',
       help: 'Time from the first byte of a request to the last byte of its answer.',
@@ -73,8 +82,13 @@ function changeMetrics(registers: Registry[]) {
     }),
     policyFailures: new Gauge({
       name: 'gatehouse_policy_apply_failures',
-      help: 'Organizations whose newest policies could not be put in force in this process.',
+      help: 'Organizations whose newest policies could not be put in force in this process, and enforcing policies that cannot be evaluated.',
       aggregator: 'max',
+      registers,
+    }),
+    gatewayRollbacks: new Counter({
+      name: 'gatehouse_gateway_rollbacks_total',
+      help: 'Configurations of the policy gateway that were rolled back, because they refused too much.',
       registers,
     }),
     hintsLost: new Counter({
@@ -103,6 +117,12 @@ function limitMetrics(registers: Registry[]) {
     limitSlotsLost: new Counter({
       name: 'gatehouse_limit_slots_lost_total',
       help: 'Slots of running calls that Redis had lost and that were acquired again.',
+      registers,
+    }),
+    budgetAlerts: new Counter({
+      name: 'gatehouse_budget_alerts_total',
+      help: 'Alerts written because a share of a monthly budget was used.',
+      labelNames: ['scope'],
       registers,
     }),
     limitsRefused: new Counter({

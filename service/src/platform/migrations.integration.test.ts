@@ -9,9 +9,8 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { connectServer } from '#testing/migrated-template.ts'
 import { databaseUrl } from '#testing/servers.ts'
-import { dropDatabase } from '#testing/test-database.ts'
+import { connectPatiently, dropDatabase } from '#testing/test-database.ts'
 
-import { connectDatabase } from './database.ts'
 import { migrate, migrationsFolder, readSchemaState } from './migrations.ts'
 
 async function emptyDatabase() {
@@ -19,7 +18,7 @@ async function emptyDatabase() {
   const server = connectServer()
   await sql`create database ${sql.id(name)}`.execute(server)
   const connect = () =>
-    connectDatabase({ url: databaseUrl(name), poolSize: 2, statementTimeoutMs: 0 })
+    connectPatiently({ url: databaseUrl(name), poolSize: 2, statementTimeoutMs: 0 })
   const db = connect()
   onTestFinished(async () => {
     await db.destroy()

@@ -68,7 +68,7 @@ export function createThreadPool(options: Options): ThreadPool {
     if (!idle) return threads.canStart() ? threads.start() : makeRoom()
     const job = waiting.take(threads.countOf)
     if (!job) return
-    limitTime(job, job.runMs)
+    limitTime(job, job.runMs, longRun)
     threads.begin(idle, job)
     serveNext()
   }
@@ -92,9 +92,9 @@ export function createThreadPool(options: Options): ThreadPool {
     if (thread) threads.release(thread)
   }
 
-  function limitTime(job: Job, ms: number) {
+  function limitTime(job: Job, ms: number, cause?: Error) {
     clearTimeout(job.timer)
-    job.timer = setTimeout(() => abandon(job, tookTooLong()), ms)
+    job.timer = setTimeout(() => abandon(job, tookTooLong(cause)), ms)
   }
 
   function lose({ isReady, job }: Thread, cause: unknown) {
@@ -270,4 +270,11 @@ async function settle(job: Job, abandon: (job: Job, reason: unknown) => void): P
 
 const overloaded = () =>
   new ApiError('overloaded', 'Too many computations are waiting; retry later.')
-const tookTooLong = () => new ApiError('overloaded', 'The computation took too long; retry later.')
+const tookTooLong = (cause?: Error) =>
+  new ApiError('overloaded', 'The computation took too long; retry later.', { cause })
+/** Tells a job that ran too long from one that waited too long. */
+const longRun = new Error('The job ran longer than its terms allow.')
+
+/** Whether a job was ended because it ran, and not only waited, longer than its terms allow. */
+export const ranTooLong = (thrown: unknown): boolean =>
+  thrown instanceof ApiError && thrown.cause === longRun
