@@ -1,0 +1,82 @@
+import type { Category, CategoryScores } from '#moderation/categories.ts'
+
+import type { Adapter } from './adapter.ts'
+import { readChatReply, type ReplyToken, toChatCall, toConversation, withLogprobs } from './chat.ts'
+import { malformed } from './malformed.ts'
+import { shareOf, toBasisPoints } from './probabilities.ts'
+
+// Llama Guard 3 and 4 behind Chat Completions. A reply is `safe`, or `unsafe` and a line with codes such as `S1,S10`.
+
+/** What the codes mean here. Codes without categories are known and not scored, such as defamation. */
+const categoriesOf: Readonly<Record<string, readonly Category[]>> = {
+  S1: ['illicit'],
+  S2: ['illicit'],
+  S3: ['illicit', 'sexual'],
+  S4: ['sexual/minors'],
+  S5: [],
+  S6: [],
+  S7: [],
+  S8: [],
+  S9: ['illicit'],
+  S10: ['hate'],
+  S11: ['self-harm'],
+  S12: ['sexual'],
+  S13: [],
+  S14: [],
+}
+const covers = new Set(Object.values(categoriesOf).flat())
+
+/** For servers without probabilities: the reply is right most of the time. */
+const withoutProbabilities = { safe: 0.05, unsafe: 0.95 } as const
+/**
+ * The most that a category gets which the reply does not name. How unsure the model is says nothing about the category, so a
+ * text that is a little suspect for one reason must not count for all the others.
+ */
+const unnamedMax = 0.05
+
+export const llamaGuard: Adapter = {
+  covers,
+  readsImages: false,
+  groupMax: 1,
+  toCalls: (group, model) =>
+    group.map((segment) =>
+      // All fourteen codes need 56 tokens.
+      toChatCall(model, toConversation(segment), { max_tokens: 100, ...withLogprobs }),
+    ),
+  readReplies: (replies) => replies.map(readReply),
+}
+
+function readReply(reply: unknown): CategoryScores {
+  const { text, tokens } = readChatReply(reply)
+  const [verdict = '', codes = '', ...others] = text.trim().split(/\s*\n\s*/)
+  if ((verdict !== 'safe' && verdict !== 'unsafe') || others.length > 0) {
+    throw malformed('it is neither safe nor unsafe')
+  }
+  if ((verdict === 'safe') !== (codes === '')) throw malformed('its verdict contradicts its codes')
+  const named = new Set(codes === '' ? [] : codes.split(',').flatMap(readCode))
+  const probability = probabilityOfUnsafe(verdict, tokens)
+  const entries = [...covers].map((category) => {
+    const isNamed = named.has(category)
+    return [category, toBasisPoints(isNamed ? probability : Math.min(probability, unnamedMax))]
+  })
+  return Object.fromEntries(entries) as CategoryScores
+}
+
+function readCode(code: string): readonly Category[] {
+  const found = Object.hasOwn(categoriesOf, code.trim()) ? categoriesOf[code.trim()] : undefined
+  if (!found) throw malformed('it has a code that is not known')
+  return found
+}
+
+function probabilityOfUnsafe(
+  verdict: 'safe' | 'unsafe',
+  tokens: readonly ReplyToken[] | undefined,
+): number {
+  if (!tokens) return withoutProbabilities[verdict]
+  const decisive = tokens.find(({ token }) => token.trim() !== '')
+  const probability = decisive && shareOf(decisive.alternatives, 'unsafe', 'safe')
+  if (probability === undefined) throw malformed('its probabilities do not belong to its verdict')
+  const isContradiction = verdict === 'unsafe' ? probability < 0.5 : probability > 0.5
+  if (isContradiction) throw malformed('its verdict contradicts its probabilities')
+  return probability
+}

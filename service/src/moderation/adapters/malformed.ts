@@ -1,0 +1,20 @@
+import type { z } from 'zod'
+
+import { ScorerFailure } from '#moderation/scorer.ts'
+
+/** The messages say what is wrong with a reply and quote nothing of it: it may repeat what was scored. */
+export const malformed = (what: string) =>
+  new ScorerFailure('malformed', `The scorer's reply cannot be used: ${what}.`)
+
+/** Checks the shape of a reply. The message names the member at its top, and nothing below, which may be named by the reply. */
+export function readShape<Schema extends z.ZodType>(
+  schema: Schema,
+  reply: unknown,
+): z.output<Schema> {
+  const result = schema.safeParse(reply)
+  if (result.success) return result.data
+  const member = result.error.issues[0]?.path[0]
+  throw malformed(
+    member === undefined ? 'it has another form' : `it has no usable '${String(member)}'`,
+  )
+}

@@ -1,0 +1,28 @@
+import { malformed } from './malformed.ts'
+
+/** From a probability to basis points. */
+export function toBasisPoints(probability: number): number {
+  // A negated comparison would let NaN pass.
+  if (!(probability >= 0 && probability <= 1)) throw malformed('a score is not between 0 and 1')
+  return Math.round(probability * 10_000)
+}
+
+/** The alternatives to one token of a reply, with their logarithmic probabilities. */
+export type Alternatives = readonly { readonly token: string; readonly logprob: number }[]
+
+/**
+ * How probable `wanted` is against `other`, of the two words that a model may answer with. Several tokens are one word: with and
+ * without a space before it, in lower and upper case. Undefined where neither is among the alternatives.
+ */
+export function shareOf(
+  alternatives: Alternatives,
+  wanted: string,
+  other: string,
+): number | undefined {
+  const sumOf = (word: string) =>
+    alternatives
+      .filter(({ token }) => token.trim().toLowerCase() === word)
+      .reduce((sum, { logprob }) => sum + Math.exp(Math.min(logprob, 0)), 0)
+  const [forIt, against] = [sumOf(wanted), sumOf(other)]
+  return forIt + against > 0 ? forIt / (forIt + against) : undefined
+}

@@ -1,0 +1,28 @@
+import { categories, type Category, type CategoryScores } from '#moderation/categories.ts'
+import type { Segment } from '#moderation/scorer.ts'
+
+import type { Adapter } from './adapter.ts'
+
+const marker = /\[\[cat:([a-z/-]{1,20})=(0(?:\.\d{1,4})?|1(?:\.0{1,4})?)\]\]/g
+
+/**
+ * For tests: a text says itself how it scores, as in `[[cat:sexual/minors=0.97]]`, and 0 for all else. It asks nobody. The
+ * highest of several marks of one category counts.
+ */
+export const scripted: Adapter = {
+  covers: new Set<Category>(categories),
+  readsImages: false,
+  groupMax: 32,
+  toCalls: () => [],
+  readReplies: (_, group) => group.map(readMarkers),
+}
+
+function readMarkers({ text }: Segment): CategoryScores {
+  const scores = Object.fromEntries(categories.map((each) => [each, 0])) as Record<Category, number>
+  for (const [, name = '', score = ''] of text.matchAll(marker)) {
+    const category = categories.find((each) => each === name)
+    if (!category) continue
+    scores[category] = Math.max(scores[category], Math.round(Number(score) * 10_000))
+  }
+  return scores
+}

@@ -1,0 +1,123 @@
+import { within } from '#platform/deadline.ts'
+
+import type { ScorerCall } from './adapters/adapter.ts'
+import { adapters } from './adapters/adapters.ts'
+import { createCallPool } from './call-pool.ts'
+import { joinPieces } from './join-pieces.ts'
+import type { PostToModel } from './post-scorer.ts'
+import type { ScorerSettings } from './read-moderation.ts'
+import { type Scorer, ScorerFailure } from './scorer.ts'
+import { groupPieces, splitSegments } from './split-segments.ts'
+
+/** So many calls of one request may be open. */
+const callsAtOnce = 16
+/**
+ * For texts that need more, no more calls are made, and they have no scores: what is not seen must not pass. What was scored is
+ * remembered, so that the same texts need fewer calls the next time.
+ */
+const callsMax = 1024
+const totalMaxMs = 30_000
+
+/** A scorer as configured: it asks its model as often as the texts need, and has one result for each. */
+export function createScorer(
+  { name, adapter: adapterName, place }: ScorerSettings,
+  post: PostToModel,
+): Scorer {
+  const adapter = adapters[adapterName]
+  const model = place?.model ?? ''
+  const pool = createScorerPool()
+  return {
+    name,
+    covers: adapter.covers,
+    readsImages: adapter.readsImages,
+    async score(segments, { signal, organizationId, onScored }) {
+      const pieces = splitSegments(segments, adapter.readsImages)
+      const joined = joinPieces({ segments, pieces, covers: adapter.covers, onScored })
+      const groups = groupPieces(pieces, adapter.groupMax).map((group) => {
+        const parts = group.map(({ segment }) => segment)
+        const read = (replies: readonly unknown[]) =>
+          joined.add(group, adapter.readReplies(replies, parts))
+        return openGroup(adapter.toCalls(parts, model), read)
+      })
+      await within(totalMaxMs, overloaded, (deadline) => {
+        const either = AbortSignal.any([signal, deadline])
+        return sendAll(groups.flat(), async ({ path, body }) => {
+          await pool.enter(organizationId, either)
+          try {
+            return await post(path, body, either)
+          } finally {
+            pool.leave()
+          }
+        })
+      })
+      return joined.scores
+    },
+  }
+}
+
+/** For the calls of this process to one scorer. A request has at most `callsAtOnce` of them in line. */
+const createScorerPool = () =>
+  createCallPool({
+    atOnce: 128,
+    waitingMax: 8192,
+    waitingOfOneMax: 2048,
+    createRefusal: overloaded,
+  })
+
+const overloaded = () =>
+  new ScorerFailure(
+    'overloaded',
+    'Too many texts wait for the scorer, or they waited for too long.',
+  )
+
+const tooLong = () =>
+  new ScorerFailure('too_long', 'The texts are too long or too many to be scored.')
+
+/** Whoever sends very many texts may have kept the scorer busy alone. */
+const byLoad = (error: unknown) =>
+  error instanceof ScorerFailure && (error.problem === 'busy' || error.problem === 'timeout')
+    ? error.asByCaller()
+    : error
+
+type OpenCall = ScorerCall & { onReply(reply: unknown): void }
+
+/** The calls of a group; its replies are read as soon as all of them are there. */
+function openGroup(
+  calls: readonly ScorerCall[],
+  read: (replies: readonly unknown[]) => void,
+): OpenCall[] {
+  if (calls.length === 0) read([])
+  const replies: unknown[] = Array.from({ length: calls.length })
+  let waiting = calls.length
+  return calls.map((call, place) => ({
+    ...call,
+    onReply(reply) {
+      replies[place] = reply
+      waiting--
+      if (waiting === 0) read(replies)
+    },
+  }))
+}
+
+/** Sends calls, a few at a time. After a failure no further one is taken; those that wait for their turn are still made. */
+async function sendAll(
+  calls: readonly OpenCall[],
+  send: (call: ScorerCall) => Promise<unknown>,
+): Promise<void> {
+  const waiting = calls.slice(0, callsMax).values()
+  let hasFailed = false
+  async function work() {
+    // All workers take from one iterator, so that each call is sent once.
+    for (const call of waiting) {
+      if (hasFailed) return
+      try {
+        call.onReply(await send(call))
+      } catch (error) {
+        hasFailed = true
+        throw calls.length > callsAtOnce ? byLoad(error) : error
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(callsAtOnce, calls.length) }, work))
+  if (calls.length > callsMax) throw tooLong()
+}

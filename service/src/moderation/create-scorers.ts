@@ -1,0 +1,131 @@
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Metrics } from '#platform/metrics.ts'
+import type { OriginPools } from '#platform/origin-pools.ts'
+
+import type { Category } from './categories.ts'
+import {
+  chooseScorers,
+  combineScores,
+  findUnscored,
+  hasUnreadImage,
+  type SegmentScores,
+} from './combine-scores.ts'
+import { createScorer } from './create-scorer.ts'
+import { guardScorer } from './guard-scorer.ts'
+import { createPostToModel, type PostToModel } from './post-scorer.ts'
+import type { ModerationSettings, ScorerSettings } from './read-moderation.ts'
+import type { ScoreCache } from './score-cache.ts'
+import { ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
+
+type Deps = {
+  pools: Pick<OriginPools, 'collect'>
+  cache: ScoreCache
+  now: Clock
+  log: Log
+  metrics: Metrics
+}
+
+/** A scorer that was asked and has no scores. */
+type FailedScorer = {
+  readonly name: string
+  readonly covers: ReadonlySet<Category>
+  readonly failure: ScorerFailure
+}
+
+/** All that the scorers have said about some segments. What follows from it, failures included, is not decided here. */
+export type ScoreOutcome = {
+  /** One per segment, in their order. `hasUnreadImage`: it has an image in which not all that is always blocked was looked for. */
+  readonly segments: readonly (SegmentScores & { readonly hasUnreadImage: boolean })[]
+  /**
+   * Wanted categories that some text has no score of: no scorer covers them, or those that do have failed. Also those that are
+   * always blocked and that a scorer which has failed would have looked for in an image.
+   */
+  readonly unscored: ReadonlySet<Category>
+  readonly failed: readonly FailedScorer[]
+}
+
+/** The moderation that is in force. A call takes it once and keeps it, so that one configuration decides about all of it. */
+export type Moderation = {
+  readonly settings: ModerationSettings
+  /** What the configured scorers score together. */
+  readonly covers: ReadonlySet<Category>
+  /** Throws only what the signal was aborted with. */
+  score(
+    segments: readonly Segment[],
+    wanted: ReadonlySet<Category>,
+    call: ScoringCall,
+  ): Promise<ScoreOutcome>
+  /** For readiness: which scorers are not asked at the moment, because they fail. */
+  pausing(): readonly string[]
+}
+
+/** Builds the scorers of a configuration, each with its own circuit breaker. */
+export function createScorers(settings: ModerationSettings, deps: Deps): Moderation {
+  const scorers = settings.scorers.map((each) => {
+    const scorer = guardScorer(createScorer(each, toPost(each, deps)), deps)
+    return { settings: each, identity: identityOf(each), covers: scorer.covers, scorer }
+  })
+  type Asked = (typeof scorers)[number]
+
+  function tooLong(scorer: string) {
+    deps.metrics.scorerFailures.inc({ scorer, problem: 'too_long' })
+    return new ScorerFailure('too_long', 'The texts are too long to be scored.')
+  }
+
+  async function ask(asked: Asked, segments: readonly Segment[], call: ScoringCall) {
+    const { scorer, identity, settings: own } = asked
+    try {
+      if (areTooLong(segments)) throw tooLong(scorer.name)
+      const scores = await deps.cache.score(scorer, identity, segments, call)
+      return { ...asked, thresholds: own.thresholds, scores }
+    } catch (error) {
+      if (error instanceof ScorerFailure) return { ...asked, failure: error }
+      throw error
+    }
+  }
+
+  return {
+    settings,
+    covers: new Set(scorers.flatMap(({ covers }) => [...covers])),
+    async score(segments, wanted, call) {
+      call.signal.throwIfAborted()
+      const asked = chooseScorers(scorers, wanted)
+      const results = await Promise.all(asked.map((each) => ask(each, segments, call)))
+      const answers = results.filter((result) => 'scores' in result)
+      const isRead = answers.some(({ scorer }) => scorer.readsImages)
+      const combined = segments.map((segment, index) => {
+        const result = combineScores(answers, index, wanted)
+        return { ...result, hasUnreadImage: hasUnreadImage(segment, result, { wanted, isRead }) }
+      })
+      const failed = results
+        .filter((result) => 'failure' in result)
+        .map(({ scorer: { name, covers, readsImages = false }, failure }) => ({
+          name,
+          covers,
+          readsImages,
+          failure,
+        }))
+      const unscored = findUnscored({ segments, results: combined, wanted, failed })
+      return { segments: combined, unscored, failed }
+    },
+    pausing: () =>
+      scorers.filter(({ scorer }) => scorer.isPausing()).map(({ scorer }) => scorer.name),
+  }
+}
+
+/** What the same text gets the same scores from. */
+const identityOf = ({ name, adapter, place, snapshot }: ScorerSettings) =>
+  JSON.stringify([name, adapter, place?.baseUrl, place?.model, snapshot])
+
+/** More would need too many calls, and too much work before the first of them. */
+const textsMaxLength = 4_000_000
+
+const areTooLong = (segments: readonly Segment[]) =>
+  segments.reduce((sum, { text }) => sum + text.length, 0) > textsMaxLength
+
+const toPost = ({ place, deadlineMs }: ScorerSettings, { pools }: Deps): PostToModel =>
+  place ? createPostToModel(pools, place, deadlineMs) : postNowhere
+
+const postNowhere: PostToModel = () =>
+  Promise.reject(new ScorerFailure('misconfigured', 'The scorer has no address.'))

@@ -1,0 +1,45 @@
+import type { Category, CategoryScores } from './categories.ts'
+import type { ScoringCall, Segment } from './scorer.ts'
+import type { Piece } from './split-segments.ts'
+
+type Options = {
+  segments: readonly Segment[]
+  pieces: readonly Piece[]
+  covers: ReadonlySet<Category>
+  onScored: ScoringCall['onScored']
+}
+
+/** Makes the scores of segments from those of their pieces. A segment is scored when all of its pieces are. */
+export function joinPieces({ segments, pieces, covers, onScored }: Options) {
+  // A text without a piece is empty, and belongs to no category. Of an image without a piece nothing is known.
+  const scores = segments.map(({ text, imageUrl }) =>
+    text === '' && imageUrl === undefined ? zeroes(covers) : {},
+  )
+  const waiting = segments.map(() => 0)
+  for (const { index } of pieces) waiting[index] = (waiting[index] ?? 0) + 1
+  return {
+    scores,
+    add(group: readonly Piece[], results: readonly CategoryScores[]) {
+      group.forEach(({ index }, place) => {
+        const joined = highestOf(scores[index] ?? {}, results[place] ?? {})
+        scores[index] = joined
+        const left = (waiting[index] ?? 0) - 1
+        waiting[index] = left
+        if (left === 0) onScored?.(index, joined)
+      })
+    },
+  }
+}
+
+const zeroes = (covers: ReadonlySet<Category>): CategoryScores =>
+  Object.fromEntries([...covers].map((category) => [category, 0]))
+
+/** Of each category the higher score: a text belongs to a category if a piece of it does. */
+function highestOf(left: CategoryScores, right: CategoryScores): CategoryScores {
+  const highest: Partial<Record<Category, number>> = { ...left }
+  for (const [name, score] of Object.entries(right)) {
+    const category = name as Category
+    highest[category] = Math.max(highest[category] ?? 0, score)
+  }
+  return highest
+}

@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+import { decodeModel, type Model } from './model.ts'
+
+/** The weights, and what their bytes must be; `./dev moderation train` writes both. */
+export const modelFile = new URL('model.bin', import.meta.url)
+export const manifestFile = new URL('model.json', import.meta.url)
+
+export type Manifest = { readonly bytes: number; readonly sha256: string }
+
+export function describeModel(bytes: Buffer): Manifest {
+  return { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
+}
+
+/** A file that was damaged or replaced would score wrongly without anybody noticing. */
+export function checkModel(bytes: Buffer, manifest: Manifest): Model {
+  const found = describeModel(bytes)
+  if (found.bytes !== manifest.bytes || found.sha256 !== manifest.sha256) {
+    throw new Error(
+      `The model of the local scorer is not the one of this release: it has ${found.bytes} bytes and the SHA-256 ${found.sha256}.`,
+    )
+  }
+  return decodeModel(bytes)
+}
+
+let loaded: Model | undefined
+
+/** Reads the model at first use, once per process. */
+export function loadModel(): Model {
+  loaded ??= checkModel(
+    readFileSync(modelFile),
+    JSON.parse(readFileSync(manifestFile, 'utf8')) as Manifest,
+  )
+  return loaded
+}

@@ -1,0 +1,88 @@
+import { categories, type CategoryScores } from '#moderation/categories.ts'
+import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from '#moderation/scorer.ts'
+import { runInTurns, type Steps } from '#text/steps.ts'
+
+import { loadModel } from './load-model.ts'
+import type { Model } from './model.ts'
+import { type Scores, scoreWindow } from './score-window.ts'
+import { windowsOf, windowStep } from './text-windows.ts'
+
+/** What `scoreText` takes: some milliseconds of work, also if every character becomes many when it is normalised. */
+export const shortTextMax = 8_192
+/**
+ * What one call of `score` takes, all segments together, also when they are normalised: about a second of work. One character
+ * may become eighteen.
+ */
+export const charactersMax = 4_000_000
+
+export type LocalScorer = Scorer & {
+  /** Scores a text of at most `shortTextMax` characters at once. */
+  scoreText(text: string): CategoryScores
+}
+
+/**
+ * The scorer that ships with the service. It is a fallback and must not be the only guard in production
+ * (docs/moderation-model-card.md). Images are not scored: a segment with nothing else has no scores.
+ */
+export function createLocalScorer(model: Model = loadModel()): LocalScorer {
+  return {
+    name: 'local',
+    covers: new Set(categories),
+    scoreText(text) {
+      if (text.length > shortTextMax) {
+        throw new RangeError(`scoreText takes at most ${shortTextMax} characters; use score.`)
+      }
+      let scores: Scores | undefined
+      for (const windows of windowsOf(text)) {
+        for (const window of windows) scores = higherOf(scores, scoreWindow(model, window))
+      }
+      return scores ?? {}
+    },
+    score: async (segments, call) => runInTurns(scoreInSteps(model, segments, call), askerOf(call)),
+  }
+}
+
+const askerOf = ({ organizationId, signal }: ScoringCall) => ({ owner: organizationId, signal })
+
+function* scoreInSteps(
+  model: Model,
+  segments: readonly Segment[],
+  { signal, onScored }: ScoringCall,
+): Steps<CategoryScores[]> {
+  const length = segments.reduce((sum, { text }) => sum + text.length, 0)
+  if (length > charactersMax) throw tooLong()
+  const results: CategoryScores[] = []
+  let normalisedLength = 0
+  for (const [index, { text, imageUrl }] of segments.entries()) {
+    let scores: Scores | undefined
+    for (const windows of text === '' && imageUrl !== undefined ? [] : windowsOf(text)) {
+      signal.throwIfAborted()
+      for (const window of windows) {
+        normalisedLength += Math.min(window.length, windowStep)
+        if (normalisedLength > charactersMax) throw tooLong()
+        scores = higherOf(scores, scoreWindow(model, window))
+        yield
+      }
+      yield
+    }
+    results.push(scores ?? {})
+    onScored?.(index, scores ?? {})
+  }
+  return results
+}
+
+const tooLong = () =>
+  new ScorerFailure(
+    'too_long',
+    `The local scorer takes at most ${charactersMax} characters at once.`,
+  )
+
+/** A text is what its worst window is. */
+function higherOf(before: Scores | undefined, after: Scores): Scores {
+  if (before === undefined) return after
+  const higher = { ...after }
+  for (const category of categories) {
+    higher[category] = Math.max(before[category], after[category])
+  }
+  return higher
+}

@@ -1,0 +1,47 @@
+import type { Category } from '#moderation/categories.ts'
+
+import { minorsScore, sexualScore } from './combine.ts'
+import { extractFeatures, type Features } from './features.ts'
+import { hasMinorTerm } from './minor-terms.ts'
+import { type Head, heads, type Model } from './model.ts'
+import { countTerms } from './term-count.ts'
+import { findWords } from './words.ts'
+
+export type Scores = Record<Category, number>
+
+/** The scores of a piece of normalised text in lower case, in basis points. */
+export function scoreWindow(model: Model, text: string): Scores {
+  const bounds = findWords(text)
+  const sexual = sexualScore(countTerms(model.terms, text, bounds))
+  // Looked for only where it matters: most texts have no sexual term.
+  const hasMinor = sexual > 0 && hasMinorTerm(text, bounds)
+  return {
+    ...scoreHeads(model, extractFeatures(text, bounds)),
+    sexual,
+    'sexual/minors': minorsScore(sexual, hasMinor),
+  }
+}
+
+function scoreHeads(model: Model, { buckets, values }: Features): Record<Head, number> {
+  const { weights, scales, biases } = model
+  // Written out by head: a loop over the heads inside this one would take twice as long.
+  let [harassment, hate, illicit, selfHarm] = [0, 0, 0, 0]
+  for (let index = 0; index < buckets.length; index++) {
+    const at = (buckets[index] ?? 0) * heads.length
+    const value = values[index] ?? 0
+    harassment += (weights[at] ?? 0) * value
+    hate += (weights[at + 1] ?? 0) * value
+    illicit += (weights[at + 2] ?? 0) * value
+    selfHarm += (weights[at + 3] ?? 0) * value
+  }
+  const toScore = (sum: number, head: number) =>
+    toBasisPoints(sum * (scales[head] ?? 0) + (biases[head] ?? 0))
+  return {
+    harassment: toScore(harassment, 0),
+    hate: toScore(hate, 1),
+    illicit: toScore(illicit, 2),
+    'self-harm': toScore(selfHarm, 3),
+  }
+}
+
+const toBasisPoints = (logit: number) => Math.round(10_000 / (1 + Math.exp(-logit)))

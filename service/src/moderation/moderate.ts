@@ -1,0 +1,188 @@
+import { alwaysBlocked, type Category, type CategoryScores } from './categories.ts'
+import type { Moderation, ScoreOutcome } from './create-scorers.ts'
+import { type Scorer, ScorerFailure, type Segment } from './scorer.ts'
+
+/** What the scores of some texts mean for the categories that a call may not have. */
+export type CategoryVerdict = {
+  /** The first category that was reached. */
+  readonly blocked: Category | null
+  /** All that were reached, as far as that was looked for. */
+  readonly reached: readonly Category[]
+  /** Something that must not pass unseen was not scored, and nothing else blocks. */
+  readonly isUnavailable: boolean
+  /** The same, because a scorer does not take these texts: trying again does not help. */
+  readonly isUnscorable: boolean
+  /** A scorer failed, and another one decided, or nothing did where the operator allows that. */
+  readonly isDegraded: boolean
+  /** Some image was not looked at. */
+  readonly hasUnscoredImage: boolean
+  /** The highest of each category that was to be read, 0 to 1. One that is missing was not scored. */
+  readonly scores: ReadonlyMap<Category, number>
+}
+
+/** Moderation as one call needs it: the configuration and the categories stay the same until it ends. */
+export type CallModeration = {
+  /** Judges by the scorer in this process what no other scorer covers. It comes first, because it costs nothing. */
+  checkLocally(segments: readonly Segment[], signal: AbortSignal): Promise<CategoryVerdict>
+  /** Asks the configured scorers. */
+  checkRemotely(segments: readonly Segment[], signal: AbortSignal): Promise<CategoryVerdict>
+}
+
+type Options = {
+  moderation: Moderation
+  /** The scorer in this process. It covers all categories, and fails only at texts that are too long. */
+  local: Scorer
+  /** In the order in which they are reported. */
+  blocking: readonly Category[]
+  /** Categories that are reported as reached, but block nothing, and that nothing fails without. */
+  watched?: readonly Category[]
+  /** Categories whose scores the caller wants to know, whatever they are. */
+  read?: ReadonlySet<Category>
+  organizationId: string
+}
+
+/** The local scorer is calibrated for this threshold in all categories. */
+const localThreshold = 6000
+
+const passed: CategoryVerdict = {
+  blocked: null,
+  reached: [],
+  isUnavailable: false,
+  isUnscorable: false,
+  isDegraded: false,
+  hasUnscoredImage: false,
+  scores: new Map(),
+}
+
+/** The categories that a call with these `flagged_categories` may not have. */
+export const blockingCategories = (flagged: readonly Category[]): readonly Category[] => [
+  ...new Set([...alwaysBlocked, ...flagged]),
+]
+
+export function openModeration(options: Options): CallModeration {
+  const { moderation, blocking, watched = [], read = new Set(), organizationId } = options
+  const reported = [...blocking, ...watched]
+  const wanted = [...new Set([...reported, ...read])]
+  const remote = new Set(wanted.filter((category) => moderation.covers.has(category)))
+  const isOwn = (category: Category) => !remote.has(category)
+  const own = wanted.filter(isOwn)
+  const ownBlocking = blocking.filter(isOwn)
+  const isRead = (category: Category) => read.has(category)
+
+  return {
+    async checkLocally(segments, signal) {
+      if (own.length === 0) return passed
+      const scores = await scoreLocally(options, segments, signal)
+      // Where only rules wanted to know the scores, what is missing is up to them.
+      if (scores === 'tooLong')
+        return ownBlocking.length > 0 ? { ...passed, ...unscorable } : passed
+      return {
+        ...passed,
+        ...findReached(scores, ownBlocking),
+        reached: findReached(scores, reported.filter(isOwn)).reached,
+        scores: highestOf(own.filter(isRead), scores),
+      }
+    },
+    async checkRemotely(segments, signal) {
+      if (remote.size === 0) return { ...passed, hasUnscoredImage: segments.some(hasImage) }
+      const outcome = await moderation.score(segments, remote, { signal, organizationId })
+      const found = new Set(outcome.segments.flatMap((segment) => segment.reached))
+      const known = [...remote].filter((each) => isRead(each) && !outcome.unscored.has(each))
+      const allScores = outcome.segments.map(({ scores }) => scores)
+      const verdict = {
+        ...passed,
+        blocked: blocking.find((category) => found.has(category)) ?? null,
+        reached: reported.filter((category) => found.has(category)),
+        isDegraded: outcome.failed.length > 0,
+        hasUnscoredImage: outcome.segments.some((segment) => segment.hasUnreadImage),
+        scores: highestOf(known, allScores),
+      }
+      const missing = blocking.filter((category) => outcome.unscored.has(category))
+      if (verdict.blocked || missing.length === 0) return verdict
+      const scores = await scoreLocally(options, segments, signal)
+      const degraded = { ...verdict, isDegraded: true }
+      if (scores === 'tooLong') return { ...degraded, ...unscorable }
+      const standIn = findReached(scores, missing)
+      if (standIn.blocked) return { ...degraded, ...standIn }
+      return { ...degraded, ...judgeGap(outcome, missing, moderation.settings.degraded) }
+    },
+  }
+}
+
+/** The scores of the scorer in this process; `tooLong` where it does not take the texts. */
+async function scoreLocally(
+  { local, organizationId }: Options,
+  segments: readonly Segment[],
+  signal: AbortSignal,
+): Promise<readonly CategoryScores[] | 'tooLong'> {
+  const texts = segments.filter(({ text }) => text !== '')
+  if (texts.length === 0) return []
+  try {
+    return await local.score(texts, { signal, organizationId })
+  } catch (error) {
+    if (error instanceof ScorerFailure) return 'tooLong'
+    throw error
+  }
+}
+
+const unscorable = { isUnavailable: true, isUnscorable: true }
+
+/** Nothing is worth 0. */
+const highestOf = (among: readonly Category[], scores: readonly CategoryScores[]) =>
+  new Map(
+    among.map((category) => [
+      category,
+      scores.reduce((highest, each) => Math.max(highest, each[category] ?? 0), 0) / 10_000,
+    ]),
+  )
+
+/** Those of these categories that the scorer in this process has found. */
+function findReached(scores: readonly CategoryScores[], among: readonly Category[]) {
+  const reached = among.filter((category) =>
+    scores.some((each) => (each[category] ?? 0) >= localThreshold),
+  )
+  return { blocked: reached[0] ?? null, reached }
+}
+
+const hasImage = ({ imageUrl }: Segment) => imageUrl !== undefined
+
+/**
+ * Whether texts that the local scorer has not blocked either must be refused. Only an outage may let them pass: a scorer that
+ * refuses this gateway stays so until somebody acts, and what depends on the texts would let callers choose texts that switch
+ * moderation off.
+ */
+function judgeGap(
+  { failed }: ScoreOutcome,
+  missing: readonly Category[],
+  degraded: 'refuse' | 'allow',
+): Pick<CategoryVerdict, 'isUnavailable' | 'isUnscorable'> {
+  const failures = failed
+    .filter(({ covers }) => missing.some((category) => covers.has(category)))
+    .map(({ failure }) => failure)
+  const isRefused = degraded === 'refuse' && missing.some(isAlwaysBlocked)
+  return {
+    isUnavailable: isRefused || failures.some(({ isOutage }) => !isOutage),
+    isUnscorable: failures.some(({ isByContent }) => isByContent),
+  }
+}
+
+const isAlwaysBlocked = (category: Category) =>
+  (alwaysBlocked as readonly Category[]).includes(category)
+
+/** Why model calls are refused: somebody has to decide what watches over them. Null: they are not. */
+export function findModerationGap({ settings, covers }: Moderation): string | null {
+  const missing = alwaysBlocked.filter((category) => !covers.has(category))
+  if (missing.length === 0 || settings.acceptsLocalOnly) return null
+  return `no scorer covers ${missing.join(' and ')}: name one in MODERATION_FILE, or accept the local one with accept_local_only (docs/moderation.md)`
+}
+
+/** Both verdicts on the same texts. */
+export const joinVerdicts = (one: CategoryVerdict, other: CategoryVerdict): CategoryVerdict => ({
+  blocked: one.blocked ?? other.blocked,
+  reached: [...new Set([...one.reached, ...other.reached])],
+  isUnavailable: one.isUnavailable || other.isUnavailable,
+  isUnscorable: one.isUnscorable || other.isUnscorable,
+  isDegraded: one.isDegraded || other.isDegraded,
+  hasUnscoredImage: one.hasUnscoredImage || other.hasUnscoredImage,
+  scores: new Map([...one.scores, ...other.scores]),
+})

@@ -1,0 +1,203 @@
+import { z } from 'zod'
+
+import { explainIssue } from '#http/validate.ts'
+
+import { adapterNames, adapters } from './adapters/adapters.ts'
+import { alwaysBlocked, categories, type Category } from './categories.ts'
+import { scanJson } from './scan-json.ts'
+
+// MODERATION_FILE as the operator writes it (docs/moderation.md): its members, and what is wrong with them.
+
+const Name = z.string().regex(/^[\w.-]{1,64}$/, { error: 'must be 1 to 64 letters, digits or ._-' })
+const ModelName = z.string().min(1).max(200)
+const BaseUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https address' })
+
+const variableRule = 'must be the name of an environment variable, such as OPENAI_API_KEY'
+
+/** Never the secret itself: where it is kept. */
+const KeyReference = z.union(
+  [
+    z.strictObject({ env: z.string().regex(/^[A-Z][A-Z0-9_]{0,99}$/, { error: variableRule }) }),
+    z.strictObject({ file: z.string().min(1).max(1000) }),
+  ],
+  { error: 'must be {"env": "VARIABLE"} or {"file": "/path"}, never the key itself' },
+)
+export type KeyReference = z.infer<typeof KeyReference>
+
+/** Where a model is that is asked about texts. `scripted` is nowhere. */
+const place = {
+  base_url: BaseUrl.optional(),
+  model: ModelName.optional(),
+  key: KeyReference.optional(),
+}
+
+/** A threshold of 1 would hardly ever be reached, and these categories cannot be switched off. */
+const alwaysBlockedMax = 0.95
+const thresholdOf = (category: Category) =>
+  z
+    .number()
+    .min(0.01)
+    .max((alwaysBlocked as readonly Category[]).includes(category) ? alwaysBlockedMax : 1)
+    .optional()
+
+const ScorerEntry = z.strictObject({
+  name: Name,
+  adapter: z.enum(adapterNames),
+  ...place,
+  /** What the thresholds were measured with; the model's name if absent. */
+  snapshot: z.string().min(1).max(200).optional(),
+  /** For each call. A streamed answer waits for its scores, so that this is also a delay of its first word. */
+  deadline_ms: z.int().min(50).max(10_000).default(2000),
+  thresholds: z
+    .strictObject(
+      Object.fromEntries(categories.map((each) => [each, thresholdOf(each)])) as Record<
+        Category,
+        ReturnType<typeof thresholdOf>
+      >,
+    )
+    .prefault({}),
+})
+export type ScorerEntry = z.infer<typeof ScorerEntry>
+
+const JudgeEntry = z.strictObject({
+  adapter: z.enum(['generic', 'granite', 'safeguard', 'scripted']),
+  ...place,
+  /** For all calls of one text together. */
+  deadline_ms: z.int().min(50).max(10_000).default(800),
+  /** After that a second call is made, and the first answer counts. */
+  hedge_ms: z.int().min(10).max(10_000).default(400),
+  on_error: z.enum(['refuse', 'allow']).default('refuse'),
+  /** What the judge's own scores mean: pairs of a raw score and basis points, between which is interpolated. */
+  calibration: z
+    .strictObject({
+      version: z.string().min(1).max(100),
+      points: z
+        .array(z.tuple([z.number().min(0).max(1), z.int().min(0).max(10_000)]))
+        .min(2)
+        .max(100),
+    })
+    .optional(),
+})
+export type JudgeEntry = z.infer<typeof JudgeEntry>
+
+const ModerationFile = z.strictObject({
+  scorers: z.array(ScorerEntry).max(10).default([]),
+  judge: JudgeEntry.optional(),
+  /** A model of the catalogue that words refusals. */
+  rewriter: z.strictObject({ model: ModelName }).optional(),
+  /** Serve although no scorer covers the categories that are always blocked. */
+  accept_local_only: z.boolean().default(false),
+  unscored_parts: z.enum(['pass', 'refuse']).default('pass'),
+  degraded: z.enum(['refuse', 'allow']).default('refuse'),
+})
+export type ModerationFile = z.infer<typeof ModerationFile>
+
+type Options = { allowsTestDoubles: boolean }
+
+/** Checks everything but the keys. One error lists all that is wrong, each with its line and member. */
+export function parseModerationFile(text: string, options: Options): ModerationFile {
+  const { fault, repeated, lineOf } = scanJson(text)
+  if (fault) throw moderationError([`line ${fault.line}, column ${fault.column}: it is not JSON`])
+  const toProblem = ({ path, rule }: Complaint) => `line ${lineOf(path)}: ${nameOf(path)}: ${rule}`
+  if (repeated.length > 0) {
+    throw moderationError(repeated.map((path) => toProblem({ path, rule: 'is given twice' })))
+  }
+  const json: unknown = JSON.parse(text)
+  const result = ModerationFile.safeParse(json)
+  const complaints = result.success
+    ? findComplaints(result.data, options)
+    : result.error.issues.map((issue) => toComplaint(issue, json))
+  if (complaints.length > 0) throw moderationError(complaints.map(toProblem))
+  if (!result.success) throw moderationError(['the file: cannot be used'])
+  return result.data
+}
+
+type Complaint = { path: readonly PropertyKey[]; rule: string }
+
+function toComplaint(issue: z.core.$ZodIssue, json: unknown): Complaint {
+  if (issue.code === 'unrecognized_keys') {
+    const names = issue.keys.map((name) => `'${name.slice(0, 100)}'`)
+    return { path: issue.path, rule: `has no member ${names.join(', ')}` }
+  }
+  if (issue.code === 'invalid_union') return { path: issue.path, rule: issue.message }
+  return explainIssue(issue, json)
+}
+
+/** What no single member shows. */
+function findComplaints({ scorers, judge }: ModerationFile, options: Options): Complaint[] {
+  const names = scorers.map(({ name }) => name)
+  const ofScorers = scorers.flatMap((entry, index) => {
+    const path = ['scorers', index]
+    const twice = names.indexOf(entry.name) < index
+    return [
+      ...(twice ? [{ path: [...path, 'name'], rule: 'is the name of another scorer too' }] : []),
+      ...findPlaceComplaints(entry, path, options),
+      ...findUselessThresholds(entry, path),
+    ]
+  })
+  return [...ofScorers, ...(judge ? findJudgeComplaints(judge, options) : [])]
+}
+
+type Placed = Pick<ScorerEntry, 'base_url' | 'model' | 'key'> & { adapter: string }
+
+function findPlaceComplaints(entry: Placed, path: readonly PropertyKey[], options: Options) {
+  const complain = (member: string, rule: string): Complaint => ({ path: [...path, member], rule })
+  const members = ['base_url', 'model', 'key'] as const
+  if (entry.adapter !== 'scripted') {
+    return members
+      .filter((member) => member !== 'key' && entry[member] === undefined)
+      .map((member) => complain(member, 'is required'))
+  }
+  const useless = members.filter((member) => entry[member] !== undefined)
+  const isAllowed = options.allowsTestDoubles
+  return [
+    ...(isAllowed ? [] : [complain('adapter', "'scripted' needs ALLOW_TEST_DOUBLES=true")]),
+    ...useless.map((member) => complain(member, "has no meaning for 'scripted'")),
+  ]
+}
+
+function findUselessThresholds(
+  { adapter, thresholds }: ScorerEntry,
+  path: readonly PropertyKey[],
+): Complaint[] {
+  const { covers } = adapters[adapter]
+  return categories
+    .filter((category) => thresholds[category] !== undefined && !covers.has(category))
+    .map((category) => ({
+      path: [...path, 'thresholds', category],
+      rule: `is no category that '${adapter}' scores`,
+    }))
+}
+
+function findJudgeComplaints(judge: JudgeEntry, options: Options): Complaint[] {
+  const points = judge.calibration?.points ?? []
+  const isRising = points.every(([raw, score], index) => {
+    const [rawBefore = -1, scoreBefore = -1] = points[index - 1] ?? []
+    return raw > rawBefore && score >= scoreBefore
+  })
+  return [
+    ...findPlaceComplaints(judge, ['judge'], options),
+    ...(judge.hedge_ms < judge.deadline_ms
+      ? []
+      : [{ path: ['judge', 'hedge_ms'], rule: 'must be less than deadline_ms' }]),
+    ...(isRising ? [] : [{ path: ['judge', 'calibration', 'points'], rule: 'must rise' }]),
+  ]
+}
+
+/** `scorers[0].thresholds.hate` */
+function nameOf(path: readonly PropertyKey[]): string {
+  const steps = path.map((step) =>
+    typeof step === 'number' ? `[${step}]` : `.${String(step).slice(0, 100)}`,
+  )
+  return steps.join('').slice(1) || 'the file'
+}
+
+const problemsMax = 20
+
+/** All that is wrong, one problem per line. */
+export function moderationError(problems: readonly string[]): Error {
+  const lines = problems.slice(0, problemsMax)
+  const others = problems.length - lines.length
+  if (others > 0) lines.push(`and ${others} more`)
+  return new Error(lines.map((line) => `  ${line}`).join('\n'))
+}

@@ -1,0 +1,103 @@
+import type { Category, CategoryScores } from './categories.ts'
+
+/** A text to be scored, and who said it. An image is a `data:` or `https:` address. */
+export type Segment = {
+  readonly role: 'user' | 'assistant'
+  readonly text: string
+  readonly imageUrl?: string
+}
+
+export type ScoringCall = {
+  readonly signal: AbortSignal
+  /** Organizations take turns, so that one with many texts does not delay the others. */
+  readonly organizationId: string
+  /** Is told each result as soon as it is there, also those before a failure. */
+  readonly onScored?: (index: number, scores: CategoryScores) => void
+}
+
+/** Says how much a text belongs to categories. It decides nothing. */
+export type Scorer = {
+  readonly name: string
+  readonly covers: ReadonlySet<Category>
+  /** Without it only the texts of segments are scored. */
+  readonly readsImages?: boolean
+  /** One result per segment, in their order; throws a ScorerFailure. */
+  score(segments: readonly Segment[], call: ScoringCall): Promise<readonly CategoryScores[]>
+}
+
+/** What went wrong, also as a label of metrics. */
+export type ScorerProblem =
+  /** It refuses this gateway: a wrong key, model or address. */
+  | 'misconfigured'
+  /** No connection, or one that broke. */
+  | 'unreachable'
+  | 'timeout'
+  /** 429. */
+  | 'busy'
+  /** 5xx, or a redirect. */
+  | 'error'
+  /** It does not accept this request, as with 400: another text may succeed. */
+  | 'rejected'
+  /** An answer that is no answer, is incomplete or contradicts itself. */
+  | 'malformed'
+  /** It was not asked, because it failed too often just now. */
+  | 'paused'
+  /** It was not asked, because this process has too many calls to it open. */
+  | 'overloaded'
+  /** It was not asked, because the texts are too long for it: trying again does not help. */
+  | 'too_long'
+
+/** The scorer is away or has too much to do, whatever the texts are. */
+const outages: ReadonlySet<ScorerProblem> = new Set<ScorerProblem>([
+  'unreachable',
+  'timeout',
+  'busy',
+  'error',
+])
+
+type FailureOptions = {
+  cause?: unknown
+  /** What was sent may have led to it, such as an image that the scorer has to load from a slow server, or very many texts. */
+  mayBeByCaller?: boolean
+}
+
+/** Why there are no scores. */
+export class ScorerFailure extends Error {
+  readonly problem: ScorerProblem
+  readonly mayBeByCaller: boolean
+
+  constructor(problem: ScorerProblem, message: string, options: FailureOptions = {}) {
+    const { mayBeByCaller = false, ...causes } = options
+    super(message, causes)
+    this.name = 'ScorerFailure'
+    this.problem = problem
+    this.mayBeByCaller = mayBeByCaller
+  }
+
+  /** The same failure, where what was sent may have led to it. */
+  asByCaller(): ScorerFailure {
+    const { problem, message, cause } = this
+    return new ScorerFailure(problem, message, { cause, mayBeByCaller: true })
+  }
+
+  /** Nobody can bring it about by the texts they send. A scorer that is not asked for such a reason has an outage too. */
+  get isOutage(): boolean {
+    const { problem, cause, mayBeByCaller } = this
+    if (problem === 'paused') return cause instanceof ScorerFailure && cause.isOutage
+    return outages.has(problem) && !mayBeByCaller
+  }
+
+  /** The scorer does not take these texts, whenever it is asked. */
+  get isByContent(): boolean {
+    return this.problem === 'too_long' || this.problem === 'rejected'
+  }
+
+  /**
+   * The scorer refuses this gateway, as with a wrong key or an unknown model: trying again does not help, and an outage is not
+   * the cause. It stays so while the scorer is not asked for this reason.
+   */
+  get isMisconfigured(): boolean {
+    const { problem, cause } = this
+    return problem === 'misconfigured' || (cause instanceof ScorerFailure && cause.isMisconfigured)
+  }
+}
