@@ -16,13 +16,16 @@ export type AnswerEvent =
       id: string
       model: string
       /** As far as it is known at the start. */ usage: Usage
+      /** No model reads the request, so that nothing is estimated. */
+      isUnread?: boolean
     }
   | { type: 'block_started'; index: number; block: Block }
   /** More text of the block: prose, reasoning, a refusal, or a part of the JSON of arguments. */
   | { type: 'block_delta'; index: number; text: string }
   /** Only in a reasoning block, at most once, after its last delta. */
   | { type: 'block_sealed'; index: number; opaque: OpaqueState }
-  | { type: 'block_ended'; index: number }
+  /** `isCut`: the model has not ended it. */
+  | { type: 'block_ended'; index: number; isCut?: boolean }
   | { type: 'finished'; reason: StopReason; stopSequence: string | null; usage: Usage }
 
 export type Block =
@@ -79,6 +82,8 @@ export type Piece = {
   frames: readonly Frame[]
   /** The upstream was asked for a plain answer, and its body is the only frame. */
   isPlain?: boolean
+  /** Only the events count, also for a caller who speaks the upstream's format. The same for all pieces of an answer. */
+  isRebuilt?: boolean
 }
 
 /** A frame as the upstream sent it, with its JSON parsed once. */

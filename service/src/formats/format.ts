@@ -3,6 +3,7 @@ import type { Dialect } from '@gatehouse/contract/error-body'
 import type { Frame, Json, OutFrame, Reader, Receipt, SourceFrame, Writer } from './answer.ts'
 import type { CallerFormatName, UpstreamFormatName } from './format-name.ts'
 import type { Framing } from './framing.ts'
+import type { TextReader } from './texts/frame-texts.ts'
 import type { Turn } from './turn.ts'
 
 // A call has two formats: the one its caller speaks and the one its upstream speaks. Where both are the same,
@@ -68,6 +69,8 @@ export type UpstreamFormat = {
    * streams.
    */
   readPlain?(body: SourceFrame): Frame
+  /** Finds every text of an answer, also those that have no event, so that rules can judge what is passed on. */
+  createTextReader(): TextReader
   /** The usage in one frame of an answer, as the upstream wrote it; undefined where the frame has none. */
   usageIn(frame: Json): Json | undefined
   /** Whether a frame carries audio or an image; absent for a format that has neither. */

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 
 import { callerFormats, upstreamFormats } from './formats.ts'
 import { pickForwardedHeaders } from './forwarded-headers.ts'
-import { emptyTurn } from './testing/empty-turn.ts'
+import { emptyTurn } from './turn.ts'
 
 test('callers of each format get errors in the dialect of their endpoint', () => {
   const { messages, responses, chat_completions } = callerFormats

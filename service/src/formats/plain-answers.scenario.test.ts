@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import type { AnswerEvent, Frame, Json, OutFrame, Reader, StopReason, Usage } from './answer.ts'
+import type { Frame, Json, OutFrame, Reader, StopReason, Usage } from './answer.ts'
 import { goldens } from './chat-completions/testing/golden-streams.ts'
 import type { CallerFormatName } from './format-name.ts'
 import type { Answering, CallerFormat, UpstreamFormat } from './format.ts'
@@ -11,6 +11,7 @@ import { finishedStreams } from './responses/testing/golden-streams.ts'
 import { toSse } from './sse.ts'
 import { meaningOf, plainSource } from './testing/meaning-of.ts'
 import { parseStream } from './testing/parse-stream.ts'
+import { toEvents } from './testing/said-events.ts'
 
 // A plain answer says what the stream of the same answer says, and travels on as its upstream wrote it.
 
@@ -103,35 +104,13 @@ const answers = fc.record({
   }),
 })
 
-type Said = { type: string; pieces: string[] }
-
-function toEvents(said: readonly Said[], reason: StopReason, usage: Usage): AnswerEvent[] {
-  const blocks = said.flatMap(({ type, pieces }, index): AnswerEvent[] => [
-    {
-      type: 'block_started',
-      index,
-      block:
-        type === 'tool_call'
-          ? { type, id: `call_${index}`, name: 'look' }
-          : { type: type as 'text' | 'refusal' | 'reasoning' },
-    },
-    ...pieces.map((text): AnswerEvent => ({ type: 'block_delta', index, text })),
-    { type: 'block_ended', index },
-  ])
-  return [
-    { type: 'started', id: 'upstream', model: 'theirs', usage },
-    ...blocks,
-    { type: 'finished', reason, stopSequence: null, usage },
-  ]
-}
-
 test.each(names)('%s: any answer means the same streamed and plain', (name) => {
   const { createReader, readPlain } = upstreamOf(name)
   const { createWriter, fold } = callerFormats[name]
   fc.assert(
     fc.property(answers, ({ said, reason, usage }) => {
       const writer = createWriter(answering)
-      const events = toEvents(said, reason, usage)
+      const events = toEvents(said, { reason, usage })
       const out: OutFrame[] = [
         ...writer.write({ events, source: endOfStream }),
         ...writer.close(receipt),

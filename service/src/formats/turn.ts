@@ -105,3 +105,23 @@ export type OpaqueState = {
   /** The id of the item it belongs to, where the origin has one. */
   id: string | null
 }
+
+/** A turn in which a caller has set nothing. */
+export const emptyTurn: Turn = {
+  system: [],
+  messages: [],
+  tools: [],
+  toolChoice: null,
+  canCallToolsInParallel: null,
+  maxOutputTokens: null,
+  temperature: null,
+  topP: null,
+  topK: null,
+  presencePenalty: null,
+  frequencyPenalty: null,
+  seed: null,
+  stopSequences: [],
+  reasoning: null,
+  outputFormat: null,
+  user: null,
+}

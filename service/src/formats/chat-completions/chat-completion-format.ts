@@ -2,6 +2,7 @@ import { bearerToken } from '#formats/bearer-token.ts'
 import type { CallerFormat, UpstreamFormat } from '#formats/format.ts'
 import { vendorHeaders } from '#formats/forwarded-headers.ts'
 import { serverSentEvents } from '#formats/sse.ts'
+import { createChatTextReader } from '#formats/texts/chat-texts.ts'
 
 import { readChatError } from './chat-error.ts'
 import { hasMediaInChunk, usageInChunk } from './chat-usage.ts'
@@ -11,6 +12,7 @@ import { createChatPassThrough } from './pass-chat-stream.ts'
 import { readPlainChat, settlePlainChat } from './plain-chat.ts'
 import { createChatReader } from './read-chat-stream.ts'
 import { readChatTurn } from './read-chat-turn.ts'
+import { toolCallIndex } from './tool-call-index.ts'
 import { writeChatRequest } from './write-chat-request.ts'
 import { createChatWriter } from './write-chat-stream.ts'
 
@@ -40,6 +42,7 @@ export const chatUpstreamFormat = {
   framing: serverSentEvents,
   createReader: createChatReader,
   readPlain: readPlainChat,
+  createTextReader: () => createChatTextReader(toolCallIndex),
   usageIn: usageInChunk,
   hasMedia: hasMediaInChunk,
   readError: readChatError,

@@ -4,13 +4,11 @@ import type { Json, OutFrame } from '#formats/answer.ts'
 import type { UpstreamComplaint } from '#formats/format.ts'
 import { asObject, asText } from '#formats/json-values.ts'
 import { readComplaint } from '#formats/provider-failure.ts'
-import type { ApiError } from '#platform/api-error.ts'
+import { type ApiError, failureOf } from '#platform/api-error.ts'
 
 /** The frame that ends a stream in the middle. */
 export function errorFrame(error: ApiError, requestId: string): OutFrame {
-  const { code, type, status, message, param } = error
-  const body = renderError.openai({ code, type, status, message, param, requestId, docUrl: null })
-  return { event: null, data: body, bytes: null }
+  return { event: null, data: renderError.openai(failureOf(error, requestId)), bytes: null }
 }
 
 /** Reads the body of a refusal. Some upstreams send the message as bare text or under another name. */

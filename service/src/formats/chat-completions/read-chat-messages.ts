@@ -22,7 +22,11 @@ export function readMessages(messages: readonly unknown[]): Conversation {
 function readMessage(message: Json, path: string, conversation: Conversation) {
   const parts = readContent(message['content'], `${path}.content`)
   const said = parts.map(asContent)
-  const foreign = foreignMembers(message, membersOf(message))
+  const foreign = [
+    ...foreignMembers(message, membersOf(message)),
+    ...listOf(message['content']).flatMap(foreignInContent),
+    ...listOf(message['tool_calls']).flatMap(foreignInCall),
+  ]
   const add = (role: TurnMessage['role'], read: readonly Part[]) =>
     conversation.messages.push({ role, parts: [...read, ...foreign] })
   switch (message['role']) {
@@ -74,6 +78,36 @@ const members = {
   tool: new Set([...commonMembers, 'tool_call_id']),
   function: new Set([...commonMembers, 'name']),
 } as const
+
+/** What is read of a part of the content, besides its type, and of the object in it. */
+const partMembers: ReadonlyMap<unknown, { part: Set<string>; media?: Set<string> }> = new Map([
+  ['text', { part: new Set(['type', 'text', 'cache_control']) }],
+  ['refusal', { part: new Set(['type', 'refusal']) }],
+  ['image_url', { part: new Set(['type', 'image_url']), media: new Set(['url', 'detail']) }],
+  [
+    'file',
+    { part: new Set(['type', 'file']), media: new Set(['filename', 'file_data', 'file_id']) },
+  ],
+  ['input_audio', { part: new Set(['type', 'input_audio']), media: new Set(['data', 'format']) }],
+])
+const callMembers = new Set(['id', 'type', 'function', 'custom'])
+const calledMembers = new Set(['name', 'arguments', 'input'])
+
+/** The unknown members of a part of the content. Parts of unknown types are refused. */
+function foreignInContent(part: unknown): ForeignPart[] {
+  const read = objectOf(part)
+  const type = asText(read['type']) ?? ''
+  const known = partMembers.get(type)
+  if (!known) return []
+  const inMedia = known.media ? foreignMembers(objectOf(read[type]), known.media) : []
+  return [...foreignMembers(read, known.part), ...inMedia]
+}
+
+function foreignInCall(call: unknown): ForeignPart[] {
+  const { function: called, custom, ...others } = objectOf(call)
+  const inCalled = [called, custom].flatMap((it) => foreignMembers(objectOf(it), calledMembers))
+  return [...foreignMembers(others, callMembers), ...inCalled]
+}
 
 /** Of the two names of reasoning, only one is read. */
 function membersOf({ role, reasoning_content: reasoning }: Json): ReadonlySet<string> {

@@ -3,8 +3,7 @@ import { expect, test } from 'vitest'
 
 import type { Json } from '#formats/answer.ts'
 import { packOpaqueState } from '#formats/opaque-state.ts'
-import { emptyTurn } from '#formats/testing/empty-turn.ts'
-import type { OpaqueState } from '#formats/turn.ts'
+import { emptyTurn, type OpaqueState } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 
 import { readChatTurn } from './read-chat-turn.ts'

@@ -85,20 +85,35 @@ const members: ReadonlySet<string> = new Set([
   'prompt_cache_retention',
   'prompt_cache_options',
 ])
+const toolMembers: ReadonlySet<string> = new Set(['type', 'function'])
+const functionMembers: ReadonlySet<string> = new Set([
+  'name',
+  'description',
+  'parameters',
+  'strict',
+])
 const formatMembers: ReadonlySet<string> = new Set(['type', 'json_schema'])
 const schemaMembers: ReadonlySet<string> = new Set(['name', 'schema'])
 
 /** Tools that are no functions, and unknown members: they are forwarded, so they count. */
 function readForeign(request: Json): ForeignPart[] {
-  const tools = listOf(request['tools']).filter((tool) => objectOf(tool)['type'] !== 'function')
   const format = objectOf(request['response_format'])
   return [
-    ...tools.map(foreignPart),
+    ...listOf(request['tools']).flatMap((tool) => readForeignTool(objectOf(tool))),
+    ...listOf(request['functions']).flatMap((it) => foreignMembers(objectOf(it), functionMembers)),
     ...foreignMembers(format, formatMembers),
     ...foreignMembers(objectOf(format['json_schema']), schemaMembers),
     ...foreignMembers(request, members),
   ]
 }
+
+const readForeignTool = (tool: Json): ForeignPart[] =>
+  tool['type'] === 'function'
+    ? [
+        ...foreignMembers(tool, toolMembers),
+        ...foreignMembers(objectOf(tool['function']), functionMembers),
+      ]
+    : [foreignPart(tool)]
 
 const readFunction = (definition: Json): Tool => ({
   name: asText(definition['name']) ?? '',

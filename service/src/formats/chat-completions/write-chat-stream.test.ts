@@ -177,3 +177,14 @@ test.each([chatCallerFormat.createWriter, chatCallerFormat.createPassThrough])(
     ])
   },
 )
+
+test.each([chatCallerFormat.createWriter, chatCallerFormat.createPassThrough])(
+  'a policy that ends a stream is named beside the error',
+  (create) => {
+    const policy = { policy_id: 'pol_1', version: 3, reason_code: 'RULE_MATCHED' }
+    const error = new ApiError('policy_blocked', 'A policy blocks this.', { policy })
+    expect(create(answering()).fail(error)).toMatchObject([
+      { data: { error: { type: 'invalid_request_error', code: 'policy_blocked' }, policy } },
+    ])
+  },
+)

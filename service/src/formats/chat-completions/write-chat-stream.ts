@@ -95,7 +95,11 @@ function createDeltas(write: (delta: Json) => void) {
       case 'block_sealed':
         return channels.reasoning.add(event.index, event)
       case 'block_ended':
-        return kind ? channels[kind].end(event.index) : calls.end(event.index)
+        if (!kind) return calls.end(event.index, event.isCut)
+        channels[kind].end(event.index)
+        // The message goes on with other words, and has no other border between the two.
+        if (event.isCut && kind === 'text') write({ content: '\n\n' })
+        return
     }
   }
 
@@ -136,10 +140,10 @@ function createCalls(write: (delta: Json) => void) {
       call.isEmpty = false
       writeArguments(call.index, text)
     },
-    /** Clients parse the arguments as JSON, and an empty text is not JSON. */
-    end(blockIndex: number) {
+    /** Clients parse the arguments as JSON, and an empty text is not JSON. A call that was cut must not look complete. */
+    end(blockIndex: number, isCut = false) {
       const call = calls.get(blockIndex)
-      if (call?.isEmpty) writeArguments(call.index, '{}')
+      if (call?.isEmpty && !isCut) writeArguments(call.index, '{}')
     },
   }
 }

@@ -1,10 +1,10 @@
-import { type Failure, renderError } from '@gatehouse/contract/error-body'
+import { renderError } from '@gatehouse/contract/error-body'
 
 import type { Json, OutFrame } from '#formats/answer.ts'
 import type { UpstreamComplaint } from '#formats/format.ts'
 import { isObject, objectOf } from '#formats/json-values.ts'
 import { readComplaint } from '#formats/provider-failure.ts'
-import type { ApiError } from '#platform/api-error.ts'
+import { type ApiError, failureOf } from '#platform/api-error.ts'
 
 /** Reads the body of a refusal, or an `error` event. */
 export function readMessageError(body: Json): UpstreamComplaint | null {
@@ -16,16 +16,5 @@ export function readMessageError(body: Json): UpstreamComplaint | null {
 
 /** The last frame of an answer that fails in the middle. */
 export function errorFrame(error: ApiError, requestId: string): OutFrame {
-  const { code, type, status, message, param, details } = error
-  const failure: Failure = {
-    code,
-    type,
-    status,
-    message,
-    param,
-    requestId,
-    docUrl: null,
-    ...(details && { details }),
-  }
-  return { event: 'error', data: renderError.messages(failure), bytes: null }
+  return { event: 'error', data: renderError.messages(failureOf(error, requestId)), bytes: null }
 }

@@ -92,3 +92,10 @@ test('no format writes what is foreign', () => {
     expect(JSON.stringify(sent ?? input)).toContain('Hi')
   }
 })
+
+test('members of the request that a turn does not have are kept, settings are not', () => {
+  const edits = [{ type: 'compact_20260112', instructions: 'Keep the numbers.' }]
+  const output_config = { effort: 'low', tone: 'Be brief.' }
+  const turn = read({ context_management: { edits }, output_config, temperature: 0.5, top_k: 3 })
+  expect(foreignIn(turn)).toEqual([{ tone: 'Be brief.' }, { context_management: { edits } }])
+})

@@ -1,6 +1,7 @@
 import type { CallerFormat, UpstreamFormat } from '#formats/format.ts'
 import { vendorHeaders } from '#formats/forwarded-headers.ts'
 import { serverSentEvents } from '#formats/sse.ts'
+import { createMessageTextReader } from '#formats/texts/message-texts.ts'
 
 import { foldMessageStream } from './fold-message-stream.ts'
 import { forwardMessageRequest } from './forward-message-request.ts'
@@ -38,6 +39,7 @@ export const messageUpstreamFormat = {
   framing: serverSentEvents,
   createReader: createMessageReader,
   readPlain: readPlainMessage,
+  createTextReader: createMessageTextReader,
   usageIn: usageInMessageFrame,
   readError: readMessageError,
 } satisfies UpstreamFormat

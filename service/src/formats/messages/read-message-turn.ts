@@ -58,12 +58,38 @@ const toolMembers: ReadonlySet<string> = new Set([
   'defer_loading',
 ])
 
-/** Tools that the provider runs, unknown members of other tools, MCP servers and containers. */
-function readForeign({ tools = [], mcp_servers, container }: CreateMessage): ForeignPart[] {
+/** Members that a turn has, and settings. All others are forwarded and judged by what they say. */
+const members: ReadonlySet<string> = new Set([
+  'model',
+  'messages',
+  'system',
+  'tools',
+  'tool_choice',
+  'max_tokens',
+  'temperature',
+  'top_p',
+  'top_k',
+  'stop_sequences',
+  'stream',
+  'thinking',
+  'output_config',
+  'metadata',
+  'service_tier',
+  'inference_geo',
+  'speed',
+  'cache_control',
+  'flagged_categories',
+])
+const outputMembers: ReadonlySet<string> = new Set(['effort', 'format'])
+
+/** Tools that the provider runs, and unknown members of other tools, of the output's settings and of the request. */
+function readForeign(body: CreateMessage): ForeignPart[] {
+  const { tools = [], output_config: output } = body
   const inTools = tools.flatMap((tool) =>
     isCustomTool(tool) ? foreignMembers(tool, toolMembers) : [foreignPart(tool)],
   )
-  return [...inTools, ...foreignMembers({ mcp_servers, container }, new Set())]
+  const inOutput = output ? foreignMembers(output as Json, outputMembers) : []
+  return [...inTools, ...inOutput, ...foreignMembers(body as Json, members)]
 }
 
 function readToolChoice({ tools = [], tool_choice: choice }: CreateMessage): ToolChoice | null {

@@ -4,7 +4,6 @@ import {
   noUsage,
   type OutFrame,
   type StopReason,
-  type Usage,
   type Writer,
 } from '#formats/answer.ts'
 import type { Answering } from '#formats/format.ts'
@@ -16,6 +15,7 @@ import { createBlockQueue } from './one-block-at-a-time.ts'
 import { writeStopReason } from './stop-reason.ts'
 import { createBlockWriter } from './write-message-block.ts'
 
+type Started = Extract<AnswerEvent, { type: 'started' }>
 type Finished = Extract<AnswerEvent, { type: 'finished' }>
 
 /** Writes an answer of another format as a stream of this one. */
@@ -31,7 +31,7 @@ export function createMessageWriter(answering: Answering): Writer {
   }
 
   function writeEvent(event: AnswerEvent): OutFrame[] {
-    if (event.type === 'started') return [messageStart(answering, event.usage), pingFrame]
+    if (event.type === 'started') return [messageStart(answering, event), pingFrame]
     if (event.type === 'finished') {
       finished = event
       return []
@@ -51,8 +51,12 @@ export function createMessageWriter(answering: Answering): Writer {
 }
 
 /** Clients show the number of input tokens from the start, when most upstreams have not reported it yet. */
-function messageStart({ requestId, model, inputTokens }: Answering, usage: Usage): OutFrame {
-  const known = usage.inputTokens > 0 ? usage : { ...usage, inputTokens }
+function messageStart(
+  { requestId, model, inputTokens }: Answering,
+  { usage, isUnread }: Started,
+): OutFrame {
+  const isKnown = isUnread || usage.inputTokens > 0
+  const known = isKnown ? usage : { ...usage, inputTokens }
   return frameOf({
     type: 'message_start',
     message: {

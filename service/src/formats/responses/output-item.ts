@@ -13,6 +13,8 @@ export type OutputItem = {
   text: string
   opaque: OpaqueState | null
   isDone: boolean
+  /** The model has not ended it. */
+  isCut: boolean
 }
 
 const prefixes = { text: 'msg', refusal: 'msg', tool_call: 'fc', reasoning: 'rs' } as const
@@ -24,12 +26,13 @@ export const newItem = (answering: Answering, index: number, block: Block): Outp
   text: '',
   opaque: null,
   isDone: false,
+  isCut: false,
 })
 
 /** The item in its current state: empty when it is added, complete when it is done. */
 export function writeItem(item: OutputItem): Json {
   const { id, block, text, opaque, isDone } = item
-  const status = isDone ? 'completed' : 'in_progress'
+  const status = statusOf(item)
   switch (block.type) {
     case 'text':
     case 'refusal':
@@ -58,6 +61,11 @@ export function writeItem(item: OutputItem): Json {
         ...(opaque && { encrypted_content: writeOpaque(opaque) }),
       }
   }
+}
+
+function statusOf({ isDone, isCut }: OutputItem): string {
+  if (isCut) return 'incomplete'
+  return isDone ? 'completed' : 'in_progress'
 }
 
 export const writePart = (type: 'text' | 'refusal', text: string): Json =>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { Json } from '#formats/answer.ts'
-import { emptyTurn } from '#formats/testing/empty-turn.ts'
+import { emptyTurn } from '#formats/turn.ts'
 
 import { responseCallerFormat } from './response-format.ts'
 

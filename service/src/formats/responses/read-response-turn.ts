@@ -88,17 +88,23 @@ const members: ReadonlySet<string> = new Set([
   'flagged_categories',
 ])
 
+const toolMembers: ReadonlySet<string> = new Set([
+  'type',
+  'name',
+  'description',
+  'parameters',
+  'strict',
+])
 const formatMembers: ReadonlySet<string> = new Set(['type', 'name', 'schema'])
 
 /** Tools that are no functions, and unknown members: they are forwarded, so they count. */
 function readForeign(request: Json): ForeignPart[] {
-  const tools = listOf(request['tools']).filter((tool) => !isFunction(asObject(tool)))
+  const tools = listOf(request['tools']).flatMap((item) => {
+    const tool = asObject(item)
+    return isFunction(tool) ? foreignMembers(tool, toolMembers) : [foreignPart(item)]
+  })
   const format = asObject(asObject(request['text'])?.['format']) ?? {}
-  return [
-    ...tools.map(foreignPart),
-    ...foreignMembers(format, formatMembers),
-    ...foreignMembers(request, members),
-  ]
+  return [...tools, ...foreignMembers(format, formatMembers), ...foreignMembers(request, members)]
 }
 
 const readTool = (tool: Json, param: string): Tool => ({

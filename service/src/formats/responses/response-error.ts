@@ -4,7 +4,7 @@ import type { Json, OutFrame } from '#formats/answer.ts'
 import type { UpstreamComplaint } from '#formats/format.ts'
 import { asObject, asText } from '#formats/json-values.ts'
 import { readComplaint, ProviderFailure } from '#formats/provider-failure.ts'
-import type { ApiError } from '#platform/api-error.ts'
+import { type ApiError, failureOf } from '#platform/api-error.ts'
 
 /** Reads the body of a refusal: an error object as OpenAI sends it, or a flat body as other servers do. */
 export function readResponseError(body: Json): UpstreamComplaint | null {
@@ -45,21 +45,13 @@ export function failResponse(error: ApiError, failing: Failing): OutFrame[] {
 
 /** The documented event is flat; the clients prefer a nested error, the only place for its type. */
 function writeErrorEvent(apiError: ApiError): Json {
-  const { error } = renderError.openai({ ...toFailure(apiError), requestId: '', docUrl: null })
+  const { error } = renderError.openai(failureOf(apiError, ''))
   const { message, param } = error
   // Clients match on the provider's own code.
   const { cause } = apiError
   const code = cause instanceof ProviderFailure && cause.code !== '' ? cause.code : error.code
   return { code, message, param, error: { ...error, code } }
 }
-
-const toFailure = ({ code, type, status, message, param }: ApiError) => ({
-  code,
-  type,
-  status,
-  message,
-  param,
-})
 
 const overloads: readonly string[] = [
   'overloaded',

@@ -2,6 +2,7 @@ import { bearerToken } from '#formats/bearer-token.ts'
 import type { CallerFormat, UpstreamFormat } from '#formats/format.ts'
 import { vendorHeaders } from '#formats/forwarded-headers.ts'
 import { serverSentEvents } from '#formats/sse.ts'
+import { createResponseTextReader } from '#formats/texts/response-texts.ts'
 
 import { forwardResponseRequest } from './forward-response-request.ts'
 import { createResponsePassThrough } from './pass-response-stream.ts'
@@ -38,6 +39,7 @@ export const responseUpstreamFormat = {
   framing: serverSentEvents,
   createReader: createResponseReader,
   readPlain: readPlainResponse,
+  createTextReader: createResponseTextReader,
   usageIn: usageInResponseFrame,
   hasMedia: hasMediaInResponseFrame,
   readError: readResponseError,

@@ -57,8 +57,9 @@ export function addToItem(item: OutputItem, delta: string): UnnumberedFrame[] {
   }
 }
 
-export function finishItem(item: OutputItem): UnnumberedFrame[] {
+export function finishItem(item: OutputItem, isCut = false): UnnumberedFrame[] {
   item.isDone = true
+  item.isCut = isCut
   return [...endTexts(item), done(item)]
 }
 

@@ -65,7 +65,7 @@ function writeEvent(progress: Progress, event: AnswerEvent): UnnumberedFrame[] {
       itemAt(progress, event.index).opaque = event.opaque
       return []
     case 'block_ended':
-      return finishItem(itemAt(progress, event.index))
+      return finishItem(itemAt(progress, event.index), event.isCut)
     case 'finished':
       progress.finished = event
       return []

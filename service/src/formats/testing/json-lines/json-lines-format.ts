@@ -1,5 +1,6 @@
 import type { UpstreamFormat } from '#formats/format.ts'
 import { asObject, asText } from '#formats/json-values.ts'
+import { createTextReader } from '#formats/texts/create-text-reader.ts'
 
 import { jsonLines } from './json-lines-framing.ts'
 import { createJsonLinesReader } from './read-json-lines.ts'
@@ -24,6 +25,11 @@ export const jsonLinesFormat: UpstreamFormat = {
   }),
   framing: jsonLines,
   createReader: createJsonLinesReader,
+  createTextReader: () =>
+    createTextReader({
+      readFrame: (texts, { json }) => texts.addStrings('line', json),
+      readPlain: (texts, body) => texts.addStrings('line', body),
+    }),
   usageIn: (line) => asObject(line['counts']),
   readError(body) {
     const message = asText(body['problem'])

@@ -75,7 +75,7 @@ async function prepare(answer: { status?: number; lines: object[] }) {
   const upstream = await startUpstream(answer)
   const modelsFile = await writeCatalogue(upstream.url)
   const withJsonLines = (house: House): House => {
-    const { now, log, metrics, credits, events, access, limits } = house
+    const { now, log, metrics, credits, events, access, limits, policies, moderation } = house
     const inference = createInference({
       formats,
       modelsFile,
@@ -92,7 +92,11 @@ async function prepare(answer: { status?: number; lines: object[] }) {
       holdGraceMs: credits.holdGraceMs,
       freeTier: access.freeTier,
       events,
+      noteBudgets: async () => undefined,
       limitInferenceCall: limits.limitInferenceCall,
+      engine: policies.engine,
+      moderation: moderation.current,
+      local: moderation.local,
     })
     onTestFinished(inference.stop)
     return { ...house, inference }

@@ -1,0 +1,32 @@
+import type { Json, SourceFrame } from '#formats/answer.ts'
+
+import type { TextReader } from './frame-texts.ts'
+import { TextCollector } from './text-collector.ts'
+
+/** How a format is read: each function hands every string of what it is given to the collector. */
+type Reading = {
+  readFrame(texts: TextCollector, source: SourceFrame): void
+  readPlain(texts: TextCollector, body: Json): void
+}
+
+export function createTextReader({ readFrame, readPlain }: Reading): TextReader {
+  const texts = new TextCollector()
+  return {
+    read({ source, events, isRepeated }) {
+      texts.begin()
+      const [event] = events
+      const isKnown = isRepeated && event?.type === 'block_delta' && texts.repeat(event.text)
+      if (!isKnown) {
+        texts.forgetDeltas()
+        readFrame(texts, source)
+      }
+      return texts.take()
+    },
+    readPlain(body) {
+      texts.begin()
+      readPlain(texts, body)
+      texts.endAll()
+      return texts.take()
+    },
+  }
+}

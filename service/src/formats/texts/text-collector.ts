@@ -1,0 +1,189 @@
+import type { Json } from '#formats/answer.ts'
+
+import type { FrameText, FrameTexts } from './frame-texts.ts'
+import { JsonTexts } from './json-texts.ts'
+import { visitStrings } from './visit-strings.ts'
+
+/** What was appended to a channel; `isJson` where the strings inside it are the texts. */
+type Delta = { channel: string; isJson: boolean }
+
+/** A text that goes on after it was taken to have ended begins with so much of what it continues. */
+export const tailLength = 1024
+/** As much of what frames repeat is remembered; more of it is read anew each time. */
+const othersMaxLength = 1024 * 1024
+
+/** The channel whose text goes on in this one; itself where it is the first of its text. */
+export const originOf = (channel: string): string => channel.replace(/~+$/, '')
+
+/**
+ * Collects the texts of one answer, frame by frame. A channel is a path such as `0/text`; everything whose path begins
+ * with `0/` ends with the block 0.
+ */
+export class TextCollector {
+  #texts: FrameText[] = []
+  #ended: string[] = []
+  #hasUnreadable = false
+  /** Channels that have text and have not ended. */
+  readonly #open = new Set<string>()
+  readonly #json = new Map<string, JsonTexts>()
+  readonly #visitor = {
+    onText: (text: string) => this.addOther(text),
+    onUnreadable: () => this.noteUnreadable(),
+  }
+  #otherCount = 0
+  /** The channels in which texts go on that were taken to have ended, and the ends of such texts. */
+  readonly #resumed = new Map<string, string>()
+  readonly #tails = new Map<string, string>()
+  /** Texts that no delta brought. */
+  readonly #others = new Set<string>()
+  #othersLength = 0
+  /** The deltas of the last frame, without those that are empty. */
+  #deltas: Delta[] = []
+
+  begin() {
+    this.#texts = []
+    this.#ended = []
+    this.#hasUnreadable = false
+  }
+
+  take(): FrameTexts {
+    return { texts: this.#texts, ended: this.#ended, hasUnreadable: this.#hasUnreadable }
+  }
+
+  /** Text of a channel; returns whether it is text. */
+  add(channel: string, text: unknown, kind: FrameText['kind']): boolean {
+    if (typeof text !== 'string') return false
+    if (kind === 'delta' && text !== '') this.#deltas.push({ channel, isJson: false })
+    this.#push(channel, text, kind)
+    return true
+  }
+
+  /**
+   * More of a text that may go on after it was taken to have ended. What comes then is another channel, which repeats the end
+   * of the text: a match across the gap is found, though what stands before the gap may have left already.
+   */
+  addResumable(channel: string, text: string): boolean {
+    const current = this.#resumed.get(channel) ?? channel
+    const tail = this.#tails.get(current) ?? ''
+    if (text === '' || tail === '' || this.#open.has(current)) {
+      this.#tails.set(current, tail)
+      return this.add(current, text, 'delta')
+    }
+    const next = `${current}~`
+    this.#resumed.set(channel, next)
+    this.#tails.delete(current)
+    this.#tails.set(next, '')
+    return this.add(next, tail + text, 'delta')
+  }
+
+  /** JSON text of a channel, such as the arguments of a call: every string inside it is a channel of its own. */
+  addJson(channel: string, json: unknown, kind: FrameText['kind']): boolean {
+    if (typeof json !== 'string') return false
+    if (kind === 'delta' && json !== '') this.#deltas.push({ channel, isJson: true })
+    const known = kind === 'delta' ? this.#json.get(channel) : undefined
+    const decoder = known ?? new JsonTexts()
+    if (kind === 'delta') this.#json.set(channel, decoder)
+    decoder.feed(json, {
+      add: (number, text) => this.#push(`${channel}#${number}`, text, kind),
+      end: (number) => this.#end(`${channel}#${number}`),
+    })
+    return true
+  }
+
+  /** The input of a call that came as an object: it is judged like the JSON text that others send. */
+  addInput(channel: string, input: unknown, kind: FrameText['kind']): boolean {
+    if (typeof input !== 'object' || input === null) return false
+    try {
+      return this.addJson(channel, JSON.stringify(input), kind)
+    } catch {
+      // It is nested too deeply to be written; the strings in it can be visited all the same.
+      return false
+    }
+  }
+
+  /**
+   * A text that ends where it stands. Streams repeat such a text in many frames and a plain answer does not, so it counts
+   * once: otherwise the size of an answer would depend on how it was sent. The frame that had it first leaves first.
+   */
+  addOther(text: string) {
+    if (this.#others.has(text)) return
+    this.#othersLength += text.length
+    if (this.#othersLength <= othersMaxLength) this.#others.add(text)
+    const channel = this.newChannel()
+    this.#push(channel, text, 'whole')
+    this.#end(channel)
+  }
+
+  /** Reads every member of an object. Where `read` returns false, each string of the member is a text of its own. */
+  addMembers(object: Json, read: (name: string, value: unknown) => boolean) {
+    for (const name of Object.keys(object)) {
+      const value = object[name]
+      if (value !== null && !read(name, value)) this.addStrings(name, value)
+    }
+  }
+
+  /** Every string in a value that nobody here knows, each as a text of its own. */
+  addStrings(name: string, value: unknown) {
+    visitStrings(name, value, this.#visitor)
+  }
+
+  noteUnreadable(): true {
+    this.#hasUnreadable = true
+    return true
+  }
+
+  /** A channel that no other text has. */
+  newChannel(): string {
+    return `other${this.#otherCount++}`
+  }
+
+  /** Ends the channels at a path and below it. */
+  endAt(path: string) {
+    for (const channel of this.#open) if (isAt(channel, path)) this.#end(channel)
+    for (const channel of this.#json.keys()) if (isAt(channel, path)) this.#json.delete(channel)
+  }
+
+  /** Ends every channel at a path but those of `kept`. The texts of JSON say themselves where they end. */
+  endOthers(path: string, kept: string) {
+    for (const channel of this.#open) {
+      if (isAt(channel, path) && !isAt(channel, kept) && !channel.includes('#')) this.#end(channel)
+    }
+  }
+
+  endAll() {
+    for (const channel of this.#open) this.#end(channel)
+    this.#json.clear()
+  }
+
+  forgetDeltas() {
+    this.#deltas = []
+  }
+
+  /**
+   * Reads a frame that is the last one with another text in its delta. False if there was not exactly one delta: then
+   * the frame must be parsed. Its other texts are those of the last frame, so they have been collected already.
+   */
+  repeat(text: string): boolean {
+    const [delta] = this.#deltas
+    if (!delta || this.#deltas.length > 1) return false
+    this.#deltas = []
+    return delta.isJson
+      ? this.addJson(delta.channel, text, 'delta')
+      : this.add(delta.channel, text, 'delta')
+  }
+
+  #push(channel: string, text: string, kind: FrameText['kind']) {
+    if (text === '') return
+    this.#open.add(channel)
+    this.#texts.push({ channel, text, kind })
+    const tail = this.#tails.get(channel)
+    if (tail !== undefined) this.#tails.set(channel, (tail + text).slice(-tailLength))
+  }
+
+  #end(channel: string) {
+    if (this.#open.delete(channel)) this.#ended.push(channel)
+  }
+}
+
+const isAt = (channel: string, path: string) =>
+  channel === path || (channel.startsWith(path) && ['/', '~'].includes(channel[path.length] ?? ''))
