@@ -13,6 +13,13 @@ const Moment = z.codec(z.iso.datetime(), z.date(), {
   encode: (date) => date.toISOString(),
 })
 
+const PlainValue = z.union([z.string(), z.number(), z.boolean(), z.null()])
+const HeaderValue = z.union([
+  PlainValue,
+  z.array(z.string()),
+  z.array(z.record(z.string(), PlainValue)),
+])
+
 export const EventRecord = z.object({
   id: z.string(),
   day: z.string(),
@@ -20,7 +27,7 @@ export const EventRecord = z.object({
   organizationId: z.string(),
   kind: z.literal('enforcement'),
   at: Moment,
-  header: z.record(z.string(), z.union([z.string(), z.number(), z.null()])),
+  header: z.record(z.string(), HeaderValue),
   payload: Bytes,
   salt: Bytes,
   payloadHash: Bytes,

@@ -71,6 +71,7 @@ const eventOf = (requestId: string) =>
       outcome: 'refused',
       refusal: { status: 400, code: 'invalid_request' },
       usage: { credits: 0 },
+      policies: null,
     },
     new Date(),
   )

@@ -3,6 +3,8 @@ import { hash, randomFillSync } from 'node:crypto'
 import { BoundedMap } from '#platform/bounded-map.ts'
 import { createUuid } from '#platform/id.ts'
 
+import { describePolicies, nothingFound, type PolicyReport } from './policy-report.ts'
+
 /** What was done to a resource of an organization (docs/specification/audit-events.md#revision-events). */
 export type RevisionAction =
   | 'created'
@@ -14,8 +16,11 @@ export type RevisionAction =
   | 'archived'
   | 'suspended'
   | 'reinstated'
+  | 'restored'
+  | 'rolled_back'
+  | 'budget_alert'
 
-/** Who made a change: the id of a key, `operator` or `stripe`; and the request, if it came with one. */
+/** Who made a change: the id of a key, `operator`, `stripe` or `gatehouse`; and the request, if it came with one. */
 export type Actor = { readonly id: string; readonly requestId: string | null }
 
 /** The key that called an endpoint. */
@@ -29,6 +34,9 @@ export const callerOf = (call: {
 
 export const operator: Actor = { id: 'operator', requestId: null }
 
+/** For what the service notices by itself. */
+export const gatehouse: Actor = { id: 'gatehouse', requestId: null }
+
 export const stripeActor = (requestId: string): Actor => ({ id: 'stripe', requestId })
 
 /** A resource as the API shows it, so without secrets. */
@@ -40,8 +48,15 @@ export type Revision = {
   by: Actor
   action: RevisionAction
   /** Further members of the header, which sinks can filter by. */
-  facts?: Record<string, string | number | null>
+  facts?: EventHeader
 } & ({ before: Resource | null; after: Resource } | { before: Resource; after: null })
+
+type PlainValue = string | number | boolean | null
+/** The members of an event that sinks can filter by. The only objects are those of lists, and they are flat. */
+export type EventHeader = Record<
+  string,
+  PlainValue | readonly string[] | readonly Readonly<Record<string, PlainValue>>[]
+>
 
 export type Event = {
   id: string
@@ -49,9 +64,9 @@ export type Event = {
   day: string
   shard: number
   organizationId: string
-  kind: 'revision' | 'enforcement'
+  kind: 'revision' | 'enforcement' | 'simulation'
   at: Date
-  header: Record<string, string | number | null>
+  header: EventHeader
   payload: Buffer
   salt: Buffer
   payloadHash: Buffer
@@ -74,8 +89,11 @@ export function buildRevisionEvent(revision: Revision, at: Date): Event {
   return buildEvent({ organizationId, kind: 'revision', at, header, content: { before, after } })
 }
 
-/** How a call to a model ended. `refused`: it was not sent to one. `unknown`: its process died first. */
-export type CallOutcome = 'completed' | 'cut' | 'failed' | 'refused' | 'unknown'
+/**
+ * How a call to a model ended. `refused`: it was not sent to one. `blocked`: a policy refused it or ended its answer.
+ * `unknown`: its process died first.
+ */
+export type CallOutcome = 'completed' | 'cut' | 'failed' | 'refused' | 'blocked' | 'unknown'
 
 /** Under this name are the events of callers who belong to no organization. No organization has such an id. */
 export const operatorOrganizationId = 'operator'
@@ -88,28 +106,115 @@ export type CallReport = {
   actor: string
   /** Null if the request does not name one that exists. */
   model: string | null
-  /** The caller's format. */
+  /** What was called, or the label that the caller gave it. */
   target: string
+  /** The user that the caller named. */
+  user?: string | null
+  /** Who is counted, where users have quotas. */
+  quotaSubject?: string | null | undefined
   outcome: CallOutcome
   /** Why a call was refused: the status and the code of its answer. */
   refusal?: { status: number; code: string }
   /** The `meta` of its ledger entry, and the credits. */
   usage: object
+  /** Null if that is not known. */
+  policies: PolicyReport | null
+  /** What the organization says of its data, if it has a configuration of the policy gateway. */
+  dataClassification?: string | null
+  /** The quotas and budgets that the call counts in; a trigger adds up what is said here (migrations/0017). */
+  quotas?: CountedReport | null | undefined
+}
+
+export type CountedReport = {
+  day: string
+  subjects: readonly { scope: string; subject: string }[]
+  /** Whose quotas the call exceeds, where those are not enforced. */
+  exceeded?: readonly string[]
+  tokens: number
+  credits: number
 }
 
 export function buildCallEvent(report: CallReport, at: Date): Event {
   const { organizationId, usage } = report
-  const header = {
+  const header: EventHeader = {
+    phase: 'call',
     request_id: report.requestId,
     project_id: report.projectId,
     actor: report.actor,
     model: report.model,
     policy_target: report.target,
+    ...(report.user != null && { policy_user: report.user }),
+    ...(report.quotaSubject != null && { quota_subject: report.quotaSubject }),
     outcome: report.outcome,
     ...report.refusal,
+    ...(report.dataClassification != null && { data_classification: report.dataClassification }),
+    ...(report.policies && describePolicies(report.policies)),
+    ...(report.quotas && describeQuotas(report.quotas)),
   }
   return buildEvent({ organizationId, kind: 'enforcement', at, header, content: { usage } })
 }
+
+/** What policies in plain language that only monitor have said of a call after its end. */
+export type MonitoringReport = Pick<PolicyReport, 'matches' | 'unevaluated'> & {
+  /** Why some could not be evaluated; null if all were. */
+  reason: string | null
+  /** Which judge was asked; null if there was none. */
+  judge: { id: string; calibration: string } | null
+}
+
+/** Its members are those of the call's event, so that both are found by the same filters. */
+export function buildMonitoringEvent(
+  callEvent: Pick<Event, 'id' | 'organizationId' | 'header'>,
+  { matches, unevaluated, reason, judge }: MonitoringReport,
+  at: Date,
+): Event {
+  const { request_id, project_id, actor, model, policy_target, policy_epoch } = callEvent.header
+  const { data_classification } = callEvent.header
+  const header: EventHeader = {
+    ...describePolicies({ ...nothingFound, matches, unevaluated }),
+    phase: 'monitoring',
+    call_event_id: callEvent.id,
+    request_id: request_id ?? null,
+    project_id: project_id ?? null,
+    actor: actor ?? null,
+    model: model ?? null,
+    policy_target: policy_target ?? null,
+    policy_epoch: policy_epoch ?? null,
+    ...(data_classification !== undefined && { data_classification }),
+    ...(reason !== null && { unevaluated_reason: reason }),
+  }
+  const { organizationId } = callEvent
+  return buildEvent({ organizationId, kind: 'enforcement', at, header, content: { judge } })
+}
+
+/** A simulation of the policy gateway that was kept in its history. */
+type SimulationReport = {
+  organizationId: string
+  by: Actor
+  historyId: string
+  /** What was simulated, and what came out. */
+  facts: EventHeader
+}
+
+export function buildSimulationEvent(report: SimulationReport, at: Date): Event {
+  const { organizationId, by, historyId, facts } = report
+  const header: EventHeader = {
+    history_id: historyId,
+    persisted: true,
+    actor: by.id,
+    request_id: by.requestId,
+    ...facts,
+  }
+  return buildEvent({ organizationId, kind: 'simulation', at, header, content: {} })
+}
+
+const describeQuotas = ({ day, subjects, exceeded = [], tokens, credits }: CountedReport) => ({
+  quotas: subjects,
+  ...(exceeded.length > 0 && { quotas_exceeded: exceeded }),
+  quota_day: day,
+  quota_tokens: tokens,
+  quota_credits: credits,
+})
 
 type EventSource = Pick<Event, 'organizationId' | 'kind' | 'at' | 'header'> & { content: object }
 
@@ -152,7 +257,7 @@ export const resourceOf = ({ before, after }: Revision): Resource => after ?? be
 /** Of the organizations that have events at the moment. */
 const knownShards = new BoundedMap<string, number>(10_000)
 
-function shardOf(organizationId: string): number {
+export function shardOf(organizationId: string): number {
   const known = knownShards.get(organizationId)
   if (known !== undefined) return known
   const shard = hash('sha256', organizationId, 'buffer').readUInt16BE(0) % shardCount
