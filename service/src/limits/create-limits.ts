@@ -1,4 +1,5 @@
 import type { Clock } from '#platform/clock.ts'
+import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { Redis } from '#platform/redis.ts'
@@ -11,12 +12,16 @@ import { createLimitsOf } from './effective-limits.ts'
 import { followLimitsFile } from './follow-limits-file.ts'
 import { createCallLimit, creditReadLimits } from './limit-calls.ts'
 import { createInferenceLimit } from './limit-inference-calls.ts'
+import { createTrialLimit } from './limit-trials.ts'
 import { createLimiter } from './limiter.ts'
 import type { Limits } from './limits.ts'
 import { createCountersWithFallback } from './outage/counters-with-fallback.ts'
+import { createQuotaLoader } from './quotas/load-quotas.ts'
 import { createRecentRefusals } from './recent-refusals.ts'
 
 type Options = {
+  /** What quotas are loaded from. */
+  db: Db
   /** Without Redis the process counts in its own memory, so it must be the only one. */
   redis: Redis | undefined
   namespace: string
@@ -31,24 +36,28 @@ type Options = {
 }
 
 type CallCounters = Counters & {
+  /** The clock that the counters go by. */
+  now: Clock
   forget(organizationId: string, field: string): Promise<void>
   isExact(): boolean
   stop(): void
 }
 
 /** The counters of each kind of call, and the limits that use them. */
-export function createLimits({ redis, namespace, adminCallLimits, limitsFile, ...deps }: Options) {
+export function createLimits(options: Options) {
+  const { db, redis, namespace, adminCallLimits, limitsFile, ...deps } = options
   const table = followLimitsFile({ file: limitsFile, ...deps })
   const limitsOf = createLimitsOf(table.current)
   const createCounters = (kind: string, prefix: string): CallCounters => {
-    if (!redis) return createSingleProcessCounters(deps.steadyNow)
+    if (!redis) return createSingleProcessCounters(deps.steadyNow, deps.now)
     const redisCounters = createRedisCounters({ redis, prefix: `${namespace}:${prefix}` })
     return createCountersWithFallback({ ...deps, now: deps.steadyNow, redis: redisCounters, kind })
   }
   const inference = createCounters('inference', 'rl')
   const administration = createCounters('administration', 'rla')
   const creditReads = createCounters('credit_read', 'rlc')
-  const all = [inference, administration, creditReads]
+  const trials = createCounters('trial', 'rlt')
+  const all = [inference, administration, creditReads, trials]
   const recentRefusals = createRecentRefusals({ now: deps.steadyNow })
   return {
     adminCallLimits,
@@ -62,20 +71,22 @@ export function createLimits({ redis, namespace, adminCallLimits, limitsFile, ..
       ...deps,
       limitsOf,
       recentRefusals,
-      limiter: createLimiter(inference),
+      countersNow: inference.now,
+      limiter: createLimiter({ counters: inference, loadQuotas: createQuotaLoader({ db }) }),
     }),
     limitAdminCall: createCallLimit({
       ...deps,
       kind: 'administration',
       limits: adminCallLimits,
-      limiter: createLimiter(administration),
+      limiter: createLimiter({ counters: administration }),
     }),
     limitCreditRead: createCallLimit({
       ...deps,
       kind: 'credit_read',
       limits: creditReadLimits,
-      limiter: createLimiter(creditReads),
+      limiter: createLimiter({ counters: creditReads }),
     }),
+    limitTrial: createTrialLimit({ ...deps, limiter: createLimiter({ counters: trials }) }),
     subscriber: createScopeRemoval(all),
     stop() {
       table.stop()
@@ -101,7 +112,13 @@ function createScopeRemoval(all: readonly CallCounters[]) {
   }
 }
 
-function createSingleProcessCounters(now: Clock): CallCounters {
-  const memory = createMemoryCounters({ now })
-  return { ...memory, forget: async () => undefined, isExact: () => true, stop: () => undefined }
+function createSingleProcessCounters(steadyNow: Clock, now: Clock): CallCounters {
+  const memory = createMemoryCounters({ now: steadyNow })
+  return {
+    ...memory,
+    now,
+    forget: async () => undefined,
+    isExact: () => true,
+    stop: () => undefined,
+  }
 }

@@ -1,5 +1,6 @@
 import type { Principal } from '#http/principal.ts'
 import { ApiError } from '#platform/api-error.ts'
+import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import type { LimitsOf } from './effective-limits.ts'
@@ -7,7 +8,10 @@ import { inferenceHeaders } from './inference-headers.ts'
 import { keyScopeId } from './key-scope.ts'
 import { windowMetrics } from './limit-metrics.ts'
 import type { Limiter, Slot } from './limiter.ts'
-import { leaseMs, type Limits, type Refusal, scopes } from './limits.ts'
+import { leaseMs, type Limits, type Refusal, scopes, type Verdict } from './limits.ts'
+import type { QuotaUsage } from './quotas/quota-counts.ts'
+import { toQuotaError } from './quotas/quota-refusal.ts'
+import { type CallQuotas, type QuotaRules, toCallQuotas } from './quotas/quota.ts'
 import type { RecentRefusals } from './recent-refusals.ts'
 
 type Deps = {
@@ -15,6 +19,8 @@ type Deps = {
   limitsOf: LimitsOf
   metrics: Metrics
   recentRefusals: RecentRefusals
+  /** The clock of the counters, which decides to which window a call belongs. */
+  countersNow: Clock
 }
 
 type InferenceCall = {
@@ -22,6 +28,8 @@ type InferenceCall = {
   principal: Principal
   /** The estimated input and the largest possible output; 0 for endpoints that use no tokens. */
   tokens: number
+  /** What it counts in besides the limits, and the most that it can cost. */
+  quotas?: { rules: QuotaRules; credits: number } | undefined
 }
 
 /** The slot of a call, or why it is refused, and the headers of its answer in both cases. */
@@ -29,14 +37,20 @@ export type InferenceAdmission = {
   headers: Record<string, string>
   slot: Slot | null
   refusal: ApiError | null
+  /** Whether it has passed the limits, and so leaves an event, although it may be refused. */
+  isCounted: boolean
+  /** The quotas that it is counted in, and their usage after it. */
+  quotas: { call: CallQuotas; usage: readonly QuotaUsage[] } | null
 }
 
 /**
  * Admits every inference call, in its three scopes at once, before its body is acted on. The pipeline settles
  * the slot after the last byte, or when the call ends without one.
  */
-export function createInferenceLimit({ limiter, limitsOf, metrics, recentRefusals }: Deps) {
-  return async ({ requestId, principal, tokens }: InferenceCall): Promise<InferenceAdmission> => {
+export function createInferenceLimit(deps: Deps) {
+  const { limiter, limitsOf, metrics, recentRefusals, countersNow } = deps
+  return async (attempt: InferenceCall): Promise<InferenceAdmission> => {
+    const { requestId, principal, tokens } = attempt
     const limits = limitsOf(principal)
     const tooLarge = refuseTooLarge(tokens, limits)
     const call = {
@@ -48,9 +62,17 @@ export function createInferenceLimit({ limiter, limitsOf, metrics, recentRefusal
       leaseId: requestId,
       leaseMs,
     }
-    const { verdict, slot } = await limiter(call, limits)
+    const quotas = quotasOf(attempt, call.tokens, countersNow)
+    const { verdict, slot } = await limiter(quotas ? { ...call, quotas } : call, limits)
     const headers = inferenceHeaders(verdict, limits)
-    if (!verdict.refusal) return { headers, slot, refusal: tooLarge }
+    if (verdict.quotas?.refusal) {
+      const refusal = refuseByQuota(verdict, attempt, metrics)
+      return { headers, slot: null, refusal, isCounted: true, quotas: null }
+    }
+    if (!verdict.refusal) {
+      const counted = quotas && { call: quotas, usage: verdict.quotas?.usage ?? [] }
+      return { headers, slot, refusal: tooLarge, isCounted: true, quotas: counted ?? null }
+    }
     const { scope, metric, waitMs } = verdict.refusal
     metrics.limitsRefused.inc({ kind: 'inference', scope, metric })
     const refusal = toError(verdict.refusal, limits)
@@ -58,8 +80,34 @@ export function createInferenceLimit({ limiter, limitsOf, metrics, recentRefusal
     if (metric.startsWith('requests_')) {
       recentRefusals.record(principal, { headers, refusal, waitMs })
     }
-    return { headers, slot: null, refusal }
+    return { headers, slot: null, refusal, isCounted: false, quotas: null }
   }
+}
+
+const quotasOf = (
+  { requestId, quotas }: InferenceCall,
+  tokens: number,
+  now: Clock,
+): CallQuotas | undefined =>
+  quotas &&
+  toCallQuotas({
+    rules: quotas.rules,
+    leaseId: requestId,
+    tokens,
+    credits: quotas.credits,
+    nowMs: now().getTime(),
+  })
+
+function refuseByQuota(
+  { quotas, nowMs }: Verdict,
+  attempt: InferenceCall,
+  metrics: Metrics,
+): ApiError {
+  const refused = quotas?.refusal
+  if (!refused) throw new Error('no quota refuses the call')
+  const { counter, unit } = refused
+  metrics.limitsRefused.inc({ kind: 'quota', scope: counter.scope, metric: unit })
+  return toQuotaError(refused, attempt.quotas?.rules.policy ?? null, nowMs)
 }
 
 const tokenMetrics = windowMetrics.filter(({ unit }) => unit === 'tokens')

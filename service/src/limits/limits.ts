@@ -1,4 +1,6 @@
 import { type Metric, metricNames } from './limit-metrics.ts'
+import type { QuotaVerdict } from './quotas/quota-counts.ts'
+import type { CallQuotas } from './quotas/quota.ts'
 
 /** Where a call is counted: in its organization, in its project and for its key. */
 export const scopes = ['organization', 'project', 'key'] as const
@@ -21,6 +23,8 @@ export type LimitedCall = ScopeIds & {
   leaseId: string
   /** How long its slot is held without a renewal; 0: it takes no slot. */
   leaseMs: number
+  /** What it reserves in quotas and budgets, if it counts in any; only for calls with a slot. */
+  quotas?: CallQuotas | undefined
 }
 
 /** The decision about a call, and the usage after it. A refused call is counted in none of its scopes. */
@@ -28,21 +32,32 @@ export type Verdict = {
   nowMs: number
   usage: ScopeUsage
   refusal: Refusal | null
+  /** For calls with quotas that no limit refuses. One that a quota refuses is counted as a request, without tokens. */
+  quotas?: QuotaVerdict
 }
+
+/** Whether the call has got its slot. */
+export const isAdmitted = ({ refusal, quotas }: Verdict): boolean =>
+  refusal === null && (!quotas || (quotas.refusal === null && quotas.missing.length === 0))
 
 /** The limit with the longest wait, and after how long the same call would fit. */
 export type Refusal = { scope: Scope; metric: Metric; waitMs: number }
 
 /** The slot of a running call. */
-export type Lease = ScopeIds & { leaseId: string }
+export type Lease = ScopeIds & { leaseId: string; quotas?: CallQuotas | undefined }
 
 /** The end of a call: its slot is freed, and what it reserved is corrected to what it used. */
 export type LimitSettlement = Lease & {
   reserved: number
   used: number
+  /** With quotas: what the call has cost. */
+  usedCredits?: number | undefined
   /** When it was admitted, by the clock of the counters. */
   admittedAtMs: number
 }
+
+/** What is known after a call has ended: for each of its quota counters the credits of all ended calls. */
+export type SettledSlot = { wasHeld: boolean; credits: readonly number[] }
 
 export const unlimited = Object.fromEntries(
   metricNames.map((metric) => [metric, Infinity]),

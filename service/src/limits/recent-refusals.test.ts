@@ -11,10 +11,13 @@ const caller = (credentialId: string): Principal => ({
   organizationId: 'org',
   projectId: 'proj',
   credentialId,
+  subject: credentialId,
+  isBoundToProject: true,
   permissions: new Set<never>(),
   plan: 'free',
   paidMicroUsd: 0,
   limitOverrides: null,
+  budgets: null,
 })
 const answer = { headers: { a: 'b' }, refusal: new ApiError('rate_limit_exceeded', 'Wait.') }
 

@@ -1,5 +1,5 @@
 /**
- * The bytes that packing.ts and limiter.lua exchange, and that Redis stores. Numbers are unsigned and
+ * The bytes that packing.ts, quota-packing.ts and the Lua library exchange, and that Redis stores. Numbers are unsigned and
  * little-endian: u8, u16, u32 and u48. Scopes stand in the order of limits.ts, metrics and windows in that of
  * limit-metrics.ts; their numbers start at 1. The id of a bucket is its time divided by its length.
  *
@@ -19,6 +19,14 @@
  * Last known usage of a scope, an argument of `absorb`:
  *   u48 time in ms
  *   for each window: u32 requests, u48 tokens
+ *
+ * Of quotas, for each counter of a period, in the order of the fields of the reservation:
+ *   counter, a field of the hash: u48 requests, tokens, reserved tokens, credits, reserved credits
+ *   limits, an argument of `admit`: u48 requests, tokens, credits; all bits set: unlimited
+ *   known amounts, an argument of `admit`: u8 1 if known, u48 requests, tokens, credits
+ *   answer of `admit`, after the verdict: u8 number of the refusing counter, u8 number of the refusing unit (else 0),
+ *     for each counter of all periods: u8 1 if missing, u48 requests, tokens, credits, credits of ended calls
+ *   answer of `settle`: u8 1 if the lease was held, for each counter of all periods: u48 credits of ended calls
  *
  * Processes of two releases read the same bytes while a release is rolled out: another layout takes the next
  * `layoutNumber`, which is part of the counters' keys, and the next version of the function library.

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type Limits, unlimited } from '#limits/limits.ts'
+import { isAdmitted, type Limits, unlimited } from '#limits/limits.ts'
+import { type QuotaRules, toCallQuotas } from '#limits/quotas/quota.ts'
 import { limitsByTier } from '#limits/tiers.ts'
 import type { Redis } from '#platform/redis.ts'
 import { connectPatiently, type RedisServer, startRedis, until } from '#testing/redis-cluster.ts'
@@ -20,6 +21,8 @@ const cpuRatioMax = 0.6
 const cpuRatioMaxBusy = 1
 /** Reading every running call took about ten times as long. */
 const cpuRatioMaxCrowded = 2
+/** A quota of the user for the day, one of the project for the month, and a budget of the organization. */
+const cpuRatioMaxQuotas = 2
 const latencyRatioMax = 1
 const inFlight = 16
 const organizations = 50
@@ -40,7 +43,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]()
 })
 
-type Kind = 'light' | 'busy' | 'crowded'
+type Kind = 'light' | 'busy' | 'crowded' | 'quotas'
 
 const placeOf = (kind: Kind, number: number) => {
   const organization = `${kind}-${number % organizations}`
@@ -77,6 +80,7 @@ const limitsOf = {
   light: limitsByTier.tier_5,
   busy: limitsByTier.tier_5,
   crowded: { organization: roomy, project: roomy, key: roomy },
+  quotas: limitsByTier.tier_5,
 } as const satisfies Record<Kind, Limits>
 
 /** An organization with thousands of running calls. */
@@ -96,13 +100,37 @@ async function makeCrowded(index: number) {
   }
 }
 
+const many = 2_000_000_000
+const rulesOf = (projectId: string): QuotaRules => ({
+  quotas: [
+    { scope: 'user', subject: 'somebody', window: 'daily', requests: many, tokens: many },
+    { scope: 'project', subject: projectId, window: 'monthly', requests: many, tokens: many },
+  ],
+  budgets: [
+    { scope: 'organization', subject: '', credits: many, alertPercents: [], hasHardStop: true },
+  ],
+  areQuotasEnforced: true,
+  policy: null,
+})
+
+/** What a call reserves, with amounts for counters that are missing: those of the first call. */
+function quotasOf(kind: Kind, leaseId: string, projectId: string) {
+  if (kind !== 'quotas') return undefined
+  const asked = { rules: rulesOf(projectId), leaseId, tokens: 1200, credits: 5000 }
+  const quotas = toCallQuotas({ ...asked, nowMs: Date.now() })!
+  const nothing = { requests: 0, tokens: 0, credits: 0 }
+  const amounts = new Map(quotas.counters.map((counter) => [counter, nothing]))
+  return { ...quotas, known: { askedAtMs: Date.now(), amounts } }
+}
+
 let refused = 0
 async function admitAndSettle(kind: Kind, number: number) {
   const place = placeOf(kind, number)
   const lease = { leaseId: `01HZX4T9Q0-${number}`, leaseMs: 60_000 }
-  const verdict = await counters.admit({ ...place, ...lease, tokens: 1200 }, limitsOf[kind])
-  if (verdict.refusal) refused++
-  const spent = { reserved: 1200, used: 700, admittedAtMs: verdict.nowMs }
+  const quotas = quotasOf(kind, lease.leaseId, place.projectId)
+  const verdict = await counters.admit({ ...place, ...lease, tokens: 1200, quotas }, limitsOf[kind])
+  if (!isAdmitted(verdict)) refused++
+  const spent = { reserved: 1200, used: 700, usedCredits: 900, admittedAtMs: verdict.nowMs, quotas }
   await counters.settle({ ...place, leaseId: lease.leaseId, ...spent })
 }
 
@@ -180,6 +208,11 @@ test(`a decision costs Redis at most ${cpuRatioMax} fixed loops, and a caller wa
   )
   expect(least(rows, 'cpuRatio')).toBeLessThanOrEqual(cpuRatioMax)
   expect(least(rows, 'latencyRatio')).toBeLessThanOrEqual(latencyRatioMax)
+})
+
+test('with two quotas and a budget a decision costs at most twice a fixed loop', async () => {
+  const rows = await measureUntil('quotas', (all) => least(all, 'cpuRatio') <= cpuRatioMaxQuotas)
+  expect(least(rows, 'cpuRatio')).toBeLessThanOrEqual(cpuRatioMaxQuotas)
 })
 
 test('for organizations busy for a day a decision costs little more', async () => {

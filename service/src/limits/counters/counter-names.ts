@@ -14,6 +14,10 @@ export const organizationKeys = (prefix: string, organizationId: string) =>
     `${prefix}:{${organizationId}}:i`,
   ] as const
 
+/** The keys of the quota counters and reservations of an organization in one period. */
+export const quotaKeys = (prefix: string, organizationId: string, period: string) =>
+  [`${prefix}:{${organizationId}}:q${period}`, `${prefix}:{${organizationId}}:r${period}`] as const
+
 export const organizationField = 'o'
 export const projectField = (projectId: string) => `p${projectId}`
 export const keyField = (keyId: string) => `k${keyId}`

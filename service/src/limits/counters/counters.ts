@@ -1,10 +1,16 @@
-import type { Amounts, LimitedCall, Limits, LimitSettlement, Verdict } from '#limits/limits.ts'
+import type {
+  Amounts,
+  LimitedCall,
+  Limits,
+  LimitSettlement,
+  SettledSlot,
+  Verdict,
+} from '#limits/limits.ts'
 
 /** Counts calls: in Redis for all processes, or in the memory of one. */
 export type Counters = {
   admit(call: LimitedCall, limits: Limits): Promise<Verdict>
-  /** Returns whether the slot was still held. */
-  settle(settlement: LimitSettlement): Promise<boolean>
+  settle(settlement: LimitSettlement): Promise<SettledSlot>
   read(organizationId: string): Promise<OrganizationUsage>
 }
 

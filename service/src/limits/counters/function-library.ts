@@ -4,21 +4,31 @@ import { readFileSync } from 'node:fs'
 import { within } from '#platform/deadline.ts'
 import type { Redis, RedisArgument } from '#platform/redis.ts'
 
-export type LimiterFunction = 'admit' | 'settle' | 'renew' | 'release' | 'absorb'
+const functions = [
+  'admit',
+  'settle',
+  'renew',
+  'release',
+  'absorb',
+  'renew_quotas',
+  'forget_quotas',
+] as const
+export type LimiterFunction = (typeof functions)[number]
 
 /**
  * Each process that starts replaces the text of its version, so texts of one version must serve all its processes. A text
  * that cannot takes the next number, and so does another byte layout; both versions then run side by side. The second
- * version counts slots in an index and shares the counters and leases of the first.
+ * version counts slots in an index, the third counts quotas too; all share the counters and leases of the first.
  */
-export const libraryName = 'gatehouse_limits_2'
+export const libraryName = 'gatehouse_limits_3'
 const loadWaitMs = 40
-const functions: readonly LimiterFunction[] = ['admit', 'settle', 'renew', 'release', 'absorb']
 const functionNames = Object.fromEntries(
   functions.map((name) => [name, `${libraryName}_${name}`]),
 ) as Record<LimiterFunction, string>
 
-const body = readFileSync(new URL('limiter.lua', import.meta.url), 'utf8')
+const body = ['quotas.lua', 'limiter.lua']
+  .map((name) => readFileSync(new URL(name, import.meta.url), 'utf8'))
+  .join('')
 
 const libraryText = [
   `#!lua name=${libraryName}`,
@@ -35,14 +45,14 @@ const scriptText = [
 
 const scriptHash = createHash('sha1').update(scriptText).digest('hex')
 
-type Keys = readonly [string, string, string]
+type Keys = readonly [string, ...string[]]
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : '')
 const isMissing = (error: unknown) => /function not found/i.test(messageOf(error))
 const isUnsupported = (error: unknown) => /unknown command/i.test(messageOf(error))
 
 /**
- * Calls a part of limiter.lua in one round trip. The library is loaded at the start, and again when a server
+ * Calls a part of the library in one round trip. The library is loaded at the start, and again when a server
  * does not have it (restarted, failed over). Servers that do not support functions run it as a script.
  */
 export function createFunctionLibrary(redis: Pick<Redis, 'send' | 'sendToPrimaries'>) {
@@ -61,11 +71,17 @@ export function createFunctionLibrary(redis: Pick<Redis, 'send' | 'sendToPrimari
 
   function run(name: LimiterFunction, keys: Keys, args: RedisArgument[]) {
     if (isScripted) return runScript(name, keys, args)
-    return redis.send(keys[0], ['FCALL', functionNames[name], '3', ...keys, ...args])
+    return redis.send(keys[0], [
+      'FCALL',
+      functionNames[name],
+      String(keys.length),
+      ...keys,
+      ...args,
+    ])
   }
 
   async function runScript(name: LimiterFunction, keys: Keys, args: RedisArgument[]) {
-    const rest = ['3', ...keys, name, ...args]
+    const rest = [String(keys.length), ...keys, name, ...args]
     try {
       return await redis.send(keys[0], ['EVALSHA', scriptHash, ...rest])
     } catch (error) {

@@ -240,7 +240,8 @@ local function pack_verdict(scope, metric, now, wait, scopes, slots)
     key.minute_requests, key.day_requests, key.minute_tokens, key.day_tokens, slots[KEY])
 end
 
--- ARGV: now or 0, tokens, lease, lease ms, project field, key field, packed limits. Returns a packed verdict.
+-- ARGV: now or 0, tokens, lease, lease ms, project field, key field, packed limits; with quotas, what quotas.lua describes.
+-- Returns a packed verdict, and after it the answer about quotas, unless a limit refuses the call.
 local function admit(keys, args)
   local counters_key, leases_key, index_key = keys[1], keys[2], keys[3]
   local now, tokens, lease, lease_ms = clock(args[1]), tonumber(args[2]), args[3], tonumber(args[4])
@@ -252,9 +253,20 @@ local function admit(keys, args)
   local name = lease .. '|' .. project_field .. '|' .. key_field .. '|'
   local slots, is_held = count_leases(leases_key, index_key, now, name, project_field, key_field)
   -- The answer to an earlier try was lost: it has counted the call.
-  if is_held then return pack_verdict(0, 0, now, 0, scopes, slots) end
+  local has_quotas = #keys > 3
+  if is_held then
+    return pack_verdict(0, 0, now, 0, scopes, slots) .. (has_quotas and read_quotas(keys, args) or '')
+  end
   local scope, metric, wait = find_refusal(scopes, slots, limits, tokens, now)
   if scope > 0 then return pack_verdict(scope, metric, now, wait, scopes, slots) end
+  local quotas = ''
+  if has_quotas then
+    local outcome
+    quotas, outcome = reserve_quotas(keys, args, now, lease_ms)
+    if outcome == 'missing' then return pack_verdict(0, 0, now, 0, scopes, slots) .. quotas end
+    -- The call leaves an event, so it counts as a request of the limits: refused calls must not fill the log.
+    if outcome == 'refused' then tokens, lease_ms = 0, 0 end
+  end
 
   local seconds_before, hours_before = organization.minute_buckets, organization.day_buckets
   redis.call('HSET', counters_key, 'o', add(organization, now, 1, tokens),
@@ -273,7 +285,7 @@ local function admit(keys, args)
     end
     for s = ORGANIZATION, KEY do slots[s] = slots[s] + 1 end
   end
-  return pack_verdict(0, 0, now, 0, scopes, slots)
+  return pack_verdict(0, 0, now, 0, scopes, slots) .. quotas
 end
 
 -- Takes tokens out of the bucket with this id, at most as many as it holds. Returns the position of the bucket,
@@ -312,7 +324,7 @@ end
 
 -- ARGV: now or 0, lease, reserved, used, time of admission, project field, key field. Returns 1 if the lease
 -- was still held.
-local function settle(keys, args)
+local function settle_slot(keys, args)
   local counters_key, leases_key, index_key = keys[1], keys[2], keys[3]
   local now, lease, admitted_at = clock(args[1]), args[2], tonumber(args[5])
   local difference = tonumber(args[4]) - tonumber(args[3])
@@ -342,6 +354,14 @@ local function settle(keys, args)
   if #changed > 0 then redis.call('HSET', counters_key, unpack(changed)) end
   if difference > 0 then redis.call('PEXPIRE', counters_key, KEPT_MS) end
   return held
+end
+
+-- As settle_slot. With quotas, quotas.lua describes the further arguments, and the answer is a text: a byte that is 1 if
+-- the lease was still held, and the answer about quotas.
+local function settle(keys, args)
+  local held = settle_slot(keys, args)
+  if #keys == 3 then return held end
+  return string.char(held) .. settle_quotas(keys, args, tonumber(args[4]))
 end
 
 -- ARGV: now or 0, lease ms, then names of leases. A lost lease is added again: its call is running. Returns how

@@ -267,7 +267,7 @@ async function takeSettle(each: Extract<Step, { kind: 'settle' }>, sequence: Seq
     admittedAtMs: found.atMs,
   }
   const expected = settle(model, settlement, bench.nowMs)
-  expect(await bench.counters.settle(settlement)).toBe(expected)
+  expect(await bench.counters.settle(settlement)).toEqual(expected)
   bench.outcomes.settled++
 }
 

@@ -1,4 +1,5 @@
 import type { Lease } from '#limits/limits.ts'
+import { createQuotaCounts, type QuotaCounts } from '#limits/quotas/quota-counts.ts'
 
 import type { BucketCounters } from './buckets.ts'
 import { leaseName } from './counter-names.ts'
@@ -9,11 +10,13 @@ export type OrganizationCounts = {
   counters: Map<string, BucketCounters>
   /** When each lease expires, by its name. */
   leases: Map<string, number>
+  quotas: QuotaCounts
 }
 
 export const createOrganizationCounts = (): OrganizationCounts => ({
   counters: new Map(),
   leases: new Map(),
+  quotas: createQuotaCounts(),
 })
 
 /** A lease among those of its organization. */

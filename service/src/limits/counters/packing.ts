@@ -25,6 +25,8 @@ export function packLimits(limits: Limits): Buffer {
 
 const verdictHeadBytes = 3 * u8 + 2 * u48
 const usageBytes = limitMetrics.reduce((sum, { bytes }) => sum + bytes, 0)
+/** What follows them is about quotas. */
+export const verdictBytes = verdictHeadBytes + scopes.length * usageBytes
 
 /** Read at fixed places and not by a loop over the tables, because every call has a verdict. */
 export function unpackVerdict(packed: Buffer): Verdict {

@@ -145,7 +145,7 @@ test('a thousand slots: each scope has exactly its number, and a freed slot can 
   expect(await fill({ projectId: 'p', keyId: 'k2' })).toEqual([300, new Set(['project'])])
   expect(await fill({ projectId: 'q', keyId: 'k3' })).toEqual([200, new Set(['organization'])])
   const ended = { ...ids, leaseId: 'k-7', reserved: 100, used: 100, admittedAtMs: nowMs }
-  expect(await counters.settle(ended)).toBe(true)
+  expect((await counters.settle(ended)).wasHeld).toBe(true)
   const again = { ...call, leaseId: 'another' }
   expect((await counters.admit(again, limits)).refusal).toBe(null)
   expect((await counters.admit(again, limits)).refusal).toBe(null) // the same lease, so the same slot
@@ -179,8 +179,8 @@ test('unused tokens are given back once', async () => {
   await counters.admit(call, everything)
   await counters.admit({ ...call, leaseId: 'req-2' }, everything)
   const spent = { reserved: 100, used: 30, admittedAtMs: nowMs }
-  expect(await counters.settle({ ...call, ...spent })).toBe(true)
-  expect(await counters.settle({ ...call, ...spent })).toBe(false)
+  expect((await counters.settle({ ...call, ...spent })).wasHeld).toBe(true)
+  expect((await counters.settle({ ...call, ...spent })).wasHeld).toBe(false)
   const { organization } = await counters.read('acme')
   expect(organization).toMatchObject({ tokens_per_minute: 130, concurrent_requests: 1 })
 })

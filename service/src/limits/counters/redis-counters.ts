@@ -1,4 +1,4 @@
-import type { Lease, Limits } from '#limits/limits.ts'
+import type { Lease, LimitedCall, Limits, LimitSettlement } from '#limits/limits.ts'
 import type { Redis, RedisArgument } from '#platform/redis.ts'
 
 import type { ScopeCounts } from './absorb.ts'
@@ -13,6 +13,13 @@ import {
   unpackCounters,
   unpackVerdict,
 } from './packing.ts'
+import { unpackQuotas, unpackSettled } from './quota-packing.ts'
+import {
+  createRedisQuotas,
+  type QuotasOfPeriod,
+  toAdmitArguments,
+  toSettleArguments,
+} from './redis-quotas.ts'
 import { organizationUsage } from './usage.ts'
 
 type Options = {
@@ -31,6 +38,10 @@ export type RedisCounters = Counters & {
   release(leases: readonly Lease[]): Promise<void>
   /** Adds what a process counted while Redis was away. */
   absorb(organizationId: string, scopes: readonly ScopeCounts[]): Promise<void>
+  /** Extends what running calls of one organization reserve in one period. */
+  renewQuotas(of: QuotasOfPeriod, leaseMs: number): Promise<void>
+  /** Removes reservations of one organization and period, and counters, which are then loaded again. */
+  forgetQuotas(of: QuotasOfPeriod & { fields: readonly string[] }): Promise<void>
   /** Removes the counters of a deleted project or key. */
   forget(organizationId: string, field: string): Promise<void>
 }
@@ -41,32 +52,24 @@ export function createRedisCounters({ redis, prefix, nowMs }: Options): RedisCou
   const packOnce = createLimitsPacker()
   const time = () => String(nowMs?.() ?? 0)
   const keysOf = (organizationId: string) => organizationKeys(prefix, organizationId)
+  const quotas = createRedisQuotas({ library, prefix, time })
 
   return {
     load: library.load,
-    async admit({ organizationId, projectId, keyId, tokens, leaseId, leaseMs }, limits) {
-      const answer = await library.call('admit', keysOf(organizationId), [
-        time(),
-        String(tokens),
-        leaseId,
-        String(leaseMs),
-        projectField(projectId),
-        keyField(keyId),
-        packOnce(limits),
-      ])
-      return unpackVerdict(answer as Buffer)
+    async admit(call, limits) {
+      const keys = quotas.addKeys(keysOf(call.organizationId), call)
+      const args = [time(), ...admitArguments(call, packOnce(limits))]
+      const answer = await library.call('admit', keys, args)
+      const verdict = unpackVerdict(answer as Buffer)
+      const ofQuotas = call.quotas && unpackQuotas(answer as Buffer, call.quotas)
+      return ofQuotas ? { ...verdict, quotas: ofQuotas } : verdict
     },
-    async settle({ organizationId, projectId, keyId, leaseId, reserved, used, admittedAtMs }) {
-      const answer = await library.call('settle', keysOf(organizationId), [
-        time(),
-        leaseId,
-        String(reserved),
-        String(used),
-        String(admittedAtMs),
-        projectField(projectId),
-        keyField(keyId),
-      ])
-      return answer === 1
+    async settle(settlement) {
+      const keys = quotas.addKeys(keysOf(settlement.organizationId), settlement)
+      const answer = await library.call('settle', keys, [time(), ...settleArguments(settlement)])
+      return settlement.quotas
+        ? unpackSettled(answer as Buffer, settlement.quotas)
+        : { wasHeld: answer === 1, credits: [] }
     },
     async renew(leases, leaseMs) {
       const [first] = leases
@@ -87,6 +90,8 @@ export function createRedisCounters({ redis, prefix, nowMs }: Options): RedisCou
       ])
       if (args.length > 0) await library.call('absorb', keysOf(organizationId), [time(), ...args])
     },
+    renewQuotas: quotas.renew,
+    forgetQuotas: quotas.forget,
     async forget(organizationId, field) {
       const [key] = keysOf(organizationId)
       await redis.send(key, ['HDEL', key, field])
@@ -94,6 +99,26 @@ export function createRedisCounters({ redis, prefix, nowMs }: Options): RedisCou
     read: (organizationId) => readUsage(redis, keysOf(organizationId), nowMs),
   }
 }
+
+const admitArguments = (call: LimitedCall, packedLimits: Buffer): RedisArgument[] => [
+  String(call.tokens),
+  call.leaseId,
+  String(call.leaseMs),
+  projectField(call.projectId),
+  keyField(call.keyId),
+  packedLimits,
+  ...toAdmitArguments(call),
+]
+
+const settleArguments = (settlement: LimitSettlement): string[] => [
+  settlement.leaseId,
+  String(settlement.reserved),
+  String(settlement.used),
+  String(settlement.admittedAtMs),
+  projectField(settlement.projectId),
+  keyField(settlement.keyId),
+  ...toSettleArguments(settlement),
+]
 
 async function readUsage(
   redis: Options['redis'],

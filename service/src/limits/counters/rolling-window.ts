@@ -6,8 +6,10 @@ import {
   type Refusal,
   scopes,
   type ScopeUsage,
+  type SettledSlot,
   type Verdict,
 } from '#limits/limits.ts'
+import { read as readQuotas, reserve, settle as settleQuotas } from '#limits/quotas/quota-counts.ts'
 
 import {
   addTo,
@@ -40,9 +42,18 @@ export function admit(
 ): Verdict {
   const usage = scopeUsage(counts, call, nowMs)
   // The answer to an earlier try was lost: it has counted the call.
-  if (isHeld(counts, call, nowMs)) return { nowMs, usage, refusal: null }
+  if (isHeld(counts, call, nowMs))
+    return { nowMs, usage, refusal: null, ...knownQuotas(counts, call) }
   const refusal = findRefusal(counts, call, { limits, usage, nowMs })
   if (refusal) return { nowMs, usage, refusal }
+  const quotas =
+    call.quotas && reserve(counts.quotas, call.quotas, { nowMs, endsAtMs: nowMs + call.leaseMs })
+  if (quotas && quotas.missing.length > 0) return { nowMs, usage, refusal, quotas }
+  if (quotas?.refusal) {
+    // The call leaves an event, so it counts as a request of the limits: refused calls must not fill the log.
+    count(counts, { ...call, tokens: 0 }, nowMs)
+    return { nowMs, usage: scopeUsage(counts, call, nowMs), refusal, quotas }
+  }
   const secondsBefore = countSeconds(counts, nowMs)
   count(counts, call, nowMs)
   if (call.leaseMs > 0) {
@@ -50,8 +61,11 @@ export function admit(
     const isNewSecond = countSeconds(counts, nowMs) > secondsBefore
     if (isNewSecond) dropExpiredLeases(counts, nowMs) // at most once a second
   }
-  return { nowMs, usage: scopeUsage(counts, call, nowMs), refusal: null }
+  return { nowMs, usage: scopeUsage(counts, call, nowMs), refusal, ...(quotas && { quotas }) }
 }
+
+const knownQuotas = (counts: OrganizationCounts, { quotas }: LimitedCall) =>
+  quotas && { quotas: { missing: [], refusal: null, usage: readQuotas(counts.quotas, quotas) } }
 
 /** Counts a call in its three scopes, whatever the limits. */
 export function count(counts: OrganizationCounts, call: LimitedCall, nowMs: number) {
@@ -61,14 +75,23 @@ export function count(counts: OrganizationCounts, call: LimitedCall, nowMs: numb
 }
 
 /**
- * Frees the slot and returns whether it was still held. Unused tokens are given back to the buckets of the
- * admission, once; tokens used beyond the reservation count now.
+ * Frees the slot. Unused tokens are given back to the buckets of the admission, once; tokens used beyond the
+ * reservation count now.
  */
 export function settle(
   counts: OrganizationCounts,
   settlement: LimitSettlement,
   nowMs: number,
-): boolean {
+): SettledSlot {
+  const wasHeld = settleSlot(counts, settlement, nowMs)
+  const { quotas, used, usedCredits = 0 } = settlement
+  if (!quotas) return { wasHeld, credits: [] }
+  settleQuotas(counts.quotas, quotas, { tokens: used, credits: usedCredits })
+  const usage = readQuotas(counts.quotas, quotas)
+  return { wasHeld, credits: usage.map(({ settledCredits }) => settledCredits) }
+}
+
+function settleSlot(counts: OrganizationCounts, settlement: LimitSettlement, nowMs: number) {
   const wasHeld = isHeld(counts, settlement, nowMs)
   counts.leases.delete(leaseName(settlement))
   const difference = settlement.used - settlement.reserved

@@ -1,7 +1,7 @@
 import type { Counters } from '#limits/counters/counters.ts'
 import { createMemoryCounters } from '#limits/counters/memory-counters.ts'
 import type { RedisCounters } from '#limits/counters/redis-counters.ts'
-import type { LimitedCall, Limits, Verdict } from '#limits/limits.ts'
+import { isAdmitted, type LimitedCall, type Limits, type Verdict } from '#limits/limits.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
@@ -12,6 +12,7 @@ import { createLastKnownUsage } from './last-known-usage.ts'
 import { createProcessLeases } from './process-leases.ts'
 import { type RecoveryDeps, startRecovery } from './recovery.ts'
 import { createUnsentCounts } from './unsent-counts.ts'
+import { createUnsureQuotas } from './unsure-quotas.ts'
 
 /**
  * Counters that outlast Redis. While Redis answers, it decides about every call, for all processes. While it
@@ -43,6 +44,8 @@ import { createUnsentCounts } from './unsent-counts.ts'
  * - A call that ends is removed from the running leases before Redis settles it. A renewal that is under way may
  *   restore its lease in Redis after the settlement; it then finds that the call is not running any more, and
  *   releases the lease.
+ * - Quotas are not sent: counters of calls that were counted or ended without Redis are forgotten there, and loaded from the
+ *   database again. The leases of running calls are renewed before that, so that what they reserve is counted.
  * - Ended leases are released before the circuit leaves `open`, those of the last round aside: each holds a slot for
  *   up to a minute.
  */
@@ -52,8 +55,9 @@ export function createCountersWithFallback(options: Options) {
   const local = createMemoryCounters({ now: lastKnown.redisNow })
   const unsent = createUnsentCounts({ redis, now: lastKnown.redisNow })
   const leases = createProcessLeases({ redis, metrics })
+  const unsure = createUnsureQuotas({ redis })
   const circuit = createCircuitBreaker({ now, onChange })
-  const parts: Parts = { redis, circuit, lastKnown, local, unsent, leases, processes }
+  const parts: Parts = { redis, circuit, lastKnown, local, unsent, unsure, leases, processes }
   const recovery = startRecovery(parts)
 
   function onChange(state: CircuitState) {
@@ -68,20 +72,20 @@ export function createCountersWithFallback(options: Options) {
       if (state === 'open') return admitAlone(parts, call, limits)
       if (state === 'returning') {
         const byShare = await admitByShare(parts, call, limits)
-        if (byShare.refusal) return byShare
+        if (!isAdmitted(byShare)) return byShare
       }
       const answer = await admitInRedis(parts, call, limits)
       const verdict = answer ?? (await admitAlone(parts, call, limits))
       // The share may have admitted what Redis refuses, and a Redis whose answer was lost what the share refuses.
       const mayBeAdmitted = state === 'returning' || !answer
-      if (verdict.refusal && mayBeAdmitted) await undo(call, verdict)
+      if (!isAdmitted(verdict) && mayBeAdmitted) await undo(call, verdict)
       return verdict
     },
     async settle(settlement) {
       leases.end(settlement)
       unsent.settle(settlement)
       const isLocal = local.organizations.has(settlement.organizationId)
-      const wasHeldLocally = isLocal && (await local.settle(settlement))
+      const settledLocally = isLocal ? await local.settle(settlement) : notHeld
       try {
         if (circuit.state() !== 'open') return await redis.settle(settlement)
       } catch {
@@ -89,17 +93,21 @@ export function createCountersWithFallback(options: Options) {
       }
       // Redis goes on counting all that was reserved: too much rather than too little.
       leases.releaseLater(settlement)
-      return wasHeldLocally
+      unsure.addEnded(settlement)
+      return settledLocally
     },
     async read(organizationId) {
       if (circuit.state() === 'open') return local.read(organizationId)
       return redis.read(organizationId).catch(() => local.read(organizationId))
     },
   }
-  const undo = (call: LimitedCall, { nowMs }: Verdict) =>
-    counters.settle({ ...call, reserved: call.tokens, used: 0, admittedAtMs: nowMs })
+  const undo = (call: LimitedCall, { nowMs }: Verdict) => {
+    unsure.addEnded(call) // its request may be counted
+    return counters.settle({ ...call, reserved: call.tokens, used: 0, admittedAtMs: nowMs })
+  }
   const isExact = () => circuit.state() === 'closed'
-  return { ...counters, forget: redis.forget, isExact, stop: recovery.stop }
+  const { redisNow } = lastKnown
+  return { ...counters, now: redisNow, forget: redis.forget, isExact, stop: recovery.stop }
 }
 
 type Options = {
@@ -113,6 +121,8 @@ type Options = {
   processes: () => number
 }
 
+const notHeld = { wasHeld: false, credits: [] }
+
 const logCodes = {
   closed: 'limits_counted_in_redis',
   open: 'limits_counted_locally',
@@ -124,7 +134,10 @@ type Parts = RecoveryDeps & { processes: () => number }
 /** Admits a call that Redis has not counted. */
 async function admitAlone(parts: Parts, call: LimitedCall, limits: Limits): Promise<Verdict> {
   const verdict = await admitByShare(parts, call, limits)
-  if (!verdict.refusal) parts.unsent.add(call)
+  if (isAdmitted(verdict)) {
+    parts.unsent.add(call)
+    parts.unsure.addRunning(call)
+  } else if (verdict.quotas?.refusal) parts.unsent.add({ ...call, tokens: 0, leaseMs: 0 })
   return verdict
 }
 
@@ -136,8 +149,9 @@ async function admitByShare(parts: Parts, call: LimitedCall, limits: Limits): Pr
     slotsFromRedis: leases.countFromRedis(call),
     nowMs: lastKnown.redisNow().getTime(),
   })
-  const verdict = await local.admit(call, share)
-  if (!verdict.refusal) leases.start(call, { isFromRedis: false })
+  const quotas = call.quotas && { ...call.quotas, sharedBy: processes() }
+  const verdict = await local.admit({ ...call, quotas }, share)
+  if (isAdmitted(verdict)) leases.start(call, { isFromRedis: false })
   return verdict
 }
 
@@ -154,7 +168,7 @@ async function admitInRedis(
   if (!verdict) return null
   circuit.trySucceeded()
   lastKnown.record(call, verdict)
-  if (!verdict.refusal) leases.start(call, { isFromRedis: true })
+  if (isAdmitted(verdict)) leases.start(call, { isFromRedis: true })
   return verdict
 }
 

@@ -2,7 +2,10 @@ import type { RedisCounters } from '#limits/counters/redis-counters.ts'
 import { type Lease, leaseMs, type Scope, type ScopeIds } from '#limits/limits.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-type Options = { redis: Pick<RedisCounters, 'renew' | 'release'>; metrics: Metrics }
+type Options = {
+  redis: Pick<RedisCounters, 'renew' | 'release' | 'renewQuotas' | 'forgetQuotas'>
+  metrics: Metrics
+}
 
 /** Redis does nothing else while it renews or releases a batch. */
 const batchMax = 500
@@ -14,6 +17,13 @@ const endedMax = 10_000
 export function createProcessLeases({ redis, metrics }: Options) {
   const running = new Map<string, { lease: Lease; isFromRedis: boolean }>()
   const ended: Lease[] = []
+
+  async function renewQuotas(leases: readonly Lease[]) {
+    for (const each of byPeriod(leases)) await redis.renewQuotas(each, leaseMs)
+    // As with slots: what a call reserved that ended meanwhile was just reserved again.
+    const isEnded = ({ leaseId }: Lease) => !running.has(leaseId)
+    for (const each of byPeriod(leases.filter(isEnded))) await redis.forgetQuotas(each)
+  }
 
   return {
     start(lease: Lease & { leaseMs: number }, { isFromRedis }: { isFromRedis: boolean }) {
@@ -43,6 +53,7 @@ export function createProcessLeases({ redis, metrics }: Options) {
         metrics.limitSlotsLost.inc(group.length - held)
         // A call that ended during the renewal would otherwise hold its slot for another minute.
         await redis.release(group.filter(({ leaseId }) => !running.has(leaseId)))
+        await renewQuotas(group)
       }
     },
 
@@ -64,6 +75,23 @@ export function createProcessLeases({ redis, metrics }: Options) {
   }
 }
 export type ProcessLeases = ReturnType<typeof createProcessLeases>
+
+/** What leases of one organization reserve, by period. */
+function byPeriod(leases: readonly Lease[]) {
+  const reserved = leases.flatMap(({ organizationId, quotas }) =>
+    (quotas?.reservations ?? []).map(({ name, period, counters }) => ({
+      organizationId,
+      name,
+      period,
+      fields: counters.map(({ field }) => field),
+    })),
+  )
+  return [...Map.groupBy(reserved, ({ period }) => period.name).values()].map((group) => ({
+    ...(group[0] as (typeof reserved)[number]),
+    names: group.map(({ name }) => name),
+    fields: [...new Set(group.flatMap(({ fields }) => fields))],
+  }))
+}
 
 /** Batches of leases of one organization each. */
 const byOrganization = (leases: readonly Lease[]): Lease[][] =>

@@ -6,6 +6,7 @@ import type { CircuitBreaker } from './circuit-breaker.ts'
 import type { LastKnownUsage } from './last-known-usage.ts'
 import type { ProcessLeases } from './process-leases.ts'
 import type { UnsentCounts } from './unsent-counts.ts'
+import type { UnsureQuotas } from './unsure-quotas.ts'
 
 export type RecoveryDeps = {
   redis: RedisCounters
@@ -13,6 +14,7 @@ export type RecoveryDeps = {
   lastKnown: LastKnownUsage
   local: MemoryCounters
   unsent: UnsentCounts
+  unsure: UnsureQuotas
   leases: ProcessLeases
 }
 
@@ -25,7 +27,8 @@ const renewEveryMs = 20_000
 const roundsMax = 5
 
 /** Brings Redis up to date after an outage or a lost answer, and renews the leases of running calls. */
-export function startRecovery({ redis, circuit, lastKnown, local, unsent, leases }: RecoveryDeps) {
+export function startRecovery(deps: RecoveryDeps) {
+  const { redis, circuit, lastKnown, local, unsent, unsure, leases } = deps
   let isLoaded = false
   let isProbing = false
   const timers = [
@@ -51,6 +54,7 @@ export function startRecovery({ redis, circuit, lastKnown, local, unsent, leases
     if (state === 'open') await restoreLastKnownUsage()
     for (let round = 0; round < roundsMax && hasBacklog(); round++) {
       await unsent.send()
+      await unsure.forget()
       await leases.releaseEnded()
     }
     if (state === 'open') circuit.redisReturned()
@@ -58,7 +62,7 @@ export function startRecovery({ redis, circuit, lastKnown, local, unsent, leases
     else if (circuit.state() === 'closed') local.forgetAll()
   }
 
-  const hasBacklog = () => !unsent.isEmpty() || leases.hasEnded()
+  const hasBacklog = () => !unsent.isEmpty() || !unsure.isEmpty() || leases.hasEnded()
 
   async function restoreLastKnownUsage() {
     for (const [organizationId, fields] of lastKnown.byOrganization()) {
