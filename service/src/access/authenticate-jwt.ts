@@ -4,27 +4,28 @@ import { decodeJwt, errors, type JWTPayload, jwtVerify, type JWTVerifyGetKey } f
 import type { Principal } from '#http/principal.ts'
 import { ApiError, dependencyUnavailable, notFound } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Db } from '#platform/database.ts'
 
-import { findTenancy, type Tenancy } from './credential-store.ts'
+import type { Tenancy } from './credential-store.ts'
 import { type Issuer, type IssuerTable, permissionsFrom } from './issuer-table.ts'
-import type { LookupCache } from './lookup-cache.ts'
+import { toOwnBudgets } from './limit-overrides/own-budget.ts'
+import {
+  findKnownTenancy,
+  hasActiveProject,
+  idMaxLength,
+  type TenancyDeps,
+} from './named-project.ts'
 import { organizationSuspended, requirePermission, unauthorized } from './unauthorized.ts'
 
-export type JwtDeps = {
-  db: Db
+export type JwtDeps = TenancyDeps & {
   now: Clock
   issuers: IssuerTable
   /** Verification keys of an issuer, fetched when first needed. */
   keysOf: (issuer: Issuer) => JWTVerifyGetKey
-  tenancies: LookupCache<Tenancy>
 }
 
 /** The ids whose change makes a cached tenancy void. */
 export const tenancyDependsOn = ({ organization_id, project_id }: Tenancy) =>
   project_id === null ? [organization_id] : [organization_id, project_id]
-
-const claimMaxLength = 200
 
 /** Authenticates tokens of the configured issuers. `namedProject` is the header X-Policy-Project. */
 export function createJwtAuthentication(deps: JwtDeps) {
@@ -77,6 +78,8 @@ export function createJwtAuthentication(deps: JwtDeps) {
       organizationId,
       ...(await requireActiveProject(deps, endpoint, organizationId, projectId)),
       credentialId: `${issuer.issuer}|${subject}`,
+      subject,
+      isBoundToProject: claimed !== undefined,
       permissions,
     }
   }
@@ -129,25 +132,18 @@ function toRefusal(error: unknown, endpoint: Endpoint): ApiError {
 
 function textClaim(claims: JWTPayload, name: string): string | undefined {
   const value = claims[name]
-  const isUsable = typeof value === 'string' && value !== '' && value.length <= claimMaxLength
+  const isUsable = typeof value === 'string' && value !== '' && value.length <= idMaxLength
   return isUsable && value.isWellFormed() && !value.includes('\0') ? value : undefined
 }
 
 /** The named project, or the default one. An unknown, foreign or archived project is 404. */
 async function requireActiveProject(
-  { db, tenancies }: JwtDeps,
+  deps: JwtDeps,
   endpoint: Endpoint,
   organizationId: string,
   projectId: string | null,
-): Promise<Pick<Principal, 'projectId' | 'plan' | 'paidMicroUsd' | 'limitOverrides'>> {
-  // A header can be 16 KiB long: a value too long to be an id is neither looked up nor cached.
-  if (projectId !== null && projectId.length > claimMaxLength) throw notFound('project')
-  const key = JSON.stringify([organizationId, projectId])
-  const cached = tenancies.peek(key)
-  const tenancy =
-    cached === undefined
-      ? await tenancies.get(key, () => findTenancy(db, organizationId, projectId))
-      : cached
+): Promise<Pick<Principal, 'projectId' | 'plan' | 'paidMicroUsd' | 'limitOverrides' | 'budgets'>> {
+  const tenancy = await findKnownTenancy(deps, organizationId, projectId)
   if (!tenancy) {
     throw unauthorized(
       endpoint,
@@ -156,11 +152,12 @@ async function requireActiveProject(
     )
   }
   if (tenancy.organization_status === 'suspended') throw organizationSuspended()
-  if (!tenancy.project_id || tenancy.project_status === 'archived') throw notFound('project')
+  if (!hasActiveProject(tenancy)) throw notFound('project')
   return {
     projectId: tenancy.project_id,
     plan: tenancy.plan,
     paidMicroUsd: Number(tenancy.paid_micro_usd),
     limitOverrides: tenancy.limit_overrides,
+    budgets: toOwnBudgets(tenancy.project_budget, null),
   }
 }

@@ -13,6 +13,7 @@ import type { Credential } from './credential.ts'
 import type { FailedAttempts } from './failed-attempts.ts'
 import type { KeyUses } from './key-uses.ts'
 import { knownPermissions } from './known-permissions.ts'
+import { toOwnBudgets } from './limit-overrides/own-budget.ts'
 import type { LookupCache } from './lookup-cache.ts'
 import { type HashKey, type KeyHash, partsToKeep } from './secret.ts'
 import { organizationSuspended, unauthorized } from './unauthorized.ts'
@@ -75,10 +76,13 @@ const toPrincipal = (key: FoundKey, { kind }: Credential): Principal => ({
   organizationId: key.organization_id,
   projectId: key.project_id,
   credentialId: key.id,
+  subject: key.id,
+  isBoundToProject: key.project_id !== null,
   permissions: new Set(knownPermissions(key.permissions)),
   plan: key.plan,
   paidMicroUsd: Number(key.paid_micro_usd),
   limitOverrides: key.limit_overrides,
+  budgets: toOwnBudgets(key.project_budget, key.monthly_budget),
 })
 
 type Sought = {

@@ -18,6 +18,7 @@ import type { IssuerTable } from './issuer-table.ts'
 import { keepKeysOnDisk } from './keep-keys-on-disk.ts'
 import { createKeyUses } from './key-uses.ts'
 import { createLookupCache } from './lookup-cache.ts'
+import { createProjectCheck } from './named-project.ts'
 import type { HashKey } from './secret.ts'
 
 type Options = {
@@ -63,6 +64,7 @@ export function createAccess(options: Options) {
       guessesByHint: createFailedAttempts({ ...counting, countedBy: 'key', guessesMax: 20 }),
       cache: keys,
     }),
+    requireOwnProject: createProjectCheck({ db, tenancies }),
     byJwt: createJwtAuthentication({
       db,
       now,

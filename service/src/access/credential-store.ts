@@ -1,4 +1,5 @@
 import type { LimitOverrides, LimitScope } from '@gatehouse/contract/limits'
+import type { MonthlyBudget } from '@gatehouse/contract/monthly-budget'
 import { type RawBuilder, sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
@@ -45,6 +46,8 @@ export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
         ['project', sql.ref('key.project_id')],
         ['key', sql.ref('key.id')],
       ]).as('limit_overrides'),
+      sql<MonthlyBudget | null>`key.monthly_budget`.as('monthly_budget'),
+      sql<MonthlyBudget | null>`project.monthly_budget`.as('project_budget'),
     ])
     .where('key.key_hash', 'in', hashes)
     .executeTakeFirst()
@@ -78,6 +81,7 @@ export async function findTenancy(db: Db, organizationId: string, projectId: str
         ['organization', sql.ref('organization.id')],
         ['project', sql.ref('project.id')],
       ]).as('limit_overrides'),
+      sql<MonthlyBudget | null>`project.monthly_budget`.as('project_budget'),
     ])
     .where('organization.id', '=', organizationId)
     .executeTakeFirst()

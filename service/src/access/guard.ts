@@ -13,7 +13,8 @@ import { readCredential } from './credential.ts'
 import type { FailedAttempts } from './failed-attempts.ts'
 import { asksForFreeRequest } from './free-tier/free-tier-header.ts'
 import { createAnonymousPrincipal, type FreeCaller, type FreeTier } from './free-tier/free-tier.ts'
-import { requirePermission } from './unauthorized.ts'
+import type { createProjectCheck } from './named-project.ts'
+import { requireFurtherPermissions, requirePermission } from './unauthorized.ts'
 
 /** Counts the call of an authenticated caller; returns the 429 if it exceeds a limit. */
 export type CountCall = (
@@ -25,6 +26,7 @@ export type CountCall = (
 export type Authentication = {
   byKey: ReturnType<typeof createKeyAuthentication>
   byJwt: ReturnType<typeof createJwtAuthentication>
+  requireOwnProject: ReturnType<typeof createProjectCheck>
   /** Refused tokens by address. Unknown keys have stricter limits of their own. */
   refusedByAddress: FailedAttempts
 }
@@ -43,6 +45,12 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     const refusal = await count?.(request, reply, principal)
     requirePermission(endpoint, principal)
     if (refusal) throw refusal
+  })
+  app.addHook('preHandler', (request, _, done) => {
+    const { endpoint } = request.routeOptions.config
+    const { principal } = request
+    if (endpoint && principal) requireFurtherPermissions(endpoint, principal, request.body)
+    done()
   })
 }
 
@@ -109,10 +117,14 @@ function authenticate(
 ): Principal | Promise<Principal> {
   const credential = readCredential(endpoint, request)
   const prefix = addressPrefix(readAddress(request))
-  if (credential.kind !== 'jwt') return authentication.byKey(endpoint, credential, prefix)
-  const { byJwt, refusedByAddress } = authentication
   const project = request.headers['x-policy-project']
   const named = typeof project === 'string' ? project : undefined
+  const { byKey, byJwt, requireOwnProject, refusedByAddress } = authentication
+  if (credential.kind !== 'jwt') {
+    const found = byKey(endpoint, credential, prefix)
+    if (named === undefined) return found
+    return Promise.resolve(found).then((key) => requireOwnProject(endpoint, key, named))
+  }
   return byJwt(endpoint, credential.text, named).catch((error: unknown) => {
     // After the verification, which is local and cheap: a valid token is accepted from any address.
     const isRefusal = error instanceof ApiError && error.status === 401

@@ -31,6 +31,8 @@ const found: FoundKey = {
   paid_micro_usd: '0',
   project_status: null,
   limit_overrides: null,
+  monthly_budget: { credits: 5, alert_percents: [80], hard_stop: true },
+  project_budget: null,
 }
 
 /** Processes that share a folder, one after the other. */

@@ -1,4 +1,5 @@
 import { type LimitOverrides, Plan } from '@gatehouse/contract/limits'
+import { MonthlyBudget } from '@gatehouse/contract/monthly-budget'
 import { z } from 'zod'
 
 import type { Log } from '#platform/log.ts'
@@ -49,6 +50,8 @@ const KeyFile = z.array(
       project_status: z.enum(['active', 'archived']).nullable(),
       // Files of earlier releases have none.
       limit_overrides: overrides.nullable().default(null),
+      monthly_budget: MonthlyBudget.nullable().default(null),
+      project_budget: MonthlyBudget.nullable().default(null),
     }),
   }),
 )

@@ -42,6 +42,17 @@ export function requirePermission(
   if (permission !== null && !permissions.has(permission)) throw permissionDenied(permission)
 }
 
+/** Throws a 403 unless the caller has what the contract asks for besides, for a request with this body. */
+export function requireFurtherPermissions(
+  { furtherPermissions = [] }: Endpoint,
+  { permissions }: { permissions: ReadonlySet<Permission> },
+  body: unknown,
+) {
+  for (const { permission, isNeeded } of furtherPermissions) {
+    if (isNeeded(body) && !permissions.has(permission)) throw permissionDenied(permission)
+  }
+}
+
 export const organizationSuspended = () =>
   new ApiError(
     'organization_suspended',

@@ -17,6 +17,8 @@ export type HoldMeta = {
     cache_write_1h?: number
     web_search?: number
   }
+  /** Of a hold only: where the call is counted if its process dies. */
+  quotas?: { day: string; subjects: readonly { scope: string; subject: string }[] }
 }
 
 /** The `meta` of a ledger entry: all that is needed to compute the charge again. */

@@ -2,10 +2,10 @@ import { randomBytes, randomInt } from 'node:crypto'
 
 import { expect, onTestFinished, test } from 'vitest'
 
-import { connectDatabase, type Db } from '#platform/database.ts'
+import type { Db } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 import { createRandom } from '#testing/fault-proxy.ts'
-import { createTestDatabase } from '#testing/test-database.ts'
+import { connectPatiently, createTestDatabase } from '#testing/test-database.ts'
 
 import {
   claimFreeRequest,
@@ -35,7 +35,7 @@ const release = (db: Db, given: FreeClaim) => transact(db, (tx) => releaseFreeRe
 async function openDatabase(pools = 4) {
   const database = await createTestDatabase()
   const dbs = Array.from({ length: pools }, () =>
-    connectDatabase({ url: database.url, poolSize: 5 }),
+    connectPatiently({ url: database.url, poolSize: 5 }),
   )
   onTestFinished(async () => {
     await Promise.all(dbs.map((each) => each.destroy()))

@@ -117,10 +117,13 @@ export function createAnonymousPrincipal({ identities }: FreeCaller): Principal 
     organizationId: id,
     projectId: null,
     credentialId: id,
+    subject: id,
+    isBoundToProject: false,
     permissions: new Set(['model.invoke']),
     plan: 'free',
     paidMicroUsd: 0,
     limitOverrides: null,
+    budgets: null,
   }
 }
 

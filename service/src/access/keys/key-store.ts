@@ -1,6 +1,8 @@
+import type { MonthlyBudget } from '@gatehouse/contract/monthly-budget'
 import type { Permission } from '@gatehouse/contract/permission'
 import { type Selectable, sql } from 'kysely'
 
+import { toBudgetColumn } from '#access/limit-overrides/own-budget.ts'
 import type { ApiKey } from '#platform/database-types.ts'
 import type { Db, Tx } from '#platform/database.ts'
 import { isAfter, type Page, type Position } from '#platform/keyset.ts'
@@ -118,6 +120,20 @@ export async function lockProjectKey(
     .where('revoked_at', 'is', null)
     .forNoKeyUpdate()
     .executeTakeFirst()
+}
+
+/** The caller has locked the key. */
+export async function saveKeyBudget(
+  tx: Tx,
+  { organizationId, id }: { organizationId: string; id: string },
+  budget: MonthlyBudget | null,
+) {
+  await tx
+    .updateTable('api_key')
+    .set({ monthly_budget: toBudgetColumn(budget) })
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .execute()
 }
 
 /** Revokes an active key; undefined when the scope has no active key with this id. */

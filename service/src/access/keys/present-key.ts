@@ -2,6 +2,7 @@ import type { AdminApiKey, ProjectApiKey } from '@gatehouse/contract/api-key'
 import type { LimitValues } from '@gatehouse/contract/limits'
 
 import { knownPermissions } from '#access/known-permissions.ts'
+import { presentBudget } from '#access/limit-overrides/own-budget.ts'
 import { presentLimits } from '#access/limit-overrides/own-limits.ts'
 import { redact } from '#access/secret.ts'
 import { toSeconds } from '#platform/clock.ts'
@@ -32,4 +33,5 @@ export const presentProjectKey = (row: KeyRow, limits: LimitValues): ProjectApiK
   object: 'organization.project.api_key',
   ...presentMembers(row),
   limits: presentLimits(limits),
+  monthly_budget: presentBudget(row),
 })

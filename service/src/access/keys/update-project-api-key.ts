@@ -3,12 +3,13 @@ import type { FastifyInstance } from 'fastify'
 
 import type { AccessDeps } from '#access/deps.ts'
 import { changeLimits } from '#access/limit-overrides/change-limits.ts'
+import { editBudget, isSameBudget, presentBudget } from '#access/limit-overrides/own-budget.ts'
 import { lockActiveProject } from '#access/projects/lock-active-project.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { notFound } from '#platform/api-error.ts'
 
-import { lockKey } from './key-store.ts'
+import { lockKey, saveKeyBudget } from './key-store.ts'
 import { presentProjectKey } from './present-key.ts'
 
 export function serveUpdateProjectApiKey(app: FastifyInstance, deps: AccessDeps) {
@@ -20,8 +21,14 @@ export function serveUpdateProjectApiKey(app: FastifyInstance, deps: AccessDeps)
       if (!key) throw notFound('api_key')
       const scope = { organizationId, scope: 'key', scopeId: key.id } as const
       const limits = await changeLimits(tx, scope, body.limits, deps.findOrganizationLimits)
-      const after = presentProjectKey(key, limits.after)
-      if (!limits.isChanged) return after
+      const budget = editBudget(key, body.monthly_budget)
+      const isBudgetChanged = !isSameBudget(budget, presentBudget(key))
+      const after = presentProjectKey({ ...key, monthly_budget: budget }, limits.after)
+      if (!limits.isChanged && !isBudgetChanged) return after
+      if (isBudgetChanged) await saveKeyBudget(tx, { organizationId, id: key.id }, budget)
+      if (budget && !presentBudget(key)) {
+        await deps.countEarlierUsage(tx, { organizationId, scope: 'key', subject: key.id })
+      }
       await deps.announce(tx, {
         organizationId,
         by: callerOf(context),

@@ -262,10 +262,13 @@ test('GET limits shows each number with its source, and own limits of projects a
       organizationId: organizationId(),
       projectId: params.project_id,
       credentialId: params.key_id,
+      subject: params.key_id,
+      isBoundToProject: true,
       permissions: new Set(),
       plan: 'free',
       paidMicroUsd: 0,
       limitOverrides: key?.limit_overrides ?? null,
+      budgets: null,
     },
   })
   const read = async () => (await api.send(readLimits)).body

@@ -1,6 +1,7 @@
 import type { LimitValues } from '@gatehouse/contract/limits'
 import type { Project } from '@gatehouse/contract/project'
 
+import { presentBudget } from '#access/limit-overrides/own-budget.ts'
 import { presentLimits } from '#access/limit-overrides/own-limits.ts'
 import { toSeconds } from '#platform/clock.ts'
 
@@ -15,4 +16,5 @@ export const presentProject = (row: ProjectRow, limits: LimitValues): Project =>
   created_at: toSeconds(row.created_at),
   archived_at: row.archived_at && toSeconds(row.archived_at),
   limits: presentLimits(limits),
+  monthly_budget: presentBudget(row),
 })

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 
+import { presentBudget, toBudgetColumn } from '#access/limit-overrides/own-budget.ts'
 import type { Project } from '#platform/database-types.ts'
 import type { Db, Tx } from '#platform/database.ts'
 import { isAfter, type Page } from '#platform/keyset.ts'
@@ -97,14 +98,12 @@ export async function countProjects(tx: Tx, organizationId: string): Promise<num
   return Number(count)
 }
 
-export async function saveProject(
-  tx: Tx,
-  organizationId: string,
-  { id, name, status, archived_at }: ProjectRow,
-) {
+export async function saveProject(tx: Tx, organizationId: string, project: ProjectRow) {
+  const { id, name, status, archived_at } = project
+  const monthly_budget = toBudgetColumn(presentBudget(project))
   await tx
     .updateTable('project')
-    .set({ name, status, archived_at })
+    .set({ name, status, archived_at, monthly_budget })
     .where('organization_id', '=', organizationId)
     .where('id', '=', id)
     .execute()

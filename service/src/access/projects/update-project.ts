@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 
 import type { AccessDeps } from '#access/deps.ts'
 import { changeLimits } from '#access/limit-overrides/change-limits.ts'
+import { editBudget, isSameBudget, presentBudget } from '#access/limit-overrides/own-budget.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 
@@ -15,21 +16,26 @@ export function serveUpdateProject(app: FastifyInstance, deps: AccessDeps) {
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
       const project = await lockActiveProject(tx, organizationId, params.project_id)
-      const edited = { ...project, name: body.name ?? project.name }
+      const budget = editBudget(project, body.monthly_budget)
+      const edited = { ...project, name: body.name ?? project.name, monthly_budget: budget }
       const scope = { organizationId, scope: 'project', scopeId: project.id } as const
       const limits = await changeLimits(tx, scope, body.limits, deps.findOrganizationLimits)
       const before = presentProject(project, limits.before)
       const after = presentProject(edited, limits.after)
-      const isRenamed = edited.name !== project.name
-      if (!isRenamed && !limits.isChanged) return before
-      if (isRenamed) await saveProject(tx, organizationId, edited)
+      const isBudgetChanged = !isSameBudget(budget, presentBudget(project))
+      const isEdited = edited.name !== project.name || isBudgetChanged
+      if (!isEdited && !limits.isChanged) return before
+      if (isEdited) await saveProject(tx, organizationId, edited)
+      if (budget && !presentBudget(project)) {
+        await deps.countEarlierUsage(tx, { organizationId, scope: 'project', subject: project.id })
+      }
       await deps.announce(tx, {
         organizationId,
         by: callerOf(context),
         action: 'updated',
         before,
         after,
-        ...(limits.isChanged && { notifies: 'limits' }),
+        ...((limits.isChanged || isBudgetChanged) && { notifies: 'limits' }),
       })
       return after
     },

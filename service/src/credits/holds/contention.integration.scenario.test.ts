@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { connectDatabase, type Db } from '#platform/database.ts'
+import type { Db } from '#platform/database.ts'
 import {
   findImbalances,
   holdOf,
@@ -11,7 +11,7 @@ import {
   settlementOf,
 } from '#testing/credit-calls.ts'
 import { createRandom } from '#testing/fault-proxy.ts'
-import { createTestDatabase } from '#testing/test-database.ts'
+import { connectPatiently, createTestDatabase } from '#testing/test-database.ts'
 
 import { createHoldQueue } from './hold-queue.ts'
 import { sweepHolds } from './sweep-store.ts'
@@ -26,7 +26,7 @@ let database: Awaited<ReturnType<typeof createTestDatabase>>
 let pools: Db[]
 beforeEach(async () => {
   database = await createTestDatabase()
-  pools = Array.from({ length: stores }, () => connectDatabase({ url: database.url, poolSize: 4 }))
+  pools = Array.from({ length: stores }, () => connectPatiently({ url: database.url, poolSize: 4 }))
   console.log(`seed ${seed}`)
 })
 afterEach(async () => {

@@ -6,8 +6,11 @@ export const separateStatementsMax = 12
  * calls from being paid for and recorded.
  */
 export const holdPool = {
-  /** The shared queue, that of calls without a bill, the events, and the look for locked accounts: one statement each. */
-  poolSize: 4 + separateStatementsMax,
+  /**
+   * The shared queue, that of calls without a bill, the events, the look for locked accounts, and the amounts of quotas:
+   * one statement each.
+   */
+  poolSize: 5 + separateStatementsMax,
   /** A statement that waits longer for a locked account fails, and its organization gets a separate queue. */
   lockTimeoutMs: 200,
 }

@@ -2,7 +2,7 @@ import { sizeOf } from '@gatehouse/tools/testing/size-of'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { connectDatabase, type Db } from '#platform/database.ts'
+import type { Db } from '#platform/database.ts'
 import {
   findImbalances,
   holdOf,
@@ -14,7 +14,7 @@ import {
   type Subject,
 } from '#testing/credit-calls.ts'
 import * as model from '#testing/credit-model.ts'
-import { createTestDatabase } from '#testing/test-database.ts'
+import { connectPatiently, createTestDatabase } from '#testing/test-database.ts'
 
 import { createHoldQueue, type HoldQueue } from './hold-queue.ts'
 import { sweepHolds } from './sweep-store.ts'
@@ -34,7 +34,7 @@ let db: Db
 let queue: HoldQueue
 beforeAll(async () => {
   database = await createTestDatabase()
-  db = connectDatabase({ url: database.url, poolSize: 10 })
+  db = connectPatiently({ url: database.url, poolSize: 10 })
   queue = createHoldQueue({ db, reserveMaxMs: 20_000 })
 })
 afterAll(async () => {

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 
 import { insertEvents } from '#audit/event-store.ts'
 import type { Hold, Settlement } from '#credits/settlement.ts'
-import { connectDatabase, type Db } from '#platform/database.ts'
+import type { Db } from '#platform/database.ts'
 import { findImbalances, holdOf, openOrganization, settlementOf } from '#testing/credit-calls.ts'
-import { createTestDatabase } from '#testing/test-database.ts'
+import { connectPatiently, createTestDatabase } from '#testing/test-database.ts'
 
 import { createHoldQueue, type HoldQueue } from './hold-queue.ts'
 
@@ -88,7 +88,7 @@ async function measure(store: HoldQueue): Promise<number> {
 
 test(`one organization, ${inFlight} calls in flight: ${ratioMin} times as many as with a transaction for each step`, async () => {
   await using database = await createTestDatabase()
-  const db = connectDatabase({ url: database.url, poolSize: 16, statementTimeoutMs: 20_000 })
+  const db = connectPatiently({ url: database.url, poolSize: 16, statementTimeoutMs: 20_000 })
   await openOrganization(db, 'org_1', 1_000_000_000n)
   const together = createHoldQueue({ db, reserveMaxMs: 20_000 })
   const plain = createPlainStore(db)

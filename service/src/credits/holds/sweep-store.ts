@@ -52,7 +52,7 @@ export const sweepHolds = (db: Db, limit = 100): Promise<number> =>
     return rows.length
   })
 
-function toEvent({ organization_id, id, meta, at }: Row): Event {
+function toEvent({ organization_id, id, meta: { quotas, ...meta }, at }: Row): Event {
   const report = {
     organizationId: organization_id,
     requestId: id,
@@ -62,6 +62,8 @@ function toEvent({ organization_id, id, meta, at }: Row): Event {
     target: 'unknown',
     outcome: 'unknown' as const,
     usage: { ...meta, credits: 0 },
+    policies: null,
+    quotas: quotas && { ...quotas, tokens: 0, credits: 0 },
   }
   return buildCallEvent(report, at)
 }

@@ -14,7 +14,7 @@ import { refundPayment } from './refunds.ts'
 async function createWallet() {
   const { house, organization, db } = await createTestApi()
   const { organizationId: id } = organization
-  const deps = { ...house, by: operator }
+  const deps = { ...house, db, by: operator } // its own pool would give up on a slow machine
   const entries = () =>
     db
       .selectFrom('ledger_entry')

@@ -71,6 +71,7 @@ async function settle(id: string, tokens = { inputTokens: 1000, outputTokens: 10
     target: 'messages',
     outcome: 'completed' as const,
     usage: {},
+    policies: null,
   }
   const event = buildCallEvent(report, new Date())
   return queue.settle({ organizationId, id, amount: creditsFromMeta(meta), meta, event })

@@ -4,23 +4,18 @@ import {
   usageGroups,
   type UsageItem,
 } from '@gatehouse/contract/credits'
-import type { RequestOf } from '@gatehouse/contract/endpoint'
 import { pageOf } from '@gatehouse/contract/list'
 import type { FastifyInstance } from 'fastify'
 
 import { toSafeNumber, toUsd } from '#credits/money.ts'
 import { bind } from '#http/bind.ts'
-import { ApiError } from '#platform/api-error.ts'
+import { readDays } from '#http/read-days.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 
 import { readUsageCursor, usageCursor } from './usage-cursor.ts'
 import { sumUsage, type UsageSum } from './usage-day-store.ts'
 
-type Query = RequestOf<typeof readUsage>['query']
-
-const dayMs = 24 * 60 * 60 * 1000
-const daysDefault = 30
 const daysMax = 366
 
 export function serveReadUsage(app: FastifyInstance, { db, now }: { db: Db; now: Clock }) {
@@ -28,7 +23,7 @@ export function serveReadUsage(app: FastifyInstance, { db, now }: { db: Db; now:
     const { limit, order, after, project_id: projectId, key_id: keyId, model } = query
     const groups = usageGroups.filter((group) => query.group_by.split(',').includes(group))
     const sums = await sumUsage(db, organizationId, {
-      ...readDays(query, now()),
+      ...readDays(query, now(), daysMax),
       groups,
       limit,
       order,
@@ -43,23 +38,6 @@ export function serveReadUsage(app: FastifyInstance, { db, now }: { db: Db; now:
     )
   })
 }
-
-/** Both days are included. */
-function readDays({ from, to }: Query, now: Date): { from: string; to: string } {
-  const lastMs = to === undefined ? now.getTime() : Date.parse(to)
-  const last = toDay(lastMs)
-  const first = from ?? toDay(lastMs - (daysDefault - 1) * dayMs)
-  const days = (Date.parse(last) - Date.parse(first)) / dayMs + 1
-  const param = from === undefined ? 'query.to' : 'query.from'
-  if (days < 1) {
-    throw new ApiError('invalid_parameter', `'${param}' must not be later than to.`, { param })
-  }
-  if (days <= daysMax) return { from: first, to: last }
-  const tooMany = `'${param}' must be at most ${daysMax} days before to.`
-  throw new ApiError('invalid_parameter', tooMany, { param })
-}
-
-const toDay = (timeMs: number) => new Date(timeMs).toISOString().slice(0, 10)
 
 function present({ key, ...sum }: UsageSum, groups: readonly UsageGroup[]): UsageItem {
   const of = (group: UsageGroup) => key[groups.indexOf(group)] || null // '' is a call without a project

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createHoldQueue } from '#credits/holds/hold-queue.ts'
 import { reconcile } from '#credits/reconcile/reconcile.ts'
 import type { CallQueue } from '#credits/settlement.ts'
-import { connectDatabase, type Db } from '#platform/database.ts'
+import type { Db } from '#platform/database.ts'
 import {
   findImbalances,
   holdOf,
@@ -11,7 +11,7 @@ import {
   readCredits,
   settlementOf,
 } from '#testing/credit-calls.ts'
-import { createTestDatabase } from '#testing/test-database.ts'
+import { connectPatiently, createTestDatabase } from '#testing/test-database.ts'
 
 import { createUnbilledQueue } from './unbilled-queue.ts'
 
@@ -68,7 +68,7 @@ test('a call that is recorded twice, at once or later, by any process, counts on
 
 test('several processes record many calls of the same days: none is lost, and no statement fails', async () => {
   const pools = Array.from({ length: 3 }, () =>
-    connectDatabase({ url: database.url, poolSize: 3, lockTimeoutMs: 5000 }),
+    connectPatiently({ url: database.url, poolSize: 3, lockTimeoutMs: 5000 }),
   )
   const queues = pools.map((pool) => createUnbilledQueue({ db: pool }))
   const indexes = Array.from({ length: 900 }, (_, index) => index)
