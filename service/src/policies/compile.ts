@@ -1,36 +1,71 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 
-import { within } from '#platform/deadline.ts'
+import type { PatternEngine } from '#text/pattern-engine.ts'
+import { finish, type Steps } from '#text/steps.ts'
 
 import { contentOf, hashContent } from './policy.ts'
-import type { RuleCheck } from './rule.ts'
+import { type CompiledRule, compileRuleInSteps } from './rules/rule-program.ts'
+
+/** Why a rule cannot be evaluated by this process: the end of a sentence that begins with the name of the rule. */
+type Unevaluable = { readonly problem: string }
 
 /** One version of a policy, ready to be evaluated. Frozen, because all requests share it. */
 export type CompiledPolicy = Readonly<{
   policyId: string
+  /** Not versioned: the name that the policy has now. */
+  name: string
   version: number
   sha256: string
   content: Readonly<PolicyContent>
+  rule: CompiledRule | Unevaluable
 }>
 
-type Source = PolicyContent & { policyId: string; version: number; sha256: string }
-
-const compileMaxMs = 2000
+export type PolicySource = PolicyContent & {
+  policyId: string
+  name: string
+  version: number
+  sha256: string
+}
 
 /**
- * Verifies that the content has the published hash and that its rule is accepted; throws otherwise. Until
- * the policy engine exists, compiling checks only the form of a rule.
+ * Compiles a published version; throws if its content does not have the published hash. A rule that cannot be evaluated
+ * here does not throw: it fails alone, and the other policies of its organization stay in force.
  */
-export async function compilePolicy(source: Source, check: RuleCheck): Promise<CompiledPolicy> {
-  const { policyId, version, sha256 } = source
-  const name = `version ${version} of policy ${policyId}`
+export const compilePolicy = (source: PolicySource, engine: PatternEngine): CompiledPolicy =>
+  finish(compilePolicyInSteps(source, engine))
+
+/** The same in steps, each of which compiles one pattern. */
+export function* compilePolicyInSteps(
+  source: PolicySource,
+  engine: PatternEngine,
+): Steps<CompiledPolicy> {
+  const { policyId, name, version, sha256 } = source
   const content = contentOf(source)
   if (hashContent(content).toString('hex') !== sha256) {
-    throw new Error(`${name} does not have the content that was published`)
+    throw new Error(
+      `version ${version} of policy ${policyId} does not have the content that was published`,
+    )
   }
-  const tooSlow = () => new Error(`${name} took longer than ${compileMaxMs} ms to compile`)
-  const problem = await within(compileMaxMs, tooSlow, () => check(content.rule))
-  if (problem) throw new Error(`the rule of ${name} ${problem}`)
   Object.freeze(content.project_ids)
-  return Object.freeze({ policyId, version, sha256, content: Object.freeze(content) })
+  return Object.freeze({
+    policyId,
+    name,
+    version,
+    sha256,
+    content: Object.freeze(content),
+    rule: yield* compileEvaluableInSteps(content.rule, engine),
+  })
+}
+
+/** Compiles a rule that this process can evaluate; otherwise says what is missing. */
+export const compileEvaluable = (rule: string, engine: PatternEngine): CompiledRule | Unevaluable =>
+  finish(compileEvaluableInSteps(rule, engine))
+
+/** The same in steps, each of which compiles one pattern. */
+export function* compileEvaluableInSteps(
+  rule: string,
+  engine: PatternEngine,
+): Steps<CompiledRule | Unevaluable> {
+  const compiled = yield* compileRuleInSteps(rule, engine)
+  return typeof compiled === 'string' ? { problem: compiled } : compiled
 }

@@ -16,7 +16,8 @@ import { factsOf } from './save-change.ts'
 
 export function serveCreatePolicy(app: FastifyInstance, deps: PolicyDeps) {
   bindMutation(app, createPolicy, deps, {
-    prepare: ({ body }) => requireValidRule(deps.checkRule, body.rule),
+    prepare: ({ body }, { principal: { organizationId } }) =>
+      requireValidRule(deps.checkRule, organizationId, body.rule),
     async change(tx, { body }, context) {
       const { organizationId } = context.principal
       const now = deps.now()

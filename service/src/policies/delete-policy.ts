@@ -10,6 +10,7 @@ import { markPolicyDeleted, subtractFromPolicyCount } from './policy-store.ts'
 import { presentPolicy } from './present-policy.ts'
 import { enterEpoch } from './rollout/epoch-store.ts'
 import { factsOf, versionInForce } from './save-change.ts'
+import { replaceExamples } from './trials/example-store.ts'
 
 export function serveDeletePolicy(app: FastifyInstance, deps: PolicyDeps) {
   bindMutation(app, deletePolicy, deps, {
@@ -21,6 +22,8 @@ export function serveDeletePolicy(app: FastifyInstance, deps: PolicyDeps) {
       const at = deps.now()
       const isLive = versionInForce(policy) !== null
       await markPolicyDeleted(tx, organizationId, policy, at)
+      // Nobody can read them any more, and their texts can be sensitive.
+      await replaceExamples(tx, { organizationId, policyId: policy.id }, [])
       await deps.announce(tx, {
         organizationId,
         by: callerOf(context),

@@ -1,12 +1,22 @@
 import type { Announce } from '#audit/announce.ts'
 import type { MutationDeps } from '#http/bind-mutation.ts'
+import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import type { RuleCheck } from './rule.ts'
+import type { JudgeText } from './trials/judge-trial.ts'
+import type { ScoreText } from './trials/score-trial.ts'
 
 /** What the endpoints of this folder depend on. */
 export type PolicyDeps = MutationDeps & {
   announce: Announce
   checkRule: RuleCheck
+  engine: PatternEngine
+  /** For trials of rules that read scores. */
+  scoreText: ScoreText
+  /** For trials of rules in plain language. */
+  judgeText: JudgeText
+  /** Whether there is a judge for rules in plain language. */
+  hasJudge(): boolean
   /** How many policies an organization may have. */
   policiesMax: number
 }

@@ -3,10 +3,12 @@ import type { FastifyInstance } from 'fastify'
 
 import { bindMutation } from '#http/bind-mutation.ts'
 
+import { compileEvaluable } from './compile.ts'
 import type { PolicyDeps } from './deps.ts'
 import { findCurrent, lockPolicyAt } from './find-policy.ts'
-import { move } from './policy.ts'
-import { policyNotActive, policyNotPaused } from './refusals.ts'
+import { move, type Version } from './policy.ts'
+import { lacksJudge, policyNotActive, policyNotEvaluable, policyNotPaused } from './refusals.ts'
+import { requireJudgeable } from './require-judgeable.ts'
 import { saveChange } from './save-change.ts'
 
 export const servePausePolicy = (app: FastifyInstance, deps: PolicyDeps) =>
@@ -31,6 +33,10 @@ function serveMove(app: FastifyInstance, deps: PolicyDeps, how: keyof typeof dir
       const current = await findCurrent(tx, organizationId, policy)
       const moved = move(policy, how, current, deps.now())
       if (!moved) throw refusal(policy.state)
+      if (how === 'resume' && current) {
+        requireEnforceable(current, deps)
+        await requireJudgeable(tx, wanted, current)
+      }
       return saveChange(tx, deps, context, {
         action,
         before: { policy, current },
@@ -38,4 +44,13 @@ function serveMove(app: FastifyInstance, deps: PolicyDeps, how: keyof typeof dir
       })
     },
   })
+}
+
+/** An enforcing version that cannot be evaluated would refuse all calls in its scope, so it is not put back in force. */
+function requireEnforceable({ mode, rule, version }: Version, { engine, hasJudge }: PolicyDeps) {
+  if (mode !== 'enforcing') return
+  const compiled = compileEvaluable(rule, engine)
+  const name = `version ${version}`
+  if ('problem' in compiled) throw policyNotEvaluable(name, compiled.problem)
+  if (compiled.needs.judge && !hasJudge()) throw policyNotEvaluable(name, lacksJudge)
 }

@@ -47,7 +47,12 @@ const send = (endpoint: Endpoint, changes: { credential?: string } = {}) =>
 
 function bodyFor({ id }: Endpoint) {
   if (id === 'createPolicy') return { name: 'Another', rule: 'Be kind.' }
-  return { revision: Number(revision), ...(id === 'updatePolicy' && { rule: 'Be kindest.' }) }
+  const example = { text: 'Rude.', direction: 'request', expect: 'must_match' }
+  return {
+    revision: Number(revision),
+    ...(id === 'updatePolicy' && { rule: 'Be kindest.' }),
+    ...(id === 'replacePolicyExamples' && { examples: [example] }),
+  }
 }
 
 /** Only a paused policy can be resumed. */
@@ -58,7 +63,10 @@ async function prepareFor({ id }: Endpoint) {
 }
 
 const everything = async () => {
-  const tables = ['policy', 'policy_version', 'policy_epoch', 'event', 'config_change'] as const
+  const tables = [
+    ...(['policy', 'policy_version', 'policy_example', 'policy_epoch'] as const),
+    ...(['event', 'config_change'] as const),
+  ]
   const counts = tables.map((table) =>
     database.db
       .selectFrom(table)
@@ -113,6 +121,6 @@ describe.each(mutations)('%s', (_, endpoint) => {
   })
 })
 
-test('the walk goes over all seven of them', () => {
-  expect(mutations).toHaveLength(7)
+test('the walk goes over all eight of them', () => {
+  expect(mutations).toHaveLength(8)
 })

@@ -123,6 +123,7 @@ test('the history of epochs can be neither updated nor deleted', async () => {
     epoch: sql`epoch + 10`,
     policy_id: sql`'pol_other'`,
     version: sql`coalesce(version, 0) + 1`,
+    gateway_revision: sql`coalesce(gateway_revision, 0) + 1`,
     xid: sql`'1'::xid8`,
     at: sql`now() - interval '1 day'`,
   })

@@ -16,6 +16,7 @@ import {
   retrievePolicyVersion,
   updatePolicy,
 } from '@gatehouse/contract/policy'
+import { readPolicyDecisions, readPolicyExamples } from '@gatehouse/contract/policy-evaluation'
 import { archiveProject, createProject } from '@gatehouse/contract/project'
 import { beforeEach, expect, test } from 'vitest'
 
@@ -116,7 +117,10 @@ test('200: an edit changes the draft alone; edited back, there is nothing to pub
     draft: { ...published.draft, rule: 'Other.', mode: 'enforcing' },
   })
   expect(await house.read(published)).toEqual(edited)
-  const back = await house.change(updatePolicy, edited, { rule: 'None.', mode: 'monitoring' })
+  const back = await house.change(updatePolicy, edited, {
+    rule: published.draft.rule,
+    mode: 'monitoring',
+  })
   expect(back).toEqual({ ...published, revision: 4, updated_at: seconds() })
   const refused = await house.send(publishPolicy, back)
   expect(outcome(refused)).toBe('409 no_unpublished_changes')
@@ -293,6 +297,8 @@ const endpoints = [
   retrievePolicyVersion,
   restorePolicyVersion,
   readPolicyRollout,
+  readPolicyExamples,
+  readPolicyDecisions,
 ]
 
 test('200: a deleted policy is gone everywhere, and its versions are kept', async () => {

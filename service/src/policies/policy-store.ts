@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 
 import type { Policy as PolicyTable } from '#platform/database-types.ts'
 import type { Db, Tx } from '#platform/database.ts'
@@ -138,4 +138,21 @@ export async function markPolicyDeleted(
     .where('revision', '=', policy.revision)
     .executeTakeFirst()
   if (numUpdatedRows !== 1n) throw new Error('a locked policy changed its revision')
+}
+
+export type JudgedScope = Pick<Policy, 'scope' | 'project_ids' | 'direction'>
+
+/** Where the enforcing policies in plain language without a gate are in force, except for the given one. */
+export async function findOtherJudged(
+  tx: Tx,
+  { organizationId, id }: { organizationId: string; id: string },
+): Promise<JudgedScope[]> {
+  const { rows } = await sql<JudgedScope>`
+    select v.scope, v.project_ids, v.direction
+    from policy p
+    join policy_version v on v.organization_id = p.organization_id and v.policy_id = p.id
+      and v.version = p.current_version
+    where p.organization_id = ${organizationId} and p.id <> ${id} and p.state = 'enforcing'
+      and v.scope <> 'unattached' and v.rule !~ '^\\s*(cel|when):'`.execute(tx)
+  return rows
 }

@@ -90,12 +90,16 @@ test('rule: a form that could not be put in force is refused', async () => {
     'when:',
     'when:\ntext',
     'when: x',
-    'when: x\n ',
+    'when: stream\n ',
+    'cel: nobody',
+    'cel: model.matches("a")',
+    'cel: text.matches("(a)\\\\1")',
+    'when: 5000\nNo weapons.',
+    'cel: text.matches("a.{0,450}b.{0,450}c")', // seconds for a long text, in every engine
   ]
   for (const rule of bad) await expectRefused({ rule }, 'invalid_parameter', 'body.rule')
-  for (const rule of ['cel: true', ' cel:x', 'when: x\ny', 'when: x\r\n y']) {
-    await expectAccepted({ rule })
-  }
+  const good = ['cel: true', ' cel:stream', 'when: stream\ny', 'when: stream\r\n y']
+  for (const rule of [...good, 'cel: text.matches("(?i)weapon")']) await expectAccepted({ rule })
 })
 
 test.each([

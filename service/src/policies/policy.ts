@@ -155,11 +155,18 @@ export function move(
   return state && nextRevision({ ...policy, state }, now)
 }
 
-const nextRevision = (policy: Policy, now: Date): Policy => ({
+/** The same policy after one more change. */
+export const nextRevision = (policy: Policy, now: Date): Policy => ({
   ...policy,
   revision: policy.revision + 1,
   updated_at: now,
 })
+
+/** The score in basis points from which a rule matches. */
+export const thresholdOf = ({ match_threshold_basis_points: threshold }: PolicyContent) =>
+  threshold ?? defaultThreshold
+
+const defaultThreshold = 5000
 
 /** The scope `projects` needs project ids, the other scopes must have none. */
 export const isScopeValid = ({ scope, project_ids }: PolicyContent) =>

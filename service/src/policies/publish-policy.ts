@@ -10,28 +10,40 @@ import type { PolicyDeps } from './deps.ts'
 import { findCurrent, lockPolicyAt } from './find-policy.ts'
 import { findPolicy } from './policy-store.ts'
 import { hasUnpublishedChanges, publish } from './policy.ts'
-import { noUnpublishedChanges, ruleNotPublishable } from './refusals.ts'
+import { noUnpublishedChanges, revisionConflict, ruleNotPublishable } from './refusals.ts'
+import { requireJudgeable } from './require-judgeable.ts'
 import { requirePublishable } from './require-projects.ts'
 import { waitUntilApplied } from './rollout/wait-until-applied.ts'
 import { saveChange } from './save-change.ts'
+import { examplesMaxMs, requirePassingExamples } from './trials/require-passing-examples.ts'
 import { insertVersion, pruneVersions } from './versions/version-store.ts'
 
+/** The examples, the change, and 10 seconds until it is applied. */
+const answerMaxMs = examplesMaxMs + 30_000
+
 export function servePublishPolicy(app: FastifyInstance, deps: PolicyDeps) {
+  /** The requests whose revision was checked. One that arrives before the edit it builds on is not: it is refused. */
+  const checked = new WeakSet<object>()
   bindMutation(app, publishPolicy, deps, {
-    // The rule was accepted when it was drafted, but the check may have become stricter since. A draft that
-    // changes after this check has another revision, which `change` refuses.
-    async prepare({ params, body }, { principal }) {
-      const policy = await findPolicy(deps.db, principal.organizationId, params.policy_id)
-      if (policy?.revision !== body.revision) return
-      const problem = await deps.checkRule(policy.rule)
+    answerMaxMs,
+    // The rule was accepted when it was drafted, but the check may have become stricter since. A draft or an
+    // example that changes after these checks raises the revision, and `change` refuses the old one.
+    async prepare({ params, body }, { principal: { organizationId } }) {
+      const policy = await findPolicy(deps.db, organizationId, params.policy_id)
+      if (policy?.revision !== body.revision || !hasUnpublishedChanges(policy)) return
+      const problem = await deps.checkRule(policy.rule, organizationId)
       if (problem) throw ruleNotPublishable(problem)
+      await requirePassingExamples(deps, organizationId, policy, body.force === true)
+      checked.add(body)
     },
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
       const policy = await lockPolicyAt(tx, wanted)
       if (!hasUnpublishedChanges(policy)) throw noUnpublishedChanges(policy.current_version)
+      if (!checked.has(body)) throw revisionConflict(policy.revision, 'body.revision')
       await requirePublishable(tx, organizationId, policy.project_ids)
+      await requireJudgeable(tx, wanted, policy)
       const now = deps.now()
       const before = { policy, current: await findCurrent(tx, organizationId, policy) }
       const { policy: published, version } = publish(policy, createId('polver', now), now)
@@ -41,6 +53,10 @@ export function servePublishPolicy(app: FastifyInstance, deps: PolicyDeps) {
         action: 'published',
         before,
         after: { policy: published, current: version },
+        facts: {
+          ...(body.force && { force: true }),
+          ...(body.reason !== undefined && { reason: body.reason }),
+        },
       })
       await pruneVersions(tx, key, version.version)
       return answer

@@ -1,3 +1,4 @@
+import type { FailingExample } from '@gatehouse/contract/error-body'
 import { revisionMax } from '@gatehouse/contract/policy'
 
 import { ApiError } from '#platform/api-error.ts'
@@ -5,8 +6,12 @@ import { ApiError } from '#platform/api-error.ts'
 import type { RuleCheck } from './rule.ts'
 
 /** Refuses a rule that could not be put in force (422). Absent and null pass: they keep the stored rule. */
-export async function requireValidRule(check: RuleCheck, rule: string | null | undefined) {
-  const problem = typeof rule === 'string' ? await check(rule) : null
+export async function requireValidRule(
+  check: RuleCheck,
+  organizationId: string,
+  rule: string | null | undefined,
+) {
+  const problem = typeof rule === 'string' ? await check(rule, organizationId) : null
   if (problem) {
     throw new ApiError('invalid_parameter', `'body.rule' ${problem}.`, { param: 'body.rule' })
   }
@@ -60,6 +65,48 @@ export const ruleNotPublishable = (problem: string) =>
   new ApiError('draft_not_publishable', `The rule of the draft ${problem}; edit the draft.`, {
     param: 'draft.rule',
   })
+
+export const examplesFailing = (failing: readonly FailingExample[]) =>
+  new ApiError(
+    'examples_failing',
+    `The example with the index ${failing[0]?.index} does not come out as it should, or several do not; edit the draft or the examples, or publish with force.`,
+    { failing },
+  )
+
+export const examplesNotEvaluable = (problem: string) =>
+  new ApiError(
+    'draft_not_publishable',
+    `The examples cannot be tried, because the rule of the draft ${problem}; remove them, or publish with force.`,
+    { param: 'draft.rule' },
+  )
+
+/** `what`: the draft or a version. */
+export const policyNotEvaluable = (what: string, problem: string) =>
+  new ApiError('policy_not_evaluable', `The rule of ${what} ${problem}.`)
+
+export const evaluationTooSlow = () =>
+  new ApiError(
+    'policy_evaluation_unavailable',
+    'Trying the rule took too long and was aborted; retry later, or send fewer texts.',
+  )
+
+/** The end of a sentence that begins with the name of a rule. */
+export const lacksJudge = 'needs a judge model, which this gateway does not have'
+
+export const tooManyJudged = (count: number, most: number) =>
+  new ApiError(
+    'limit_reached',
+    `A project may have ${most} enforcing policies in plain language without a 'when:' line for each direction, and with this one there would be ${count}; pause or change others, or publish it in the mode 'monitoring'.`,
+  )
+
+export const trialUnscored = () =>
+  new ApiError(
+    'policy_evaluation_unavailable',
+    'The rule reads a score that its scorer did not give; retry later.',
+  )
+
+export const trialUnjudged = () =>
+  new ApiError('policy_evaluation_unavailable', 'The judge did not give a verdict; retry later.')
 
 export const invalidScope = () =>
   new ApiError(

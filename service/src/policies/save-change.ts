@@ -19,7 +19,7 @@ type Change = {
   action: RevisionAction
   before: PolicyWithVersion
   after: PolicyWithVersion
-  facts?: Record<string, number>
+  facts?: Record<string, string | number | boolean>
 }
 
 type Context = { principal: Principal; requestId: string }
@@ -40,6 +40,8 @@ export async function saveChange(
   const answer = presentPolicy(policy, after.current)
   const version = versionInForce(policy)
   const changesForce = version !== versionInForce(before.policy)
+  // Processes name the policy in their events by the name it has now.
+  const isRenamed = version !== null && policy.name !== before.policy.name
   await savePolicy(tx, organizationId, policy, before.policy.revision)
   await announce(tx, {
     organizationId,
@@ -48,7 +50,7 @@ export async function saveChange(
     before: presentPolicy(before.policy, before.current),
     after: answer,
     facts: { ...factsOf(policy), ...facts },
-    notifies: changesForce ? 'policy' : 'policy_draft',
+    notifies: changesForce || isRenamed ? 'policy' : 'policy_draft',
   })
   if (changesForce) {
     await enterEpoch(tx, { organizationId, policyId: policy.id, version, at: now() })

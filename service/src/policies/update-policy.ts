@@ -13,7 +13,8 @@ import { saveChange } from './save-change.ts'
 
 export function serveUpdatePolicy(app: FastifyInstance, deps: PolicyDeps) {
   bindMutation(app, updatePolicy, deps, {
-    prepare: ({ body }) => requireValidRule(deps.checkRule, body.rule),
+    prepare: ({ body }, { principal: { organizationId } }) =>
+      requireValidRule(deps.checkRule, organizationId, body.rule),
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }

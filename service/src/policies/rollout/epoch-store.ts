@@ -1,12 +1,17 @@
 import type { Db, Tx } from '#platform/database.ts'
 
-type EpochStep = { organizationId: string; policyId: string; version: number | null; at: Date }
+/** What is in force from an epoch on: a version of a policy, or none, or a revision of the gateway's configuration. */
+type EpochStep = { organizationId: string; at: Date } & (
+  | { policyId: string; version: number | null }
+  | { gatewayRevision: number }
+)
 
 /**
- * Begins the organization's next epoch: from now on this version of the policy is in force, or none. It
- * locks the organization's row, so it comes last in a transaction: epochs then rise in commit order.
+ * Begins the organization's next epoch. It locks the organization's row, so it comes last in a transaction: epochs then
+ * rise in commit order.
  */
-export async function enterEpoch(tx: Tx, { organizationId, policyId, version, at }: EpochStep) {
+export async function enterEpoch(tx: Tx, step: EpochStep) {
+  const { organizationId, at } = step
   const { policy_epoch: epoch } = await tx
     .updateTable('organization')
     .set(({ eb }) => ({ policy_epoch: eb('policy_epoch', '+', '1') }))
@@ -15,7 +20,14 @@ export async function enterEpoch(tx: Tx, { organizationId, policyId, version, at
     .executeTakeFirstOrThrow()
   await tx
     .insertInto('policy_epoch')
-    .values({ organization_id: organizationId, epoch, policy_id: policyId, version, at })
+    .values({
+      organization_id: organizationId,
+      epoch,
+      at,
+      ...('policyId' in step
+        ? { policy_id: step.policyId, version: step.version }
+        : { gateway_revision: step.gatewayRevision }),
+    })
     .execute()
 }
 

@@ -2,9 +2,8 @@ import { sql } from 'kysely'
 
 import { liveSeconds } from '#audit/process-store.ts'
 import type { Db } from '#platform/database.ts'
-import type { PolicyKey } from '#policies/policy.ts'
 
-/** Processes that run the same version of a policy; `isApplied`: it is the one they should run. */
+/** Processes that run the same version of a policy, or revision of the configuration; `isApplied`: the one they should run. */
 export type ProcessGroup = {
   processes: number
   isLive: boolean
@@ -16,20 +15,24 @@ export type ProcessGroup = {
 /** A process that has not reported for longer than this is not counted any more. */
 const silentSeconds = 600
 
+/** Whose history is looked at: a policy's, or with null that of the configuration of the policy gateway. */
+type HistoryKey = { organizationId: string; policyId: string | null }
+
 /**
- * Groups the processes by what they run: the last step of the policy's history that each has seen. A
+ * Groups the processes by what they run: the last step of the history that each has seen. A
  * process reports the database snapshot of its last poll and a step holds its transaction id, so
  * PostgreSQL can compare the two. A step older than an hour counts as seen by every live process, because
  * transaction ids do not survive a restore from a dump.
  */
 export async function readProcessGroups(
   db: Db,
-  { organizationId, policyId }: PolicyKey,
+  { organizationId, policyId }: HistoryKey,
 ): Promise<ProcessGroup[]> {
+  const isOfHistory = policyId === null ? sql`policy_id is null` : sql`policy_id = ${policyId}`
   const { rows } = await sql<ProcessGroup>`
     with step as (
-      select epoch, version, xid, at from policy_epoch
-      where organization_id = ${organizationId} and policy_id = ${policyId}
+      select epoch, coalesce(version, gateway_revision) as version, xid, at from policy_epoch
+      where organization_id = ${organizationId} and ${isOfHistory}
       order by epoch desc limit 1000
     ), process as (
       select api_process.seen_at > now() - make_interval(secs => ${liveSeconds}) as is_live,

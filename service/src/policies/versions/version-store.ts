@@ -1,3 +1,4 @@
+import type { PolicyContent, PolicyState } from '@gatehouse/contract/policy'
 import { sql } from 'kysely'
 
 import type { Db, Tx } from '#platform/database.ts'
@@ -72,4 +73,35 @@ export async function listVersions(
     .orderBy('version', order)
     .limit(limit + 1)
     .execute()
+}
+
+/** The current version of a policy, with what compiling it needs. */
+export type CurrentVersion = PolicyContent & {
+  organizationId: string
+  policyId: string
+  name: string
+  state: PolicyState
+  version: number
+  sha256: string
+}
+
+const versionsPerPage = 50
+
+/** The current version of every policy of every organization, in pages. Policies that are only drafts have none. */
+export async function* readCurrentVersions(db: Db): AsyncGenerator<CurrentVersion[]> {
+  let last: CurrentVersion | undefined
+  do {
+    const { organizationId, policyId } = last ?? { organizationId: '', policyId: '' }
+    const { rows } = await sql<CurrentVersion>`
+      select policy.organization_id as "organizationId", policy.id as "policyId", policy.name,
+        policy.state, v.version, encode(v.sha256, 'hex') as "sha256", v.rule, v.direction, v.mode,
+        v.scope, v.project_ids, v.match_threshold_basis_points
+      from policy join policy_version v on v.organization_id = policy.organization_id
+        and v.policy_id = policy.id and v.version = policy.current_version
+      where policy.deleted_at is null
+        and (policy.organization_id, policy.id) > (${organizationId}, ${policyId})
+      order by policy.organization_id, policy.id limit ${versionsPerPage}`.execute(db)
+    if (rows.length > 0) yield rows
+    last = rows.length === versionsPerPage ? rows.at(-1) : undefined
+  } while (last)
 }

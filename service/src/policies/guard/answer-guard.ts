@@ -1,0 +1,381 @@
+import type { AnswerRule, AnswerRules } from '#policies/rules/answer-rules.ts'
+import type { Steps } from '#text/steps.ts'
+
+import { Arrivals } from './arrivals.ts'
+import { AtomStarts, type AskedAtoms, type Place, readAskedAtoms } from './atom-starts.ts'
+import { ChannelReader, type Reading } from './channel-reader.ts'
+import { EntityCount } from './entity-count.ts'
+import type { EndOutcome, GuardEnd } from './guard-end.ts'
+import { guardLimits } from './guard-limits.ts'
+import { SizeCount } from './size-count.ts'
+import { WaitingLength } from './waiting-length.ts'
+import { ScorerUnavailable, type ScoreWindows, WindowQueue } from './window-queue.ts'
+
+export type GuardOptions = {
+  scoreWindows?: ScoreWindows
+  /** How many windows are judged together at most. */
+  windowsTogether?: number | undefined
+  now(): number
+  /** A verdict that came later changed what is cleared, made room for more text, or ended the answer. */
+  onChange?(): void
+  /** A window could not be judged, and no outage of the scorer is the cause. */
+  onUnexpected?(error: unknown): void
+  /** Evaluates the rules without a formula on the whole answer, which is over. Rejects where that cannot be done. */
+  evaluateAtEnd(): Promise<readonly EndOutcome[]>
+}
+
+type Channel = {
+  readonly name: string
+  readonly arrivals: Arrivals
+  readonly waiting: WaitingLength
+  /** Null where no rule reads the text, and when the whole channel is decided. */
+  reader: ChannelReader | null
+  text: string
+  isEnded: boolean
+}
+
+/**
+ * Decides how much of an answer may leave while it grows, under the enforcing rules. It counts characters and knows no
+ * frames: whoever holds the frames asks `clearedOf` and `ended`.
+ *
+ * Every character has a place in the order of arrival. The guard knows up to which place everything is decided, whatever
+ * may still come. A rule's cut counts only if it lies before that place, so neither the verdict nor the reported rule
+ * depends on the pieces in which the answer came. What lies before that place and before the smallest cut is cleared.
+ */
+export class AnswerGuard {
+  readonly #options: GuardOptions
+  readonly #rules: readonly AnswerRule[]
+  readonly #asked: AskedAtoms
+  readonly #starts = new AtomStarts()
+  readonly #sizes: SizeCount
+  readonly #windows: WindowQueue | null
+  readonly #reading: Reading | null
+  readonly #needsWhole: boolean
+  readonly #channels = new Map<string, Channel>()
+  /** Channels with characters that are not read to the end of what they may mean. */
+  readonly #unread = new Set<Channel>()
+  readonly #endMatches = new Map<number, EndOutcome>()
+  #growing = 0
+  #textLength = 0
+  /** The same as rules see it. */
+  #seenLength = 0
+  /** How many characters, of those that rules see, are not read. */
+  #unreadLength = 0
+  /** How many characters and ends of channels have arrived. */
+  #order = 0
+  /** No later text changes what the formulas say of everything that arrived before. */
+  #read = 0
+  /** Everything that arrived before is decided: as far as it is read, and nothing while the whole answer is waited for. */
+  #decided = 0
+  #origin: Place = { order: 0, channel: '', offset: 0 }
+  /** A window that starts there has no verdict and will have none. */
+  #unjudgedFrom = Infinity
+  #isOver = false
+  #isStopped = false
+  /** Whether the rules without a formula have said what they say of the whole answer; until then nothing may leave. */
+  #isWholeKnown: boolean
+  #isWholeAsked = false
+  #ended: GuardEnd | null = null
+  #heldMost = 0
+
+  constructor(rules: AnswerRules, options: GuardOptions) {
+    this.#options = options
+    this.#rules = rules.rules.filter(({ isEnforcing }) => isEnforcing)
+    this.#needsWhole = rules.hold === 'full' || this.#rules.some(({ formula }) => !formula)
+    this.#isWholeKnown = !this.#needsWhole
+    this.#asked = readAskedAtoms(this.#rules)
+    this.#sizes = new SizeCount(this.#asked.size, this.#starts)
+    this.#windows = this.#createWindows()
+    const hasAtoms = Object.values(this.#asked).some(({ size }) => size > 0)
+    this.#reading = hasAtoms
+      ? {
+          rules,
+          asked: this.#asked,
+          starts: this.#starts,
+          windows: this.#windows,
+          entities: EntityCount.of(rules.entities, this.#asked.entity, this.#starts),
+          onVerdict: () => this.#reportChange(() => this.#advance()),
+          onUnjudged: (order) => (this.#unjudgedFrom = Math.min(this.#unjudgedFrom, order)),
+        }
+      : null
+  }
+
+  /** Set as soon as the answer may not go on. */
+  get ended(): GuardEnd | null {
+    return this.#ended
+  }
+
+  /** The most characters that were waiting at once. */
+  get heldMost(): number {
+    return this.#heldMost
+  }
+
+  /** True while a window waits for its verdict, or the whole answer for that of the rules that need it. */
+  get isWaiting(): boolean {
+    if (this.#ended) return false
+    return (this.#windows?.isWaiting ?? false) || (this.#isOver && !this.#isWholeKnown)
+  }
+
+  /** Nothing may leave before the answer is over. */
+  get needsWhole(): boolean {
+    return this.#needsWhole
+  }
+
+  /** So much waits for verdicts that no more text should be added before the next change. */
+  get isFull(): boolean {
+    return this.isWaiting && this.#unreadLength > guardLimits.unreadMostScored
+  }
+
+  /** How many characters of the channel's original text may leave. */
+  clearedOf(name: string): number {
+    const channel = this.#channels.get(name)
+    return channel?.arrivals.countBefore(this.#decided) ?? 0
+  }
+
+  lengthOf(name: string): number {
+    return this.#channels.get(name)?.arrivals.length ?? 0
+  }
+
+  /** More text of a channel, as it came. */
+  add(name: string, text: string): void {
+    const channel = this.#openChannel(name)
+    if (!channel || text === '') return
+    this.#textLength += text.length
+    if (this.#readsText) {
+      // A channel that has ended was decided: more of it would never be seen together with what it continues.
+      if (channel.isEnded) return this.#fail('unavailable')
+      if (this.#textLength > guardLimits.textMost) return this.#fail('beyond_limits')
+      channel.text += text
+    }
+    channel.arrivals.add(text, this.#takeOrder(channel, text.length))
+    this.#unread.add(channel)
+    const normalised = channel.reader?.add(text) ?? text.length
+    channel.waiting.add(text.length, normalised)
+    this.#seenLength += Math.min(text.length, normalised)
+    this.#advance()
+  }
+
+  /**
+   * What the whole text of a channel adds to what has come of it: nothing where they are equal, otherwise a
+   * continuation. Null where it says something else.
+   */
+  restOf(name: string, whole: string): string | null {
+    if (this.#ended) return ''
+    const channel = this.#channels.get(name)
+    const length = channel?.arrivals.length ?? 0
+    // Where no rule reads the text nothing is kept to compare it with, and nothing depends on it.
+    if (!channel || !this.#readsText) return whole.slice(length)
+    if (whole.startsWith(channel.text) && (whole.length === length || !channel.isEnded)) {
+      return whole.slice(length)
+    }
+    // Some upstreams trim the text that they repeat. White space around a text that was judged says nothing, so the
+    // frame that has it may leave like one that repeats the text exactly.
+    return whole.trim() === channel.text.trim() ? '' : null
+  }
+
+  /** No more text of this channel: its last characters can be decided. */
+  endChannel(name: string): void {
+    const channel = this.#openChannel(name)
+    if (!channel || channel.isEnded) return
+    this.#end(channel)
+    this.#advance()
+  }
+
+  /** Ends every channel, in steps: each of them has last characters to be judged. */
+  *endChannels(): Steps<void> {
+    for (const name of this.#channels.keys()) {
+      this.endChannel(name)
+      yield
+    }
+  }
+
+  /** The answer is over. Rules without a formula are evaluated from now on, which others do not wait for. */
+  end(): void {
+    if (this.#ended || this.#isOver) return
+    for (const channel of this.#channels.values()) if (!channel.isEnded) this.#end(channel)
+    this.#isOver = true
+    // The end of an answer counts like a character: an empty answer can be blocked there.
+    this.#order++
+    this.#advance()
+  }
+
+  /** Ends the answer as one that cannot be judged: whoever waits for verdicts has waited too long. */
+  giveUp(): void {
+    if (!this.#ended) this.#fail('unavailable')
+  }
+
+  /** Aborts windows in flight. No change is reported afterwards. */
+  stop(): void {
+    this.#isStopped = true
+    this.#windows?.stop()
+  }
+
+  /** Whether some enforcing rule does. The others are decided without it, and their answers know no limits here. */
+  get #readsText(): boolean {
+    return this.#reading !== null || this.#needsWhole
+  }
+
+  #createWindows(): WindowQueue | null {
+    if (this.#asked.score.size === 0) return null
+    const { scoreWindows, windowsTogether, now } = this.#options
+    // Rules that ask for scores where nothing scores can never be decided.
+    if (!scoreWindows) this.#ended = { kind: 'unavailable' }
+    return new WindowQueue({
+      scoreWindows: scoreWindows ?? (() => Promise.reject(new Error('There is no scorer.'))),
+      batchLength: windowsTogether,
+      now: () => now(),
+      onFailure: (error) => {
+        if (!(error instanceof ScorerUnavailable)) this.#options.onUnexpected?.(error)
+        this.#reportChange(() => this.#endUnjudged())
+      },
+    })
+  }
+
+  #openChannel(name: string): Channel | null {
+    if (this.#ended) return null
+    const known = this.#channels.get(name)
+    if (known) return known
+    const isFull =
+      this.#growing === guardLimits.growingChannelsMost ||
+      this.#channels.size === guardLimits.channelsMost
+    if (this.#readsText && (isFull || this.#isOver)) {
+      this.#fail(this.#isOver ? 'unavailable' : 'beyond_limits')
+      return null
+    }
+    const arrivals = new Arrivals()
+    const reader = this.#reading ? new ChannelReader(name, arrivals, this.#reading) : null
+    const waiting = new WaitingLength()
+    const channel = { name, arrivals, waiting, reader, text: '', isEnded: false }
+    this.#channels.set(name, channel)
+    this.#growing++
+    return channel
+  }
+
+  /** The first thing that arrives is where the answer begins. */
+  #takeOrder(channel: Channel, count: number): number {
+    const order = this.#order
+    if (order === 0) this.#origin = { order: 0, channel: channel.name, offset: 0 }
+    this.#order += count
+    return order
+  }
+
+  #end(channel: Channel) {
+    channel.isEnded = true
+    this.#growing--
+    this.#unread.add(channel)
+    const order = this.#takeOrder(channel, 1)
+    channel.reader?.end(order)
+  }
+
+  async #evaluateWhole() {
+    try {
+      for (const outcome of await this.#options.evaluateAtEnd()) {
+        if (outcome.isMatch) this.#endMatches.set(outcome.index, outcome)
+      }
+      this.#isWholeKnown = true
+      this.#reportChange(() => this.#advance())
+    } catch {
+      this.#reportChange(() => this.#fail('unavailable'))
+    }
+  }
+
+  /** Rules for the whole answer may read its scores, so every window has its verdict first. */
+  #askWhole() {
+    if (!this.#isOver || this.#isWholeKnown || this.#isWholeAsked) return
+    if (this.#windows?.isWaiting) return
+    this.#isWholeAsked = true
+    void this.#evaluateWhole()
+  }
+
+  /** Finds out what has been decided since, and what follows from it. */
+  #advance() {
+    if (this.#ended) return
+    this.#askWhole()
+    const read = this.#findRead()
+    if (read > this.#read) this.#sizes.advance(read, this.#unread)
+    this.#read = read
+    this.#decided = this.#isWholeKnown ? read : 0
+    if (this.#starts.hasNewsBefore(this.#decided)) this.#applyRules(this.#decided)
+    if (!this.#ended) this.#letGo()
+  }
+
+  #findRead(): number {
+    let read = this.#order
+    for (const { reader } of this.#unread) {
+      if (reader) read = Math.min(read, reader.decidedOrder)
+    }
+    return read
+  }
+
+  /**
+   * Nothing from a window without a verdict on may leave. Where a rule matches there or before, that is why: whatever the
+   * verdict is, the answer is blocked.
+   */
+  #endUnjudged() {
+    this.#applyRules(this.#unjudgedFrom + 1)
+    if (!this.#ended) this.#fail('unavailable')
+  }
+
+  /** The rule with the smallest cut before this place blocks, the first of several. */
+  #applyRules(before: number) {
+    let first: { rule: AnswerRule; cut: Place } | null = null
+    for (const rule of this.#rules) {
+      const cut = this.#cutOf(rule)
+      if (!cut || cut.order >= before) continue
+      if (!first || cut.order < first.cut.order) first = { rule, cut }
+    }
+    this.#starts.settle(this.#decided)
+    if (!first) return
+    const { rule, cut } = first
+    const isError = (rule.formula ? rule : this.#endMatches.get(rule.index))?.isError ?? false
+    const { channel, offset } = cut
+    this.#ended = { kind: 'block', rule: rule.index, isError, channel, cut: offset }
+    this.#decided = Math.min(this.#decided, cut.order)
+    this.stop()
+  }
+
+  #cutOf({ index, formula }: AnswerRule): Place | null {
+    if (formula) return this.#starts.cutOf(formula, this.#origin)
+    return this.#endMatches.has(index) ? this.#origin : null
+  }
+
+  /** Forgets what is read, and fails when too much is not cleared. */
+  #letGo() {
+    // While nothing is read there is no need to look at every channel.
+    this.#unreadLength = this.#read === 0 ? this.#seenLength : this.#forgetRead()
+    const held = this.#isWholeKnown ? this.#unreadLength : this.#textLength
+    this.#heldMost = Math.max(this.#heldMost, held)
+    const heldLimit = this.#needsWhole ? guardLimits.heldMostFull : guardLimits.heldMostStreaming
+    if (held > heldLimit) this.#fail('beyond_limits')
+  }
+
+  /** Returns how many characters, of those that rules see, are not read. */
+  #forgetRead(): number {
+    let unread = 0
+    for (const channel of this.#unread) {
+      const { arrivals, waiting } = channel
+      const read = arrivals.countBefore(this.#read)
+      unread += waiting.from(read)
+      // What is not decided yet may still be cut.
+      if (this.#isWholeKnown) arrivals.forget(read)
+      if (read < arrivals.length) continue
+      this.#unread.delete(channel)
+      if (channel.isEnded) channel.reader = null
+    }
+    return unread
+  }
+
+  #fail(kind: 'beyond_limits' | 'unavailable') {
+    this.#ended = { kind }
+    this.stop()
+  }
+
+  #reportChange(change: () => void) {
+    if (this.#ended || this.#isStopped) return
+    const before = this.#decided
+    const hadMuch = this.#unreadLength > guardLimits.unreadMostScored
+    change()
+    const hasRoomNow = hadMuch && !this.isFull
+    if (this.#ended !== null || this.#decided !== before || hasRoomNow) this.#options.onChange?.()
+  }
+}

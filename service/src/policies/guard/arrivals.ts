@@ -1,0 +1,92 @@
+/** A stretch of a channel's text that arrived without a character of another channel in between. */
+type Run = {
+  readonly offset: number
+  readonly order: number
+  /** The run before ends with the first half of a surrogate pair, and this one begins with the second. */
+  readonly splitsPair: boolean
+}
+
+/**
+ * When the characters of one channel arrived. The order counts the characters of all channels together, so that places
+ * in different channels can be compared. An answer that fills one channel after another has one run per channel.
+ */
+export class Arrivals {
+  readonly #runs: Run[] = []
+  #length = 0
+  #lastUnit = 0
+
+  get length(): number {
+    return this.#length
+  }
+
+  /** A piece of text arrived; `order` is that of its first character. */
+  add(text: string, order: number) {
+    if (text === '') return
+    const last = this.#runs.at(-1)
+    if (!last || last.order + this.#length - last.offset !== order) {
+      const splitsPair = isHighSurrogate(this.#lastUnit) && isLowSurrogate(text.charCodeAt(0))
+      this.#runs.push({ offset: this.#length, order, splitsPair })
+    }
+    this.#length += text.length
+    this.#lastUnit = text.charCodeAt(text.length - 1)
+  }
+
+  /** The order of a character that has arrived and was not forgotten. */
+  orderAt(offset: number): number {
+    const run = this.#runs[this.#countRuns((candidate) => candidate.offset <= offset) - 1]
+    if (!run) throw new Error('The arrival of this character was forgotten.')
+    return run.order + offset - run.offset
+  }
+
+  /** The character that arrived with this order; null where it is one of another channel, or forgotten. */
+  offsetAt(order: number): number | null {
+    const count = this.#countRuns((candidate) => candidate.order <= order)
+    const run = this.#runs[count - 1]
+    const offset = run ? run.offset + order - run.order : Infinity
+    return offset < (this.#runs[count]?.offset ?? this.#length) ? offset : null
+  }
+
+  /** How many characters, from the start of the channel on, arrived before `order`. Never splits a surrogate pair. */
+  countBefore(order: number): number {
+    const count = this.#countRuns((candidate) => candidate.order < order)
+    const run = this.#runs[count - 1]
+    const next = this.#runs[count]
+    const end = next?.offset ?? this.#length
+    const before = run ? Math.min(run.offset + order - run.order, end) : end
+    return next?.splitsPair && before === end ? before - 1 : before
+  }
+
+  /** Nobody will ask for the characters before `offset` any more. */
+  forget(offset: number) {
+    let forgotten = 0
+    while ((this.#runs[forgotten + 1]?.offset ?? Infinity) <= offset) forgotten++
+    if (forgotten > 0) this.#runs.splice(0, forgotten)
+  }
+
+  /** How many runs, from the first on, satisfy a condition that holds up to some run and for none after it. */
+  #countRuns(holds: (run: Run) => boolean): number {
+    let low = 0
+    let high = this.#runs.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const run = this.#runs[middle]
+      if (run && holds(run)) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return (unit & 0xfc00) === 0xd800
+}
+
+export function isLowSurrogate(unit: number): boolean {
+  return (unit & 0xfc00) === 0xdc00
+}
+
+/** Whether a text, cut at `index`, would be cut between the halves of a surrogate pair. */
+export function splitsPairAt(text: string, index: number): boolean {
+  // charCodeAt gives NaN outside the text, which is no surrogate.
+  return isLowSurrogate(text.charCodeAt(index)) && isHighSurrogate(text.charCodeAt(index - 1))
+}

@@ -1,0 +1,252 @@
+import type { AnswerRules } from '#policies/rules/answer-rules.ts'
+import { type EntityListener, EntityScanner } from '#redaction/entity-scanner.ts'
+import type { LiteralScan } from '#text/literal-set.ts'
+import { Normaliser } from '#text/normalise.ts'
+
+import { type Arrivals, splitsPairAt } from './arrivals.ts'
+import { type AskedAtoms, type AtomStarts, type Place, termAtom } from './atom-starts.ts'
+import type { EntityCount } from './entity-count.ts'
+import { isUnjudged, type WindowQueue } from './window-queue.ts'
+import { WindowCutter } from './windows.ts'
+
+/** What all readers of an answer share. */
+export type Reading = {
+  readonly rules: AnswerRules
+  readonly asked: AskedAtoms
+  readonly starts: AtomStarts
+  /** Null where no rule asks for scores. */
+  readonly windows: WindowQueue | null
+  /** Null where no rule counts personal data or secrets. */
+  readonly entities: EntityCount | null
+  /** A verdict on a window has come. */
+  onVerdict(): void
+  /** There will be none on a window that starts there. */
+  onUnjudged(order: number): void
+}
+
+/**
+ * Reads the text of one channel and records where atoms become true. Indexes are those of the normalised text.
+ *
+ * An index is decided when no later text can change what matches there or before: a pattern that starts there has been
+ * seen to its widest end and one character further, which a word boundary looks at; no literal or term that starts
+ * there can still be completed; no personal data or secret that starts there can still become certain; and its window has a verdict.
+ * The smallest of them counts for all kinds of atoms, because an earlier match of one kind must not lose against a later match
+ * of another that happens to be known sooner.
+ */
+export class ChannelReader {
+  readonly #name: string
+  readonly #arrivals: Arrivals
+  readonly #reading: Reading
+  readonly #normaliser = new Normaliser()
+  readonly #scan: LiteralScan | null
+  readonly #terms: LiteralScan | null
+  readonly #cutter: WindowCutter | null
+  readonly #entities: EntityScanner | null
+  readonly #openWindows: { readonly end: number; hasVerdict: boolean }[] = []
+  #scoredTo = 0
+  /** The normalised text from #base on: what is not decided, and the character before it. */
+  #text = ''
+  #base = 0
+  #decided = 0
+  #counted = 0
+  /** The second halves of the surrogate pairs that are not counted. */
+  #pairs: number[] = []
+  /** The order of the channel's end, where an empty match can start. */
+  #endOrder: number | null = null
+
+  constructor(name: string, arrivals: Arrivals, reading: Reading) {
+    this.#name = name
+    this.#arrivals = arrivals
+    this.#reading = reading
+    this.#scan = reading.asked.literal.size > 0 ? reading.rules.literals.scan() : null
+    this.#terms = (reading.asked.term.size > 0 && reading.rules.scanTerms?.()) || null
+    this.#cutter = reading.windows ? new WindowCutter() : null
+    const { entities } = reading
+    const counted = entities && {
+      begin: (...[kind, start]: Parameters<EntityListener['begin']>) =>
+        entities.add(kind, () => this.#placeOf(start)),
+    }
+    this.#entities = counted && new EntityScanner(counted)
+  }
+
+  /** A piece of the original, which the arrivals have already. Returns how much longer the normalised text has become. */
+  add(piece: string): number {
+    const before = this.#normaliser.lengthSoFar
+    this.#read(this.#normaliser.push(piece))
+    return Math.max(0, this.#normaliser.lengthSoFar - before)
+  }
+
+  end(order: number) {
+    const rest = this.#normaliser.end()
+    this.#endOrder = order
+    this.#read(rest)
+  }
+
+  /** The order of the first character that is not decided; Infinity when all are that have arrived. */
+  get decidedOrder(): number {
+    if (this.#decided > this.#length) return Infinity
+    const offset = this.#normaliser.originalOffset(this.#decided)
+    if (offset < this.#arrivals.length) return this.#arrivals.orderAt(offset)
+    return this.#endOrder ?? Infinity
+  }
+
+  /** How many code points, of those not yet taken, begin before `order`. */
+  codePointsBefore(order: number): number {
+    const end = this.#indexOf(order)
+    return end - this.#counted - this.#countPairsBefore(end)
+  }
+
+  /** The code points before `order` are counted and need not be kept. */
+  takeCodePoints(order: number) {
+    this.#counted = this.#indexOf(order)
+    this.#pairs = this.#pairs.slice(this.#countPairsBefore(this.#counted))
+    this.#forget()
+  }
+
+  get #length(): number {
+    return this.#base + this.#text.length
+  }
+
+  #read(piece: string) {
+    if (piece === '' && this.#endOrder === null) return
+    this.#text += piece
+    if (this.#isCounting) this.#notePairs(piece)
+    this.#scan?.read(piece, (literal, start) => {
+      if (!this.#reading.asked.literal.has(literal)) return
+      this.#reading.starts.record('literal', literal, this.#placeOf(start))
+    })
+    this.#terms?.read(piece, (_, start) => {
+      this.#reading.starts.record('term', termAtom, this.#placeOf(start))
+    })
+    this.#entities?.read(piece)
+    if (this.#endOrder !== null) this.#entities?.end()
+    this.#cutWindows(piece)
+    this.#advance()
+  }
+
+  #advance() {
+    const decided = this.#nextDecided()
+    if (decided <= this.#decided) return
+    this.#searchPatterns(decided)
+    this.#decided = decided
+    this.#forget()
+  }
+
+  #nextDecided(): number {
+    const { rules } = this.#reading
+    const length = this.#length
+    const held = Math.max(rules.patternHold, this.#scan?.held ?? 0, this.#terms?.held ?? 0)
+    const settled = Math.min(length - held, this.#entities?.settled ?? Infinity)
+    let decided = this.#endOrder === null ? Math.max(0, settled) : length + 1
+    if (this.#cutter && !this.#isScored) decided = Math.min(decided, this.#scoredTo)
+    return splitsPairAt(this.#text, decided - this.#base) ? decided - 1 : decided
+  }
+
+  get #isCounting(): boolean {
+    return this.#reading.asked.size.size > 0
+  }
+
+  /** Of the piece that was read last. The normaliser never divides a pair. */
+  #notePairs(piece: string) {
+    const start = this.#length - piece.length
+    for (let index = 1; index < piece.length; index++) {
+      if (splitsPairAt(piece, index)) this.#pairs.push(start + index)
+    }
+  }
+
+  #countPairsBefore(end: number): number {
+    let low = 0
+    let high = this.#pairs.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#pairs[middle] ?? Infinity) < end) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  get #isScored(): boolean {
+    return this.#endOrder !== null && this.#openWindows.length === 0
+  }
+
+  /** Finds the patterns that start before `decided`; those that started before the last decided index are known. */
+  #searchPatterns(decided: number) {
+    const { rules, asked, starts } = this.#reading
+    if (asked.pattern.size === 0) return
+    const from = this.#decided - this.#base
+    // What lies further is searched when it is decided: much of it may wait for the verdicts of a scorer.
+    const text = this.#text.slice(0, decided - this.#base + rules.patternHold + 1)
+    for (const pattern of rules.patterns.hits(text)) {
+      if (!asked.pattern.has(pattern)) continue
+      const match = rules.patterns.find(pattern, text, from)
+      if (!match || this.#base + match.start >= decided) continue
+      starts.record('pattern', pattern, this.#placeOf(this.#base + match.start))
+    }
+  }
+
+  #cutWindows(piece: string) {
+    const { windows, starts } = this.#reading
+    if (!this.#cutter || !windows) return
+    this.#cutter.add(piece)
+    for (;;) {
+      const window = this.#cutter.next(this.#endOrder !== null)
+      if (!window) return
+      const { text, isLast } = window
+      const place = this.#placeOf(window.start)
+      const end = this.#normaliser.originalOffset(window.end)
+      const open = { end: window.end, hasVerdict: false }
+      this.#openWindows.push(open)
+      windows.push({ channel: this.#name, text, start: place.offset, end, isLast }, (verdict) => {
+        const isFailed = isUnjudged(verdict)
+        for (const atom of isFailed ? verdict.atoms : verdict) starts.record('score', atom, place)
+        if (isFailed) return this.#reading.onUnjudged(place.order)
+        open.hasVerdict = true
+        this.#passWindows()
+        this.#reading.onVerdict()
+      })
+    }
+  }
+
+  #passWindows() {
+    while (this.#openWindows[0]?.hasVerdict) {
+      this.#scoredTo = this.#openWindows[0].end
+      this.#openWindows.shift()
+    }
+    this.#advance()
+  }
+
+  #placeOf(index: number): Place {
+    const channel = this.#name
+    if (this.#endOrder !== null && index >= this.#length) {
+      return { order: this.#endOrder, channel, offset: this.#arrivals.length }
+    }
+    const start = splitsPairAt(this.#text, index - this.#base) ? index - 1 : index
+    const offset = this.#normaliser.originalOffset(start)
+    return { order: this.#arrivals.orderAt(offset), channel, offset }
+  }
+
+  /** The first index, of those not yet counted, that does not begin before `order`. */
+  #indexOf(order: number): number {
+    let low = this.#counted
+    let high = Math.min(this.#decided, this.#length)
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const offset = this.#normaliser.originalOffset(middle)
+      if (this.#arrivals.orderAt(offset) < order) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  /** Keeps what is not decided, and the character before it: anchors and word boundaries look at it. */
+  #forget() {
+    const needed = Math.min(this.#decided, this.#length)
+    // Where a character is counted decides its place in the original, which may be long after it is decided.
+    this.#normaliser.forget(this.#isCounting ? Math.min(needed, this.#counted) : needed)
+    const before = needed - this.#base - 1
+    if (before <= 0) return
+    const kept = splitsPairAt(this.#text, before) ? before - 1 : before
+    this.#text = this.#text.slice(kept)
+    this.#base += kept
+  }
+}

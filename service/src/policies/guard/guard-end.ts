@@ -1,0 +1,22 @@
+/** The answer broke a rule. `cut` is an offset in the channel's original text: nothing from there on may leave. */
+type GuardBlock = {
+  readonly kind: 'block'
+  /** Its number in the rule set. */
+  readonly rule: number
+  /** The rule could not be evaluated, and an enforcing rule that cannot be evaluated blocks. */
+  readonly isError: boolean
+  readonly channel: string
+  readonly cut: number
+}
+/**
+ * `beyond_limits`: the answer is such that it cannot be judged within the guard's limits. `unavailable`: it could not be
+ * judged for another reason; a scorer or a thread failed or was too slow, or the upstream contradicts itself.
+ */
+export type GuardEnd = GuardBlock | { readonly kind: 'beyond_limits' | 'unavailable' }
+
+/** What rules without a formula say of a complete answer. */
+export type EndOutcome = {
+  readonly index: number
+  readonly isMatch: boolean
+  readonly isError: boolean
+}

@@ -1,0 +1,34 @@
+import type { CallFacts } from '#policies/rules/facts.ts'
+import { compileRule } from '#policies/rules/rule-program.ts'
+import { RuleSet, type SetRule } from '#policies/rules/rule-set.ts'
+import { loadPatternEngine } from '#text/pattern-engine.ts'
+import type { Asker } from '#text/steps.ts'
+
+/** The one that the service uses here. */
+export const patternEngine = loadPatternEngine()
+
+export const answerFacts: CallFacts = {
+  direction: 'response',
+  model: 'some-model',
+  projectId: 'proj_1',
+  endpoint: 'messages',
+  role: 'user',
+  isStreamed: true,
+  inputTokens: 100,
+  categories: [],
+  lastMessage: ['a question'],
+  system: ['Be kind.'],
+}
+
+export const someAsker: Asker = { owner: 'org_1', signal: new AbortController().signal }
+
+/** Enforcing rules, compiled from their texts. */
+export function ruleSetOf(expressions: readonly string[], engine = patternEngine): RuleSet {
+  const rules = expressions.map((expression): SetRule => {
+    const rule = compileRule(`cel: ${expression}`, engine)
+    if (typeof rule === 'string') throw new Error(`${expression}: ${rule}`)
+    const policy = { policyId: 'p', policyName: 'P', version: 1 }
+    return { ...policy, mode: 'enforcing', threshold: 5000, rule }
+  })
+  return new RuleSet(rules, engine)
+}

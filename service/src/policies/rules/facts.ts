@@ -1,0 +1,65 @@
+import type { CategoryScores } from './score.ts'
+import { Text } from './text.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+/** What is known of a call besides the text that is judged. The texts are as they were sent. */
+export type CallFacts = {
+  direction: 'request' | 'response'
+  model: string
+  projectId: string
+  endpoint: string
+  /** Of the last message. */
+  role: string
+  isStreamed: boolean
+  inputTokens: number
+  /** Those asked for. */
+  categories: readonly string[]
+  lastMessage: readonly string[]
+  system: readonly string[]
+}
+
+/** The variables of expressions, and their types. */
+export const variables = {
+  text: 'Text',
+  last_message: 'Text',
+  system: 'Text',
+  direction: 'string',
+  model: 'string',
+  project_id: 'string',
+  endpoint: 'string',
+  role: 'string',
+  stream: 'bool',
+  input_tokens: 'int',
+  categories: 'list<string>',
+} as const
+
+export type TextVariable = 'text' | 'last_message' | 'system'
+/** No expression can write this name, so no variable of a loop hides what `score` reads. */
+export const scoresName = 'score()'
+
+export type ExpressionContext = Record<Exclude<keyof typeof variables, TextVariable>, unknown> &
+  Record<TextVariable, Text> & { readonly [scoresName]?: CategoryScores }
+
+export const isTextName = (name: string): name is TextVariable =>
+  Object.hasOwn(variables, name) && variables[name as keyof typeof variables] === 'Text'
+
+/** The values of the variables in one evaluation. */
+export function contextOf(
+  facts: CallFacts,
+  texts: readonly string[],
+  vocabulary: Vocabulary,
+): ExpressionContext {
+  return {
+    text: new Text(texts, vocabulary),
+    last_message: new Text(facts.lastMessage, vocabulary),
+    system: new Text(facts.system, vocabulary),
+    direction: facts.direction,
+    model: facts.model,
+    project_id: facts.projectId,
+    endpoint: facts.endpoint,
+    role: facts.role,
+    stream: facts.isStreamed,
+    input_tokens: BigInt(Math.trunc(facts.inputTokens)),
+    categories: facts.categories,
+  }
+}

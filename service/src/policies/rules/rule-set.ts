@@ -1,0 +1,181 @@
+import type { PatternEngine } from '#text/pattern-engine.ts'
+import { type Asker, finish, runInTurns, type Steps } from '#text/steps.ts'
+
+import { type AnswerOpener, type AnswerRules, createAnswerRules } from './answer-rules.ts'
+import {
+  type CallFacts,
+  contextOf,
+  type ExpressionContext,
+  scoresName,
+  type TextVariable,
+} from './facts.ts'
+import type { CompiledRule } from './rule-program.ts'
+import { type CategoryScores, scoreMax, toBasisPoints } from './score.ts'
+import { createVocabulary, type Vocabulary } from './vocabulary.ts'
+
+export type SetRule = {
+  readonly policyId: string
+  readonly policyName: string
+  readonly version: number
+  readonly mode: 'monitoring' | 'enforcing'
+  /** Basis points from which the rule matches. */
+  readonly threshold: number
+  readonly rule: CompiledRule
+}
+
+/** What a rule says of texts; `index` is its place in the set. */
+export type RuleOutcome = {
+  index: number
+  /** Basis points. */
+  score: number
+  isMatch: boolean
+  /** The expression has no value, as 1 / 0. */
+  isError: boolean
+  /** A category that the rule reads has no score: nobody knows whether the rule matches. */
+  isUnscored?: boolean
+}
+
+/** What a rule needs besides the texts and the facts of a call. */
+type RuleKind = 'exact' | 'scored' | 'judged'
+
+/** Texts that the rules of a set are evaluated on. They are read once, whatever is asked later. */
+export type OpenTexts = {
+  /** The rules that need nothing else. */
+  exact(): Steps<readonly RuleOutcome[]>
+  /** The rules that read scores of categories. */
+  scored(scores: CategoryScores): Steps<readonly RuleOutcome[]>
+  /** The gates of the rules in plain language: a judge is to be asked about those that match. */
+  gates(scores: CategoryScores): Steps<readonly RuleOutcome[]>
+}
+
+/** Many rules that are evaluated in one pass over each segment. Immutable, and shared by all calls. */
+export class RuleSet {
+  readonly rules: readonly SetRule[]
+  /** Whose scores the rules read. */
+  readonly categories: ReadonlySet<string>
+  /** Whether some rule is in plain language. */
+  readonly needsJudge: boolean
+  readonly #vocabulary: Vocabulary
+  readonly #texts: readonly TextVariable[]
+  readonly #answers: AnswerOpener
+
+  constructor(
+    rules: readonly SetRule[],
+    engine: PatternEngine,
+    parts = finish(buildParts(rules, engine)),
+  ) {
+    this.rules = rules
+    this.needsJudge = rules.some(({ rule }) => rule.needs.judge)
+    this.categories = new Set(rules.flatMap(({ rule }) => [...rule.categories]))
+    this.#vocabulary = parts.vocabulary
+    this.#texts = parts.texts
+    this.#answers = parts.answers
+  }
+
+  /** The same as the constructor: the rules of a large organization take too long for one step. */
+  static *buildInSteps(rules: readonly SetRule[], engine: PatternEngine): Steps<RuleSet> {
+    return new RuleSet(rules, engine, yield* buildParts(rules, engine))
+  }
+
+  /** Builds what only answers need. Otherwise the first answer does it, all at once. */
+  prepareAnswers(): Steps<void> {
+    return this.#answers.prepare()
+  }
+
+  /** Prepares complete texts for evaluation; nothing is read yet. */
+  openTexts(facts: CallFacts, texts: readonly string[]): OpenTexts {
+    const context = contextOf(facts, texts, this.#vocabulary)
+    const read = () => this.#readInSteps(context)
+    const evaluate = (kind: RuleKind, values: ExpressionContext) =>
+      this.#evaluateRules(kind, values)
+    return {
+      *exact() {
+        yield* read()
+        return yield* evaluate('exact', context)
+      },
+      *scored(scores) {
+        yield* read()
+        return yield* evaluate('scored', { ...context, [scoresName]: scores })
+      },
+      *gates(scores) {
+        yield* read()
+        return yield* evaluate('judged', { ...context, [scoresName]: scores })
+      },
+    }
+  }
+
+  /** Evaluates every rule that needs nothing but the texts and the facts of a call; the others are not in the result. */
+  evaluate(facts: CallFacts, texts: readonly string[]): readonly RuleOutcome[] {
+    return finish(this.openTexts(facts, texts).exact())
+  }
+
+  /** What a guard of an answer needs: the formulas, with constants already evaluated for this call. */
+  openAnswer(facts: CallFacts): AnswerRules {
+    return finish(this.openAnswerInSteps(facts))
+  }
+
+  /** The same in steps: constants may ask for a long `last_message` or `system`. */
+  openAnswerInSteps(facts: CallFacts): Steps<AnswerRules> {
+    return this.#answers.open(contextOf({ ...facts, direction: 'response' }, [], this.#vocabulary))
+  }
+
+  *#readInSteps(context: ExpressionContext): Steps<void> {
+    for (const name of this.#texts) yield* context[name].readInSteps()
+  }
+
+  *#evaluateRules(kind: RuleKind, context: ExpressionContext): Steps<readonly RuleOutcome[]> {
+    const outcomes: RuleOutcome[] = []
+    for (const [index, rule] of this.rules.entries()) {
+      if (kindOf(rule.rule) !== kind) continue
+      outcomes.push(evaluateRule(index, rule, context))
+      yield
+    }
+    return outcomes
+  }
+}
+
+function* buildParts(rules: readonly SetRule[], engine: PatternEngine) {
+  const vocabulary = yield* createVocabulary(rules, engine)
+  const texts = [...new Set(rules.flatMap(({ rule }) => [...rule.texts]))]
+  const answers = yield* createAnswerRules(rules, engine)
+  return { vocabulary, texts, answers }
+}
+
+/**
+ * Evaluates rules on long texts without holding up the event loop: those that need nothing else, and where there are scores
+ * also those that read them.
+ */
+export async function evaluateInSlices(
+  open: OpenTexts,
+  asker: Asker,
+  scores?: CategoryScores,
+): Promise<readonly RuleOutcome[]> {
+  const exact = await runInTurns(open.exact(), asker)
+  return scores ? [...exact, ...(await runInTurns(open.scored(scores), asker))] : exact
+}
+
+function kindOf({ needs, categories }: CompiledRule): RuleKind {
+  if (needs.judge) return 'judged'
+  return categories.size > 0 ? 'scored' : 'exact'
+}
+
+function evaluateRule(
+  index: number,
+  { rule, mode, threshold }: SetRule,
+  context: ExpressionContext,
+): RuleOutcome {
+  const isUnscored = rule.categories.size > 0 && lacksScores(rule, context[scoresName])
+  try {
+    if (isUnscored) throw new Error('A score is missing.')
+    const score = rule.evaluate ? toBasisPoints(rule.evaluate(context)) : scoreMax
+    return { index, score, isMatch: score >= threshold, isError: false }
+  } catch {
+    // Where a rule protects something, what it cannot decide does not pass.
+    const isMatch = mode === 'enforcing'
+    const score = isMatch ? scoreMax : 0
+    return { index, score, isMatch, isError: true, ...(isUnscored && { isUnscored }) }
+  }
+}
+
+const lacksScores = ({ categories }: CompiledRule, scores: CategoryScores | undefined) =>
+  !scores || [...categories].some((category) => !scores.has(category))

@@ -1,0 +1,61 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+import { evaluatePolicy, type PolicyTrialResults } from '@gatehouse/contract/policy-evaluation'
+import type { FastifyInstance } from 'fastify'
+
+import { bind } from '#http/bind.ts'
+import { startBackgroundWork } from '#platform/background/background-work.ts'
+import type { Db } from '#platform/database.ts'
+import { within } from '#platform/deadline.ts'
+import { compileEvaluableInSteps } from '#policies/compile.ts'
+import { requirePolicy } from '#policies/find-policy.ts'
+import { contentOf, type PolicyKey } from '#policies/policy.ts'
+import {
+  evaluationTooSlow,
+  lacksJudge,
+  policyNotEvaluable,
+  versionNotFound,
+} from '#policies/refusals.ts'
+import { findVersion } from '#policies/versions/version-store.ts'
+
+import { createTrial, type TrialDeps } from './trial.ts'
+
+type Deps = TrialDeps & { db: Db; hasJudge(): boolean }
+
+const trialMaxMs = 10_000
+
+/** Texts are tried one after the other, with other calls in between. */
+export function serveEvaluatePolicy(app: FastifyInstance, deps: Deps) {
+  const { db, engine, hasJudge } = deps
+  bind(app, evaluatePolicy, async ({ params, body }, { principal: { organizationId } }) => {
+    const policy = await requirePolicy(db, organizationId, params.policy_id)
+    const key = { organizationId, policyId: policy.id }
+    const content =
+      body.version === undefined ? policy : await requireVersion(db, key, body.version)
+    const rule = await startBackgroundWork().run(compileEvaluableInSteps(content.rule, engine))
+    if ('problem' in rule) throw policyNotEvaluable(nameOf(body.version), rule.problem)
+    if (rule.needs.judge && !hasJudge()) {
+      throw policyNotEvaluable(nameOf(body.version), lacksJudge)
+    }
+    return within(trialMaxMs, evaluationTooSlow, async (signal) => {
+      const tried = { ...contentOf(content), policyId: policy.id, version: body.version ?? 0 }
+      const trial = createTrial(tried, rule, deps, { owner: organizationId, signal })
+      const done: PolicyTrialResults['results'] = []
+      for (const each of body.texts) {
+        signal.throwIfAborted()
+        done.push(await trial.explain(each))
+        await nextTurn()
+      }
+      return { results: done, holdback: trial.holdback }
+    })
+  })
+}
+
+async function requireVersion(db: Db, key: PolicyKey, number: number) {
+  const version = await findVersion(db, key, number)
+  if (!version) throw versionNotFound()
+  return version
+}
+
+const nameOf = (version: number | undefined) =>
+  version === undefined ? 'the draft' : `version ${version}`

@@ -1,0 +1,69 @@
+import { WindowCutter } from '#policies/guard/windows.ts'
+import { isReached, type ScoreAtom } from '#policies/rules/formula.ts'
+import type { CategoryScores } from '#policies/rules/score.ts'
+import type { Asker } from '#text/steps.ts'
+
+type ScoredText = { readonly text: string; readonly direction: 'request' | 'response' }
+
+/** Scores a text in these categories; one that is missing in the result could not be scored. */
+export type ScoreText = (
+  scored: ScoredText,
+  categories: ReadonlySet<string>,
+  asker: Asker,
+) => Promise<CategoryScores>
+
+/** What a text was scored with: a request as a whole, an answer in the windows in which it would be guarded. */
+export type TrialScores = {
+  readonly highest: CategoryScores
+  /** Where in the normalised text the atom becomes true; Infinity: nowhere. */
+  startOf(atom: ScoreAtom): number
+}
+
+const unscored: TrialScores = { highest: new Map(), startOf: () => Infinity }
+
+const atOnce = 4
+
+export type Scoring = {
+  categories: ReadonlySet<string>
+  scoreText: ScoreText
+  asker: Asker
+}
+
+/** `text` is normalised. */
+export async function scoreTrial(
+  { text, direction }: ScoredText,
+  { categories, scoreText, asker }: Scoring,
+): Promise<TrialScores> {
+  if (categories.size === 0) return unscored
+  const windows = direction === 'request' ? [{ text, start: 0 }] : windowsOf(text)
+  const scored: { start: number; scores: CategoryScores }[] = []
+  for (let first = 0; first < windows.length; first += atOnce) {
+    const some = windows.slice(first, first + atOnce).map(async (window) => ({
+      start: window.start,
+      scores: await scoreText({ text: window.text, direction }, categories, asker),
+    }))
+    scored.push(...(await Promise.all(some)))
+  }
+  return {
+    highest: highestOf(
+      categories,
+      scored.map(({ scores }) => scores),
+    ),
+    startOf: (atom) => scored.find(({ scores }) => isReached(atom, scores))?.start ?? Infinity,
+  }
+}
+
+/** Of a complete answer that is normalised. */
+export function windowsOf(text: string): { text: string; start: number }[] {
+  const cutter = new WindowCutter()
+  cutter.add(text)
+  const windows: { text: string; start: number }[] = []
+  for (let window = cutter.next(true); window; window = cutter.next(true)) windows.push(window)
+  return windows
+}
+
+function highestOf(categories: ReadonlySet<string>, all: readonly CategoryScores[]) {
+  const known = [...categories].filter((category) => all.every((scores) => scores.has(category)))
+  const highest = (category: string) => Math.max(0, ...all.map((each) => each.get(category) ?? 0))
+  return new Map(known.map((category) => [category, highest(category)]))
+}
