@@ -1,21 +1,27 @@
 import type { Poll, Subscriber } from '#audit/follow-changes.ts'
 import type { Db } from '#platform/database.ts'
-import { within } from '#platform/deadline.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
-import type { RuleCheck } from '#policies/rule.ts'
+import type { PatternEngine } from '#text/pattern-engine.ts'
 
-import { buildSnapshot } from './build-snapshot.ts'
+import type { Unfinished } from './compiled-versions.ts'
 import type { InForce } from './in-force.ts'
-import { type Published, readOrganizationIds, readPublished } from './snapshot-store.ts'
-import type { Snapshot } from './snapshot.ts'
+import { createBuilds } from './run-builds.ts'
+import { isSame, readOrganizationIds, readPublished } from './snapshot-store.ts'
+
+type Builds = ReturnType<typeof createBuilds>
 
 type Options = {
   db: Db
   log: Log
   metrics: Metrics
-  checkRule: RuleCheck
+  engine: PatternEngine
   inForce: InForce
+  /** Whether a judge is configured now. Policies stay in force when it is taken away. */
+  hasJudge(): boolean
+  unfinished: Unfinished
+  /** Ends when the copy on disk is restored: what it has need not be compiled again. */
+  restored: Promise<void>
   /** Called when everything that the poll could see is in force in this process, except for failures. */
   onApplied: (applied: AppliedPoll) => void
 }
@@ -23,21 +29,30 @@ type Options = {
 /** `hasChanges`: in some organization another snapshot is in force now, or could not be put in force. */
 export type AppliedPoll = { readonly poll: Poll; readonly hasChanges: boolean }
 
-/** How often failed organizations are tried again: compiling may only have been too slow. */
+/** How often failed organizations are tried again: a backup may have brought back what was missing. */
 const retryMs = 30_000
 
+/**
+ * How long a poll waits until what it has found is in force: other organizations wait as long for what the next poll finds.
+ * A process that starts may take longer, because it serves nobody before.
+ */
+const waitMaxMs = 1500
+const firstWaitMaxMs = 60_000
+
 /** Puts in force what the polls report. One poll at a time; of several that arrive meanwhile, the newest. */
-export function applyChanges(options: Options): Subscriber {
-  const { log, metrics, inForce, onApplied } = options
+export function applyChanges(options: Options): Subscriber & { stop(): void } {
+  const { log, inForce, onApplied, restored } = options
+  const [builds, show] = [createBuilds(options), createDisplay(options)]
   /** The organizations that the next application reads. */
   const changed = new Set<string>()
   let isAllChanged = false
-  let isApplying = false
+  let [isApplying, hasApplied, isStopped] = [false, false, false]
   let nextPoll: Poll | undefined
   let retriedAtMs = -Infinity
 
   async function applyPolls() {
     isApplying = true
+    await restored
     while (nextPoll) {
       const poll: Poll = nextPoll
       nextPoll = undefined
@@ -55,20 +70,22 @@ export function applyChanges(options: Options): Subscriber {
     const [wasAllChanged, ids] = [isAllChanged, [...changed]]
     isAllChanged = false
     changed.clear()
-    let outcome: Outcome
+    let changes: number
     try {
-      outcome = await (wasAllChanged ? applyEverywhere(options) : applyTo(options, ids))
+      changes = await (wasAllChanged ? readEverywhere(options, builds) : read(options, builds, ids))
     } catch (error) {
       // The next poll tries the same organizations again.
       isAllChanged ||= wasAllChanged
       for (const id of ids) changed.add(id)
       throw error
     }
+    const outcome = await builds.settle(hasApplied ? waitMaxMs : firstWaitMaxMs)
+    if (isStopped) return // the builds were given up, so what the poll has found is not in force
+    hasApplied = true
     for (const id of outcome.unread) changed.add(id)
     inForce.confirm(startedAtMs)
-    metrics.policySnapshots.set(inForce.all().length)
-    metrics.policyFailures.set(inForce.failures.size)
-    onApplied({ poll, hasChanges: outcome.changes > 0 })
+    show()
+    onApplied({ poll, hasChanges: changes + outcome.changes > 0 })
   }
 
   return {
@@ -82,69 +99,59 @@ export function applyChanges(options: Options): Subscriber {
       nextPoll = poll
       if (!isApplying) void applyPolls()
     },
+    stop() {
+      isStopped = true
+      builds.stop()
+    },
   }
 }
 
-async function applyEverywhere(options: Options): Promise<Outcome> {
-  const total: Outcome = { changes: 0, unread: [] }
+/** Shows operators what is in force. */
+function createDisplay({ inForce, metrics, hasJudge, log }: Options) {
+  let lacked = 0
+  return () => {
+    const lacking = hasJudge() ? 0 : inForce.judged()
+    metrics.policySnapshots.set(inForce.all().length)
+    metrics.policyFailures.set(inForce.failures.size + inForce.unenforceable() + lacking)
+    // Once, until a judge is back.
+    if (lacking > 0 && lacked === 0) {
+      const error = new Error(`enforcing policies that need a judge, which is missing: ${lacking}`)
+      log.problem('policies_lack_judge', error)
+    }
+    lacked = lacking
+  }
+}
+
+/** An organization whose policies cannot be put in force does not stop the others. */
+async function readEverywhere({ db, inForce }: Options, builds: Builds): Promise<number> {
+  let changes = 0
   const existing = new Set<string>()
-  for await (const page of readOrganizationIds(options.db)) {
+  for await (const page of readOrganizationIds(db)) {
     for (const id of page) existing.add(id)
-    const { changes, unread } = await applyTo(options, page)
-    total.changes += changes
-    total.unread.push(...unread)
+    changes += await read({ db, inForce }, builds, page)
   }
-  options.inForce.keepOnly(existing)
-  return total
+  inForce.keepOnly(existing)
+  for (const id of builds.ids()) if (!existing.has(id)) builds.forget(id)
+  return changes
 }
 
-/**
- * `changes` counts the organizations whose snapshot was replaced, whose failure has ended, or that have
- * failed. `unread` are those whose policies could not be read; the next poll tries them again.
- */
-type Outcome = { changes: number; unread: string[] }
-
-/** An error with one organization does not stop the others. */
-async function applyTo(options: Options, organizationIds: readonly string[]): Promise<Outcome> {
-  const outcome: Outcome = { changes: 0, unread: [] }
-  if (organizationIds.length === 0) return outcome
-  for (const published of await readPublished(options.db, organizationIds)) {
-    try {
-      if (await applyOne(options, published)) outcome.changes++
-    } catch (error) {
-      options.log.problem('organization_policies_unreadable', error)
-      options.inForce.fail(published.organizationId)
-      outcome.unread.push(published.organizationId)
-      outcome.changes++
+/** Begins to put in force what is published. Returns how many organizations do not count as failing any more. */
+async function read(
+  { db, inForce }: Pick<Options, 'db' | 'inForce'>,
+  builds: Builds,
+  organizationIds: readonly string[],
+): Promise<number> {
+  if (organizationIds.length === 0) return 0
+  let changes = 0
+  for (const published of await readPublished(db, organizationIds)) {
+    const { organizationId } = published
+    const known = inForce.get(organizationId)
+    if (known && isSame(known, published)) {
+      builds.forget(organizationId)
+      if (inForce.clearFailure(organizationId)) changes++
+    } else {
+      builds.want(published)
     }
   }
-  return outcome
-}
-
-const buildMaxMs = 10_000
-
-/** Returns whether anything changed: the snapshot, or whether the organization counts as failed. */
-async function applyOne({ inForce, log, ...deps }: Options, published: Published) {
-  const { organizationId } = published
-  const known = inForce.get(organizationId)
-  if (known && isUpToDate(known, published)) return inForce.clearFailure(organizationId)
-  const tooSlow = () => new Error('compiling all policies of an organization took too long')
-  const snapshot = await within(buildMaxMs, tooSlow, () => buildSnapshot(deps, published, known))
-  if (snapshot instanceof Error) {
-    log.problem('policies_not_compiled', snapshot)
-    inForce.fail(organizationId)
-  } else inForce.put(snapshot)
-  return true
-}
-
-/** Compares hashes too: a database that was restored from a dump can reach the same epoch again. */
-function isUpToDate({ epoch, policies }: Snapshot, published: Published): boolean {
-  return (
-    epoch === published.epoch &&
-    policies.length === published.policies.length &&
-    policies.every((policy, index) => {
-      const other = published.policies[index]
-      return policy.policyId === other?.policyId && policy.sha256 === other.sha256
-    })
-  )
+  return changes
 }

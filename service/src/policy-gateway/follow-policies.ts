@@ -4,13 +4,14 @@ import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
-import type { RuleCheck } from '#policies/rule.ts'
+import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import { applyChanges } from './apply-changes.ts'
+import { createUnfinished } from './compiled-versions.ts'
 import { createInForce } from './in-force.ts'
 import { keepOnDisk } from './keep-last-known-good.ts'
-import { readLastKnownGood } from './last-known-good.ts'
 import { reportApplied } from './report-applied.ts'
+import { restoreCopy } from './restore-copy.ts'
 
 type Options = {
   db: Db
@@ -18,7 +19,8 @@ type Options = {
   log: Log
   metrics: Metrics
   files: TrustedFiles
-  checkRule: RuleCheck
+  engine: PatternEngine
+  hasJudge(): boolean
 }
 
 /**
@@ -26,30 +28,32 @@ type Options = {
  * a copy on disk. A process that starts serves by the copy until its first poll has succeeded.
  */
 export function followPolicies({ files, ...deps }: Options) {
-  const { log, checkRule } = deps
+  const { log } = deps
   const inForce = createInForce(deps)
   const reports = reportApplied({ ...deps, inForce })
   let othersInCopy = 0
   const others = () => reports.others() ?? othersInCopy
   const disk = keepOnDisk({ files, log, inForce, others })
-  const subscriber: Subscriber = applyChanges({
+  const unfinished = createUnfinished()
+  const stopping = new AbortController()
+  const restored = restoreCopy({ ...deps, files, inForce, signal: stopping.signal }).then(
+    (count) => {
+      othersInCopy = count ?? 0
+    },
+    (error: unknown) => log.problem('last_known_policies_unreadable', error),
+  )
+  const applying = applyChanges({
     ...deps,
     inForce,
+    unfinished,
+    restored,
     onApplied(applied) {
+      stopping.abort() // what is left of the copy is not needed any more
       reports.onApplied(applied)
       disk.onApplied(applied)
     },
   })
-
-  async function restore() {
-    const copy = await readLastKnownGood(files, checkRule)
-    if (!copy) return
-    othersInCopy = copy.others
-    inForce.restore(copy)
-  }
-  const restored = restore().catch((error: unknown) =>
-    log.problem('last_known_policies_unreadable', error),
-  )
+  const subscriber: Subscriber = applying
 
   return {
     inForce,
@@ -62,6 +66,8 @@ export function followPolicies({ files, ...deps }: Options) {
      */
     canServeAlone: () => Number.isFinite(inForce.confirmedAtMs()) && others() === 0,
     async stop() {
+      stopping.abort()
+      applying.stop()
       await restored
       await disk.stop()
       await reports.stop()

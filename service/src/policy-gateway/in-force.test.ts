@@ -1,29 +1,33 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { expect, test } from 'vitest'
 
+import { compilePolicy } from '#policies/compile.ts'
+import { hashContent } from '#policies/policy.ts'
 import { createTestClock } from '#testing/test-gateway.ts'
+import { loadPatternEngine } from '#text/pattern-engine.ts'
 
-import { createInForce } from './in-force.ts'
+import { createInForce, describePinned } from './in-force.ts'
 import { makeSnapshot } from './snapshot.ts'
 
+const engine = loadPatternEngine()
 const day = 24 * 60 * 60 * 1000
 
 const content: PolicyContent = {
-  rule: 'Be kind.',
+  rule: 'cel: text.contains("unkind")',
   direction: 'both',
   mode: 'enforcing',
   scope: 'organization',
   project_ids: [],
   match_threshold_basis_points: null,
 }
-const policy = (mode: PolicyContent['mode']) => ({
-  policyId: 'pol_1',
-  version: 1,
-  sha256: '00',
-  content: { ...content, mode },
-})
+const policy = (changes: Partial<PolicyContent>) => {
+  const changed = { ...content, ...changes }
+  const sha256 = hashContent(changed).toString('hex')
+  const named = { policyId: 'pol_1', name: 'Kindness', version: 1, sha256 }
+  return compilePolicy({ ...named, ...changed }, engine)
+}
 const snapshot = (epoch: number, mode: PolicyContent['mode'] = 'enforcing') =>
-  makeSnapshot('org_1', epoch, [policy(mode)])
+  makeSnapshot('org_1', epoch, [policy({ mode })])
 
 function setUp() {
   const clock = createTestClock()
@@ -39,8 +43,9 @@ test('an organization without policies has an empty snapshot, once a poll has co
   const { inForce, clock } = setUp()
   inForce.confirm(clock.now().getTime())
   expect(inForce.pin('org_1')).toEqual({
-    snapshot: { organizationId: 'org_1', epoch: 0, policies: [] },
+    snapshot: { organizationId: 'org_1', epoch: 0, policies: [], gateway: null },
     isStale: false,
+    isRolledBack: false,
   })
 })
 
@@ -118,4 +123,53 @@ test('an organization that was failing before a restart is failing after it; an 
   expect(inForce.pin('org_2').snapshot.epoch).toBe(0)
   clock.pass(day + 1)
   expect(() => inForce.pin('org_2')).toThrow('cannot be loaded')
+})
+
+test('an unattached policy enforces nothing, so its age does not matter', () => {
+  const { inForce, clock } = setUp()
+  const unattached = makeSnapshot('org_1', 1, [policy({ scope: 'unattached' })])
+  inForce.restore({ snapshots: [unattached], failing: [], keptAtMs: clock.now().getTime() })
+  clock.pass(day + 1)
+  expect(inForce.pin('org_1').snapshot.epoch).toBe(1)
+})
+
+test('enforcing policies that ask the judge are counted, until they are replaced', () => {
+  const { inForce } = setUp()
+  const [plain, gated] = [{ rule: 'Be kind.' }, { rule: 'when: stream\nBe kind.' }]
+  const unseen = [
+    policy({ ...plain, mode: 'monitoring' }),
+    policy({ ...plain, scope: 'unattached' }),
+  ]
+  inForce.put(makeSnapshot('org_1', 1, [policy(plain), policy(gated), ...unseen, policy({})]))
+  inForce.put(makeSnapshot('org_2', 1, [policy(plain)]))
+  expect([inForce.judged(), inForce.unenforceable()]).toEqual([3, 0])
+  const pinned = inForce.get('org_1')!
+  const problemsOf = (hasJudge: boolean) =>
+    describePinned({ snapshot: pinned, isStale: false }, hasJudge).policies.map(
+      ({ problem }) => problem !== undefined,
+    )
+  expect(problemsOf(true)).toEqual([false, false, false, false, false])
+  expect(problemsOf(false)).toEqual([true, true, false, false, false])
+  inForce.put(snapshot(2))
+  inForce.keepOnly(new Set(['org_1']))
+  expect(inForce.judged()).toBe(0)
+})
+
+test('enforcing policies that cannot be evaluated are counted, until they are replaced', () => {
+  const { inForce, clock } = setUp()
+  const unbuilt = { rule: 'cel: mood("bad") > 0' }
+  const broken = makeSnapshot('org_1', 1, [
+    policy(unbuilt),
+    policy({ ...unbuilt, mode: 'monitoring' }),
+    policy({ ...unbuilt, scope: 'unattached' }),
+    policy({}),
+  ])
+  inForce.restore({ snapshots: [broken], failing: [], keptAtMs: clock.now().getTime() })
+  expect(inForce.unenforceable()).toBe(1)
+  inForce.put(makeSnapshot('org_2', 1, [policy(unbuilt), policy(unbuilt)]))
+  expect(inForce.unenforceable()).toBe(3)
+  inForce.put(snapshot(2))
+  expect(inForce.unenforceable()).toBe(2)
+  inForce.keepOnly(new Set(['org_1']))
+  expect(inForce.unenforceable()).toBe(0)
 })

@@ -11,10 +11,13 @@ const caller = (kind: Principal['kind'], organizationId: string): Principal => (
   organizationId,
   projectId: null,
   credentialId: 'someone',
+  subject: 'someone',
+  isBoundToProject: false,
   permissions: new Set(),
   plan: 'free',
   paidMicroUsd: 0,
   limitOverrides: null,
+  budgets: null,
 })
 
 /** What a request of this caller is judged by while nothing is known of any organization. */
@@ -35,10 +38,11 @@ async function pinnedFor(principal: Principal) {
 test('no policies apply to an anonymous caller', async () => {
   const pinned = await pinnedFor(caller('anonymous', 'anonymous_1'))
   expect(pinned.status).toBe(200)
-  expect(pinned.headers['x-policy-epoch']).toBe('0')
+  expect(pinned.headers).toMatchObject({ 'x-policy-epoch': '0', 'x-policy-decision': 'allow' })
   expect(JSON.parse(pinned.payload)).toEqual({
-    snapshot: { organizationId: 'anonymous', epoch: 0, policies: [] },
+    snapshot: { organizationId: 'anonymous', epoch: 0, policies: [], gateway: null },
     isStale: false,
+    isRolledBack: false,
   })
   expect(pinned.known).toEqual([])
 })

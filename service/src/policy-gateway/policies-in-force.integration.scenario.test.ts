@@ -24,6 +24,7 @@ import { loadConfig } from '#config.ts'
 import { bind } from '#http/bind.ts'
 import { setErrorDialect } from '#http/error-dialect.ts'
 import { createServer } from '#http/server.ts'
+import { exactRule } from '#testing/policy-calls.ts'
 import { silentLog } from '#testing/silent-log.ts'
 import { createTestApi } from '#testing/test-api.ts'
 import { createProjectKey, masterKey } from '#testing/test-gateway.ts'
@@ -40,7 +41,7 @@ beforeEach(async () => {
 const at = (id: string) => ({ params: { policy_id: id } })
 
 async function makePolicy(mode = 'enforcing') {
-  const body = { name: 'Kindness', rule: 'Be kind.', mode, scope: 'organization' }
+  const body = { name: 'Kindness', rule: exactRule, mode, scope: 'organization' }
   return (await api.send(createPolicy, { body })).body.id
 }
 
@@ -50,7 +51,7 @@ const change = async (endpoint: Endpoint, id: string, revision: number, body = {
 }
 
 const inForce = (house: House = api.house) =>
-  describePinned(house.policies.inForce.pin(api.organization.organizationId))
+  describePinned(house.policies.inForce.pin(api.organization.organizationId), true)
 
 const versions = () => inForce().policies.map(({ version, mode }) => `${version} ${mode}`)
 
@@ -154,7 +155,7 @@ test('a version whose content is not what was published is not put in force, and
   const id = await makePolicy()
   await change(publishPolicy, id, 1)
   await untilEpoch(1)
-  await change(updatePolicy, id, 2, { rule: 'Be very kind.' })
+  await change(updatePolicy, id, 2, { rule: 'cel: text.contains("arms")' })
   // Before any process can apply it.
   await sql`create function spoil() returns trigger language plpgsql as
     $$ begin new.rule = 'Anything goes.'; return new; end $$`.execute(api.db)
@@ -170,7 +171,7 @@ test('a version whose content is not what was published is not put in force, and
   })
   expect(versions()).toEqual(['1 enforcing'])
   await sql`drop trigger spoil on policy_version`.execute(api.db)
-  await change(updatePolicy, id, 4, { rule: 'Be kinder.' })
+  await change(updatePolicy, id, 4, { rule: 'cel: text.contains("arm")' })
   await change(publishPolicy, id, 5)
   await expect.poll(rollout).toMatchObject({ is_applied: true, versions: [{ version: 3 }] })
 })
@@ -252,4 +253,41 @@ test('a copy that was not written by this service is not used', async () => {
   const house = startHouse(away)
   await new Promise((resolve) => setTimeout(resolve, 300))
   expect(() => inForce(house)).toThrow('cannot be loaded')
+})
+
+/** As an earlier release published it, which did not check rules. */
+const publishUnchecked = (id: string) =>
+  tamper(sql`
+    with plain as (select 'cel: mood(''bad'') > 0'::text as rule), changed as (
+      update policy_version v set rule = plain.rule, sha256 = sha256(convert_to(
+        '{"direction":"both","match_threshold_basis_points":null,"mode":"enforcing","project_ids":[],"rule":"'
+        || plain.rule || '","scope":"organization"}', 'UTF8'))
+      from plain where v.policy_id = ${id} returning v.sha256)
+    update policy set published_sha256 = changed.sha256 from changed where policy.id = ${id}`)
+
+test('a rule that cannot be evaluated fails alone, and that is counted and shown', async () => {
+  const ids = [await makePolicy(), await makePolicy()]
+  for (const id of ids) await change(publishPolicy, id, 1)
+  await publishUnchecked(ids[0]!)
+  const late = startHouse({})
+  await waitUntil(() => Number.isFinite(late.policies.inForce.confirmedAtMs()))
+  const problem = expect.stringContaining("there is no function 'mood'") as string
+  const [first, second] = ids.toSorted()
+  const describe = (policy_id: string | undefined) =>
+    expect.objectContaining({ policy_id, ...(policy_id === ids[0] && { problem }) }) as object
+  expect(inForce(late).policies).toEqual([describe(first), describe(second)])
+  expect(late.policies.inForce.failures.size).toBe(0)
+  const { values } = await late.metrics.policyFailures.get()
+  expect(values.map(({ value }) => value)).toEqual([1])
+})
+
+test('a policy in force that is renamed has its new name everywhere, in the same epoch', async () => {
+  const id = await makePolicy()
+  await change(publishPolicy, id, 1)
+  await untilEpoch(1)
+  const pin = () => api.house.policies.inForce.pin(api.organization.organizationId).snapshot
+  expect(pin().policies.map(({ name }) => name)).toEqual(['Kindness'])
+  await change(updatePolicy, id, 2, { name: 'Renamed' })
+  await expect.poll(() => pin().policies.map(({ name }) => name)).toEqual(['Renamed'])
+  expect(pin().epoch).toBe(1)
 })

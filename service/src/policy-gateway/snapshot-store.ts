@@ -3,11 +3,34 @@ import { sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
 
-/** The versions in force in an organization, without their content. */
-export type Published = { organizationId: string; epoch: number; policies: PolicyRef[] }
-export type PolicyRef = { policyId: string; version: number; sha256: string }
+import { isSameGateway, type StoredGateway } from './compile-gateway.ts'
 
-export type VersionContent = PolicyContent & PolicyRef
+/** The versions in force in an organization, without their content. Names are not versioned. */
+export type Published = {
+  organizationId: string
+  epoch: number
+  policies: PolicyRef[]
+  gateway: StoredGateway | null
+}
+export type PolicyRef = { policyId: string; name: string; version: number; sha256: string }
+
+/** Compares hashes too: a database that was restored from a dump can reach the same epoch again. */
+export function isSame(one: States, other: States): boolean {
+  return (
+    one.epoch === other.epoch &&
+    isSameGateway(one.gateway, other.gateway) &&
+    one.policies.length === other.policies.length &&
+    one.policies.every((policy, index) => {
+      const { policyId, sha256, name } = other.policies[index] ?? {}
+      return policy.policyId === policyId && policy.sha256 === sha256 && policy.name === name
+    })
+  )
+}
+
+/** What is in force somewhere, or should be. */
+type States = Pick<Published, 'epoch' | 'gateway'> & { policies: readonly PolicyRef[] }
+
+export type VersionContent = PolicyContent & Omit<PolicyRef, 'name'>
 
 const organizationsPerPage = 100
 
@@ -16,24 +39,44 @@ export async function readPublished(
   db: Db,
   organizationIds: readonly string[],
 ): Promise<Published[]> {
-  const { rows } = await sql<Published>`
+  const { rows } = await sql<PublishedRow>`
     select organization.id as "organizationId", organization.policy_epoch::float8 as "epoch",
       coalesce(
         json_agg(json_build_object(
           'policyId', policy.id,
+          'name', policy.name,
           'version', policy.current_version,
           'sha256', encode(policy.published_sha256, 'hex')
         ) order by policy.id) filter (where policy.id is not null),
         '[]'
-      ) as "policies"
+      ) as "policies",
+      (
+        select json_build_object(
+          'revision', saved.revision,
+          'sha256', encode(saved.sha256, 'hex'),
+          'samplingRevision', saved.sampling_revision,
+          'samplingKey', encode(saved.sampling_key, 'hex'),
+          'rolledBackUntilMs', (extract(epoch from saved.rolled_back_until) * 1000)::float8,
+          'config', saved.config
+        ) from gateway_config saved where saved.organization_id = organization.id
+      ) as "gateway"
     from organization left join policy on policy.organization_id = organization.id
       and policy.deleted_at is null and policy.state in ('monitoring', 'enforcing')
     where organization.id = any(${organizationIds}::text[])
     group by organization.id`.execute(db)
-  return rows
+  return rows.map(({ gateway, ...row }) => ({ ...row, gateway: gateway && toStored(gateway) }))
 }
 
-/** Every organization that has ever published a policy, in pages. */
+/** JSON has no dates. */
+type GatewayJson = Omit<StoredGateway, 'rolledBackUntil'> & { rolledBackUntilMs: number | null }
+type PublishedRow = Omit<Published, 'gateway'> & { gateway: GatewayJson | null }
+
+const toStored = ({ rolledBackUntilMs, ...gateway }: GatewayJson): StoredGateway => ({
+  ...gateway,
+  rolledBackUntil: rolledBackUntilMs === null ? null : new Date(rolledBackUntilMs),
+})
+
+/** Every organization that has ever published a policy or saved a configuration, in pages. */
 export async function* readOrganizationIds(db: Db): AsyncGenerator<string[]> {
   for (let after = ''; ;) {
     const rows = await db

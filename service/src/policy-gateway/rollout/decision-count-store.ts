@@ -1,0 +1,79 @@
+import type { GatewayConfig } from '@gatehouse/contract/policy-gateway/config'
+import { sql } from 'kysely'
+
+import type { GatewayArm, GatewayDecision } from '#platform/database-types.ts'
+import type { Db, Tx } from '#platform/database.ts'
+
+/** A configuration that may be rolled back now. */
+export type Candidate = {
+  organizationId: string
+  revision: number
+  rollout: GatewayConfig['rollout']
+  rolledBackUntil: Date | null
+}
+
+const candidatesPerPage = 500
+
+/** Only organizations with calls in the last minutes: the share of the others does not rise. */
+export async function* readCandidates(db: Db, now: Date): AsyncGenerator<Candidate[]> {
+  for (let after = ''; ;) {
+    const { rows } = await sql<Candidate>`
+      select organization_id as "organizationId", revision, config->'rollout' as "rollout",
+        rolled_back_until as "rolledBackUntil"
+      from gateway_config saved
+      where organization_id > ${after} and config->'rollout'->>'rollback_on_spike' = 'true'
+        and (rolled_back_until is null or rolled_back_until <= ${now})
+        and exists (
+          select from gateway_decision_minute recent
+          where recent.organization_id = saved.organization_id
+            and recent.minute >= ${now}::timestamptz - interval '2 minutes'
+        )
+      order by organization_id limit ${candidatesPerPage}`.execute(db)
+    if (rows.length > 0) yield rows
+    const last = rows.at(-1)
+    if (!last || rows.length < candidatesPerPage) return
+    after = last.organizationId
+  }
+}
+
+/** Whose decisions are counted, and since when. */
+export type CountedSince = { organizationId: string; since: Date }
+export type CountRow = {
+  organizationId: string
+  arm: GatewayArm
+  decision: GatewayDecision
+  count: number
+}
+
+/** The decisions of the rules that are saved now: those of older ones have an epoch before theirs. */
+export async function readDecisionCounts(
+  db: Db,
+  asked: readonly CountedSince[],
+): Promise<CountRow[]> {
+  const [ids, times] = [
+    asked.map(({ organizationId }) => organizationId),
+    asked.map(({ since }) => since.toISOString()),
+  ]
+  const { rows } = await sql<CountRow>`
+    select saved.organization_id as "organizationId", counts.arm, counts.decision,
+      sum(counts.count)::float8 as "count"
+    from unnest(${ids}::text[], ${times}::timestamptz[]) as asked (organization_id, since)
+    join gateway_config saved on saved.organization_id = asked.organization_id
+    join gateway_decision_minute counts on counts.organization_id = saved.organization_id
+      and counts.minute >= asked.since and counts.policy_epoch >= (
+        select min(epoch) from policy_epoch step
+        where step.organization_id = saved.organization_id
+          and step.gateway_revision = saved.sampling_revision
+      )
+    group by saved.organization_id, counts.arm, counts.decision`.execute(db)
+  return rows
+}
+
+/** Removes counts that nothing reaches back to. Returns how many rows there were. */
+export async function sweepDecisionCounts(tx: Tx, before: Date, limit: number): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from gateway_decision_minute where ctid = any (array(
+      select ctid from gateway_decision_minute where minute < ${before}
+      limit ${limit} for update skip locked))`.execute(tx)
+  return Number(numAffectedRows ?? 0)
+}

@@ -1,0 +1,87 @@
+import { lockOrganization } from '#access/organizations/organization-store.ts'
+import type { Announce } from '#audit/announce.ts'
+import { gatehouse } from '#audit/event.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Db } from '#platform/database.ts'
+import type { Log } from '#platform/log.ts'
+import type { Metrics } from '#platform/metrics.ts'
+import { transact } from '#platform/transaction.ts'
+import { enterEpoch } from '#policies/rollout/epoch-store.ts'
+import { findConfig, setRolledBack } from '#policy-gateway/config/config-store.ts'
+import { asResource, factsOf } from '#policy-gateway/config/saved-config.ts'
+import { isRolledBack } from '#policy-gateway/decide/arm.ts'
+
+import { type Candidate, readCandidates, readDecisionCounts } from './decision-count-store.ts'
+import { findSpike, rollbackSettingsOf, type Spike, windowStart } from './spike.ts'
+
+type Deps = { db: Db; now: Clock; log: Log; metrics: Metrics; announce: Announce }
+type Found = Candidate & { spike: Spike }
+
+const minuteMs = 60_000
+
+/** Looks once whether a configuration refuses too much, and rolls those back. Any number of processes may do it. */
+export async function rollBackSpikes(deps: Deps) {
+  const { db, now, log } = deps
+  try {
+    for await (const candidates of readCandidates(db, now())) {
+      for (const found of await findSpikes(deps, candidates)) {
+        await rollBack(deps, found).catch((error: unknown) => log.problem('rollback_failed', error))
+      }
+    }
+  } catch (error) {
+    log.problem('rollback_check_failed', error)
+  }
+}
+
+async function findSpikes({ db, now }: Deps, candidates: readonly Candidate[]): Promise<Found[]> {
+  const asked = candidates.map(({ organizationId, rollout, rolledBackUntil }) => ({
+    organizationId,
+    since: windowStart(rollbackSettingsOf(rollout).windowMinutes, rolledBackUntil, now()),
+  }))
+  const enforced = (await readDecisionCounts(db, asked)).filter(({ arm }) => arm !== 'shadow')
+  const byOrganization = Map.groupBy(enforced, ({ organizationId }) => organizationId)
+  return candidates.flatMap((candidate) => {
+    const counts: Partial<Record<(typeof enforced)[number]['decision'], number>> = {}
+    for (const { decision, count } of byOrganization.get(candidate.organizationId) ?? []) {
+      counts[decision] = (counts[decision] ?? 0) + count
+    }
+    const spike = findSpike(rollbackSettingsOf(candidate.rollout), counts)
+    return spike ? [{ ...candidate, spike }] : []
+  })
+}
+
+/** One process succeeds: the others find another revision, or that it is done. */
+async function rollBack({ db, now, metrics, announce }: Deps, found: Found) {
+  const { organizationId, revision, rollout, spike } = found
+  const settings = rollbackSettingsOf(rollout)
+  const isDone = await transact(db, async (tx) => {
+    await lockOrganization(tx, organizationId)
+    const before = await findConfig(tx, organizationId)
+    const at = now()
+    if (before?.revision !== revision || isRolledBack(before.rolledBackUntil, at)) return false
+    const rolledBackUntil = new Date(at.getTime() + settings.cooldownMinutes * minuteMs)
+    await setRolledBack(tx, organizationId, rolledBackUntil)
+    const after = { ...before, rolledBackUntil }
+    await announce(tx, {
+      organizationId,
+      by: gatehouse,
+      action: 'rolled_back',
+      before: asResource(before),
+      after: asResource(after),
+      facts: {
+        ...factsOf(after),
+        rolled_back_until: rolledBackUntil.toISOString(),
+        requests: spike.requests,
+        hits: spike.hits,
+        share: spike.share,
+        threshold: settings.threshold,
+        window_minutes: settings.windowMinutes,
+        rollback_decisions: settings.decisions,
+      },
+      notifies: 'policy',
+    })
+    await enterEpoch(tx, { organizationId, gatewayRevision: revision, at })
+    return true
+  })
+  if (isDone) metrics.gatewayRollbacks.inc()
+}
