@@ -7,7 +7,10 @@ import { ApiError } from '#platform/api-error.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 
 import { openBill, openFreeBill } from './bill.ts'
+import { type CallOrigin, type Ending, toCallEvent } from './call-event.ts'
 import type { InferenceCall } from './inference-call.ts'
+import { createFindings, type Judgement } from './judging/judgement.ts'
+import { answerBeyondLimits } from './judging/policy-refusal.ts'
 import { createMeter } from './metering/meter.ts'
 import type { ModelRequest } from './model-request.ts'
 
@@ -19,16 +22,22 @@ const model = {
   price,
   upstreams: [600_000, 30_000].map((totalTimeoutMs) => ({ upstream: { totalTimeoutMs } })),
 }
-const request = {
+const asked = {
   model,
   estimate: { tokens: 100, origin: 'local-exact' },
   maxOutputTokens: 10,
   isStreamed: true,
 } as unknown as ModelRequest
-const estimated = {
-  ...request,
-  estimate: { tokens: 100, origin: 'local-estimate' },
-} as ModelRequest
+/** A request that was allowed. */
+const judged = (members: Partial<ModelRequest> = {}): Judgement => ({
+  request: { ...asked, ...members },
+  refusal: null,
+  ...createFindings(),
+  settle: async () => undefined,
+  guard: (pieces) => pieces,
+})
+const request = judged()
+const estimated = judged({ estimate: { tokens: 100, origin: 'local-estimate' } as never })
 
 const source = { event: '', data: '', bytes: Buffer.alloc(0), json: {} }
 const started: AnswerEvent = {
@@ -57,7 +66,8 @@ function open(
   const hangingUp = new Cancellation()
   const call = {
     requestId: 'req_1',
-    format: { name: 'messages' },
+    target: 'messages',
+    policies: { snapshot: { epoch: 7 } },
     cancellation: hangingUp,
     principal: { organizationId: 'org_1', projectId: 'proj_1', credentialId: 'key_1' },
     freeCaller: {},
@@ -90,7 +100,7 @@ function open(
       write: async (event: Event) => void written.push(event),
       canTakeMore: () => true,
     },
-    now: () => new Date(0),
+    toEvent: (origin: CallOrigin, ending: Ending) => toCallEvent(origin, ending, new Date(0)),
     holdGraceMs: 60_000,
   }
   const hangUp = (reason: Error = new Error('hung up')) => hangingUp.cancel(reason)
@@ -167,7 +177,7 @@ test.for([
   ['that is longer than a plain answer can be is paid', undefined, 345n, 'cut'],
 ] as const)('a plain answer %s', async ([, failure, amount, outcome]) => {
   const { settlements, call, meter, deps } = open([started, said])
-  const bill = await openBill(call, { ...request, isStreamed: false }, meter, deps)
+  const bill = await openBill(call, judged({ isStreamed: false }), meter, deps)
   if (failure) bill.noteFailure(failure)
   await bill[Symbol.asyncDispose]()
   expect(settlements.map((each) => [each.amount, each.event.header['outcome']])).toEqual([
@@ -224,11 +234,135 @@ test.each([
   const { settlements, hangUp, call, meter, deps } = open([started, said])
   const ended = new ApiError('overloaded', 'This process is shutting down.')
   {
-    await using bill = await openBill(call, { ...request, isStreamed }, meter, deps)
+    await using bill = await openBill(call, judged({ isStreamed }), meter, deps)
     hangUp(ended)
     bill.noteFailure(ended)
   }
   expect(settlements.map(({ event, amount }) => [event.header['outcome'], amount > 0n])).toEqual([
     [outcome, outcome === 'cut'],
   ])
+})
+
+const blocked = new ApiError('policy_blocked', 'A policy blocks this.', {
+  policy: { policy_id: 'pol_1', version: 3, reason_code: 'RULE_MATCHED' },
+})
+const moderated = new ApiError('moderation_blocked', 'This is blocked.')
+const unjudged = new ApiError('policy_evaluation_unavailable', 'This could not be judged.')
+const tooLarge = answerBeyondLimits()
+
+const verdicts = [
+  ['blocked before it was sent costs nothing', blocked, [], true, 0n, 'blocked'],
+  ['blocked in the middle of a stream is paid', blocked, [started, said], true, 345n, 'blocked'],
+  ['blocked as a whole is paid', blocked, [started, said, finished], false, 330n, 'blocked'],
+  ['blocked for its category is paid', moderated, [started, said], true, 345n, 'blocked'],
+  ['that is too large to be judged is paid', tooLarge, [started, said], true, 345n, 'cut'],
+  ['that is too large as a whole is paid', tooLarge, [started, said, finished], false, 330n, 'cut'],
+  ['that could not be judged is free', unjudged, [started, said], true, 0n, 'failed'],
+  ['that could not be judged at its end is free', unjudged, [started, said], false, 0n, 'failed'],
+] as const
+
+test.for(verdicts)('an answer %s', async ([, error, events, isStreamed, amount, outcome]) => {
+  for (const hasHungUp of [false, true]) {
+    const { settlements, hangUp, call, meter, deps } = open(events)
+    const bill = await openBill(call, judged({ isStreamed, webSearchesMin: 0 }), meter, deps)
+    bill.noteFailure(error)
+    // A plain answer goes on without its caller, and is judged all the same.
+    if (hasHungUp) hangUp()
+    await bill[Symbol.asyncDispose]()
+    expect(settlements.map((each) => [each.amount, each.event.header['outcome']])).toEqual([
+      [amount, outcome],
+    ])
+  }
+})
+
+test('a request that is blocked before it is sent is not charged for searches', async () => {
+  const { settlements, call, meter, deps } = open([])
+  const priced = { ...model, price: { ...price, webSearch: 10_000_000_000n } }
+  const searching = judged({ model: priced as never, webSearchesMin: 1 })
+  const bill = await openBill(call, searching, meter, deps)
+  bill.noteFailure(blocked)
+  await bill[Symbol.asyncDispose]()
+  expect(settlements.map(({ amount }) => amount)).toEqual([0n])
+})
+
+test('the event of a blocked answer tells what decided and what matched', async () => {
+  const { settlements, call, meter, deps } = open([started, said])
+  const judgement = judged()
+  const bill = await openBill(call, judgement, meter, deps)
+  const match = {
+    policy_id: 'pol_1',
+    version: 3,
+    direction: 'response' as const,
+    mode: 'enforcing' as const,
+    score: 10_000,
+    threshold: 5000,
+  }
+  judgement.matches.push(match)
+  judgement.blockedBy = {
+    policyId: 'pol_1',
+    policyName: 'No secrets',
+    version: 3,
+    reasonCode: 'RULE_MATCHED',
+  }
+  bill.noteFailure(blocked)
+  await bill[Symbol.asyncDispose]()
+  expect(settlements[0]?.event.header).toMatchObject({
+    phase: 'call',
+    outcome: 'blocked',
+    policy_epoch: 7,
+    decision: 'refuse',
+    effective_decision: 'refuse',
+    enforced: true,
+    reason_code: 'RULE_MATCHED',
+    policy_id: 'pol_1',
+    policy_name: 'No secrets',
+    version: 3,
+    matches: [match],
+  })
+})
+
+test('a free call that is blocked before it is sent is given back', async () => {
+  const { released, written, call, meter, deps } = open([])
+  const bill = await openFreeBill(call as never, request, meter, deps)
+  bill.noteFailure(moderated)
+  await bill[Symbol.asyncDispose]()
+  expect(released).toEqual(['req_1'])
+  expect(written.map(({ header }) => header['outcome'])).toEqual(['blocked'])
+})
+
+const replaced = { ...judged(), replacement: { model: 'small', tokens: 9 } }
+
+test('an answer with other words is charged for what the model has generated', async () => {
+  const { call, meter, deps, settlements } = open([started, said])
+  const bill = await openBill(call, replaced, meter, deps)
+  const { usage } = await bill.settle()
+  expect(usage).toMatchObject({ inputTokens: 90, outputTokens: 5 })
+  expect(settlements).toMatchObject([
+    {
+      amount: 345n,
+      event: { header: { outcome: 'blocked', replacement_model: 'small', replacement_tokens: 9 } },
+    },
+  ])
+})
+
+test('the usage is told also where the upstream has reported it: the other words come without its report', async () => {
+  const { call, meter, deps } = open([started, said, finished])
+  const { usage } = await (await openBill(call, replaced, meter, deps)).settle()
+  expect(usage).toMatchObject({ inputTokens: 90, outputTokens: 4, origin: 'upstream' })
+})
+
+test('a request that is answered with other words costs nothing', async () => {
+  const { call, meter, deps, settlements } = open([])
+  const bill = await openBill(call, replaced, meter, deps)
+  expect(await bill.settle()).toMatchObject({ creditsUsed: 0, usage: noUsage })
+  expect(settlements).toMatchObject([{ amount: 0n, event: { header: { outcome: 'blocked' } } }])
+})
+
+test('the same where the caller hangs up on the other words', async () => {
+  const { call, meter, deps, settlements, hangUp } = open([])
+  const asked = { ...replaced, request: { ...replaced.request, webSearchesMin: 1 } }
+  const bill = await openBill(call, asked, meter, deps)
+  hangUp()
+  await bill[Symbol.asyncDispose]()
+  expect(settlements).toMatchObject([{ amount: 0n, event: { header: { outcome: 'blocked' } } }])
 })

@@ -4,14 +4,16 @@ import type { CallOutcome } from '#audit/event.ts'
 import type { Credits } from '#credits/create-credits.ts'
 import { toUsd } from '#credits/money.ts'
 import { creditsFor, worstCaseCredits } from '#credits/price.ts'
-import { buildHoldMeta, buildUsageMeta } from '#credits/usage-meta.ts'
+import { buildHoldMeta, buildUsageMeta, type HoldMeta } from '#credits/usage-meta.ts'
 import { noUsage, type Receipt } from '#formats/answer.ts'
 import { ApiError } from '#platform/api-error.ts'
-import type { Clock } from '#platform/clock.ts'
 
-import { toCallEvent } from './call-event.ts'
+import type { ToEvent } from './call-event.ts'
 import type { InferenceCall } from './inference-call.ts'
+import type { Judgement } from './judging/judgement.ts'
+import { isBeyondLimits, isBlock, isUnjudged } from './judging/policy-refusal.ts'
 import type { Meter, MeteredUsage } from './metering/meter.ts'
+import { usedTokens } from './metering/used-tokens.ts'
 import type { ModelRequest } from './model-request.ts'
 import type { Bill } from './run-inference.ts'
 import { longestCallMs } from './upstreams/call-model.ts'
@@ -21,7 +23,7 @@ export type BillDeps = {
   freeTier: Pick<FreeTier, 'claim' | 'release'>
   /** For calls whose event no settlement carries. */
   events: Pick<EventWriter, 'write' | 'canTakeMore'>
-  now: Clock
+  toEvent: ToEvent
   /** Added to the longest time that a call can take, for the hold to expire after it. */
   holdGraceMs: number
 }
@@ -29,10 +31,11 @@ export type BillDeps = {
 /** Holds the highest possible cost of a call. The bill is settled exactly once, however the call ends. */
 export async function openBill(
   call: InferenceCall,
-  request: ModelRequest,
+  judgement: Judgement,
   meter: Meter,
   deps: BillDeps,
 ): Promise<Bill> {
+  const { request } = judgement
   const { requestId, principal } = call
   const { organizationId, projectId, credentialId } = principal
   const { id: model, price } = request.model
@@ -40,67 +43,90 @@ export async function openBill(
   const meta = buildHoldMeta({ projectId, keyId: credentialId, model, price })
   await deps.credits.reserve({
     ...hold,
-    meta,
+    meta: withQuotas(meta, call),
     amount: worstCaseOf(request),
     expiresInMs: longestCallMs(request.model) + deps.holdGraceMs,
   })
 
-  async function settle(outcome: CallOutcome): Promise<Receipt> {
-    const usage = outcome === 'failed' ? nothingUsed : withSearches(await meter.usage(), request)
+  async function settle(outcome: CallOutcome, error?: unknown): Promise<Receipt> {
+    // A request that was blocked before it was sent has not caused a search either.
+    const isFree = outcome === 'failed' || (outcome === 'blocked' && !meter.hasBegun())
+    const usage = isFree ? nothingUsed : withSearches(await meter.usage(), request)
     const amount = creditsFor(usage, price)
     const usageMeta = buildUsageMeta(meta, usage)
     const report = { ...usageMeta, credits: Number(amount) }
-    const event = toCallEvent(call, { model, outcome, usage: report }, deps.now())
+    const ending = { model, outcome, usage: report, findings: judgement, error }
+    if (call.counted) {
+      // Tokens count as they do in the limits, also of a call that costs nothing.
+      call.counted.tokens = usedTokens(await meter.usage(), request)
+      call.counted.credits = Number(amount)
+    }
+    const event = deps.toEvent(call, ending)
     const settled = await deps.credits.settle({ ...hold, amount, meta: usageMeta, event })
     const posted = settled?.posted ?? null
     return {
       ...toCost(settled?.charged ?? amount),
       remainingCredits: posted === null ? null : Number(posted),
-      usage: usageCountedHere(usage),
+      usage: usageFor(judgement, usage),
     }
   }
 
-  return createBill(settle, (failure) => decideOutcome({ call, request, meter, failure }))
+  return createBill(settle, {
+    answered: () => outcomeOf(judgement, 'completed'),
+    failed: (failure) => outcomeOf(judgement, decideOutcome({ call, request, meter, failure })),
+  })
 }
+
+/** A call stays blocked that was answered with other words, whether or not its caller has read them. */
+const outcomeOf = ({ replacement }: Judgement, outcome: CallOutcome): CallOutcome =>
+  replacement ? 'blocked' : outcome
 
 export type FreeCall = InferenceCall & { freeCaller: NonNullable<InferenceCall['freeCaller']> }
 
-/** The one free call of an anonymous caller. It is spent unless the upstream fails before it starts to answer. */
+/**
+ * The one free call of an anonymous caller. It is spent unless the upstream fails, or the request is blocked, before the
+ * upstream starts to answer.
+ */
 export async function openFreeBill(
   call: FreeCall,
-  request: ModelRequest,
+  judgement: Judgement,
   meter: Meter,
-  { freeTier, events, now }: BillDeps,
+  { freeTier, events, toEvent }: BillDeps,
 ): Promise<Bill> {
+  const { request } = judgement
   const { freeCaller, requestId, principal } = call
   const { id: model, price } = request.model
   const meta = buildHoldMeta({ projectId: null, keyId: principal.credentialId, model, price })
   await freeTier.claim(freeCaller, requestId, worstCaseOf(request))
-  const settle = async (outcome: CallOutcome): Promise<Receipt> => {
-    const isSpent = outcome !== 'failed' || meter.hasBegun()
+  const settle = async (outcome: CallOutcome, error?: unknown): Promise<Receipt> => {
+    const isSpent = meter.hasBegun() || (outcome !== 'failed' && outcome !== 'blocked')
     if (!isSpent) await freeTier.release(freeCaller, requestId)
     const usage = await meter.usage()
     const { costUsd } = toCost(creditsFor(usage, price))
     const report = { ...buildUsageMeta(meta, usage), credits: 0 }
-    await events.write(toCallEvent(call, { model, outcome, usage: report }, now()))
-    return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageCountedHere(usage) }
+    const ending = { model, outcome, usage: report, findings: judgement, error }
+    await events.write(toEvent(call, ending))
+    return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageFor(judgement, usage) }
   }
-  return createBill(settle, (failure) => decideOutcome({ call, request, meter, failure }))
+  return createBill(settle, {
+    answered: () => outcomeOf(judgement, 'completed'),
+    failed: (failure) => outcomeOf(judgement, decideOutcome({ call, request, meter, failure })),
+  })
 }
 
 /** A bill that is not settled when it is disposed of belongs to a call that did not complete. */
 function createBill(
-  settle: (outcome: CallOutcome) => Promise<Receipt>,
-  decide: (failure: unknown) => CallOutcome,
+  settle: (outcome: CallOutcome, error?: unknown) => Promise<Receipt>,
+  outcomes: { answered(): CallOutcome; failed(failure: unknown): CallOutcome },
 ): Bill {
   let receipt: Promise<Receipt> | undefined
   let failure: unknown
   return {
-    settle: () => (receipt ??= settle('completed')),
+    settle: () => (receipt ??= settle(outcomes.answered())),
     noteFailure: (error) => void (failure = error),
     async [Symbol.asyncDispose]() {
       // The call has failed already, so an error of the settlement cannot be reported to its caller.
-      await (receipt ??= settle(decide(failure))).catch(() => undefined)
+      await (receipt ??= settle(outcomes.failed(failure), failure)).catch(() => undefined)
     },
   }
 }
@@ -110,10 +136,15 @@ type EndedCall = { call: InferenceCall; request: ModelRequest; meter: Meter; fai
 /**
  * A call that its caller hangs up on, or that takes too long, is charged for what was produced; a plain answer goes on
  * without its caller, so that is all of it. A call whose provider fails is free until the model has written something;
- * a plain answer is free in any case, because its caller receives none of it
+ * a plain answer is free in any case, because its caller receives none of it. An answer that a policy ends is charged for
+ * what was generated, plain or streamed, and so is one that is beyond the limits of judging: callers could ask for such
+ * answers. One that could not be judged for another reason is not its caller's fault, and free
  * (docs/specification/credits.md#failed-and-cut-calls).
  */
 function decideOutcome({ call, request, meter, failure }: EndedCall): CallOutcome {
+  if (isBlock(failure)) return 'blocked'
+  if (isBeyondLimits(failure)) return 'cut'
+  if (isUnjudged(failure)) return 'failed'
   const { isCancelled, reason } = call.cancellation
   // Ended by this process and not by its caller: then it counts like a failure of the provider.
   const isEnded = reason instanceof ApiError
@@ -124,7 +155,11 @@ function decideOutcome({ call, request, meter, failure }: EndedCall): CallOutcom
   return meter.hasWritten() && !isAnswerLost ? 'cut' : 'failed'
 }
 
-const worstCaseOf = ({ estimate, maxOutputTokens, webSearchesMax, model }: ModelRequest) =>
+/** The sweep of holds counts the call if this process dies. */
+const withQuotas = (meta: HoldMeta, { counted }: InferenceCall): HoldMeta =>
+  counted ? { ...meta, quotas: { day: counted.day, subjects: counted.subjects } } : meta
+
+export const worstCaseOf = ({ estimate, maxOutputTokens, webSearchesMax, model }: ModelRequest) =>
   worstCaseCredits(
     {
       inputTokens: estimate.tokens,
@@ -144,6 +179,8 @@ const toCost = (credits: bigint) => ({
   costUsd: toUsd(credits),
 })
 
-const usageCountedHere = (usage: MeteredUsage) => (usage.origin === 'upstream' ? null : usage)
+/** Other words come without a report of the upstream, also where it had made one of what they stand for. */
+const usageFor = ({ replacement }: Judgement, usage: MeteredUsage) =>
+  replacement || usage.origin !== 'upstream' ? usage : null
 
 const nothingUsed: MeteredUsage = { ...noUsage, origin: 'local-estimate' }

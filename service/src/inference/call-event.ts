@@ -4,30 +4,103 @@ import {
   type Event,
   operatorOrganizationId,
 } from '#audit/event.ts'
-import type { CallerFormat } from '#formats/format.ts'
+import type { GatewayReport } from '#audit/policy-report.ts'
 import type { Principal } from '#http/principal.ts'
+import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
+import type { Pinned } from '#policy-gateway/in-force.ts'
 
-/** Whose call it is. */
+import { type CallTarget, targetNames } from './gateway/call-target.ts'
+import type { PolicySubject } from './gateway/policy-subject.ts'
+import { createFindings, type Findings } from './judging/judgement.ts'
+import { findRefuser } from './judging/policy-refusal.ts'
+import { describeRedaction } from './redacting/call-redaction.ts'
+
+/** Whose call it is, and which policies it is judged by. */
 export type CallOrigin = {
   requestId: string
   principal: Principal
-  format: Pick<CallerFormat, 'name'>
+  target: CallTarget
+  /** Null if the call failed before they were known. */
+  policies: Pinned | null
+  /** Left out if the call failed before its headers were read. */
+  policySubject?: PolicySubject
+  counted?: CountedQuotas | null
 }
-type Ending = Pick<CallReport, 'model' | 'outcome' | 'refusal' | 'usage'>
+export type Ending = Pick<CallReport, 'model' | 'outcome' | 'refusal' | 'usage'> & {
+  /** Null if the call ended before it was judged. */
+  findings: Findings | null
+  /** Why it did not complete. */
+  error: unknown
+}
+
+/** Builds the event of a call, and sees to what is still to be judged of it. */
+export type ToEvent = (call: CallOrigin, ending: Ending) => Event
 
 /** The audit event of a call, however it ended. Anonymous callers belong to no organization: theirs is the operator's. */
 export function toCallEvent(call: CallOrigin, ending: Ending, at: Date): Event {
-  const { requestId, principal, format } = call
+  const { requestId, principal, target, policies, policySubject, counted } = call
   const { kind, organizationId, projectId, credentialId } = principal
+  const { findings, error, ...result } = ending
   return buildCallEvent(
     {
-      ...ending,
+      ...result,
       organizationId: kind === 'anonymous' ? operatorOrganizationId : organizationId,
       requestId,
       projectId,
       actor: credentialId,
-      target: format.name,
+      target: policySubject?.target ?? targetNames[target],
+      user: policySubject?.user ?? null,
+      quotaSubject: hasUserQuotas(policies) ? policySubject?.subject : null,
+      quotas: counted,
+      dataClassification:
+        policies?.snapshot.gateway?.config.org_controls.data_classification ?? null,
+      policies: {
+        epoch: policies?.snapshot.epoch ?? null,
+        refusedBy: findRefuser(findings, error),
+        ...pickReported(findings ?? createFindings()),
+      },
     },
     at,
   )
+}
+
+const hasUserQuotas = (policies: Pinned | null) =>
+  policies?.snapshot.gateway?.config.org_controls.user_quotas === true
+
+const pickReported = (findings: Findings) => {
+  const { matches, unevaluated, triggered, replacement } = findings
+  const { isDegraded, isJudgeDegraded, hasUnscoredParts, features } = findings
+  const redactions = findings.redacted ? describeRedaction(findings.redacted) : []
+  const gateway = describeConfigured(findings)
+  return {
+    matches,
+    unevaluated,
+    triggered,
+    replacement,
+    isDegraded,
+    isJudgeDegraded,
+    hasUnscoredParts,
+    redactions,
+    features,
+    gateway,
+  }
+}
+
+function describeConfigured({ configured, replacement }: Findings): GatewayReport | null {
+  if (!configured?.isSampled) return null
+  const { config, revision } = configured.gateway
+  const { decision, reasonCode, triggeredCategories, terms } = configured.decide()
+  return {
+    policyId: config.policy_id,
+    policyName: config.name,
+    revision,
+    rolloutMode: configured.arm,
+    decision,
+    reasonCode,
+    triggered: triggeredCategories,
+    allowlistHits: terms.allowlist,
+    denylistHits: terms.denylist,
+    escalationPath: config.refusal_replacement.escalation_path,
+    isReplaced: replacement !== null,
+  }
 }

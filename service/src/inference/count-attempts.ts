@@ -7,8 +7,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { CountCall } from '#access/guard.ts'
 import { type ErrorDeps, sendError } from '#http/error-dialect.ts'
 import type { Principal } from '#http/principal.ts'
+import type { ApiError } from '#platform/api-error.ts'
 import { toApiError } from '#platform/to-api-error.ts'
+import type { Pinned } from '#policy-gateway/in-force.ts'
 
+import { isBlock, isUnjudged } from './judging/policy-refusal.ts'
 import type { StepDeps } from './steps.ts'
 
 type Deps = ErrorDeps &
@@ -16,7 +19,12 @@ type Deps = ErrorDeps &
     /** Writes the event of a failed attempt, where attempts leave one. */
     recordAttempt?(attempt: Attempt, error: unknown): Promise<void>
   }
-export type Attempt = { requestId: string; principal: Principal }
+export type Attempt = {
+  requestId: string
+  principal: Principal
+  /** Null if the attempt failed before they were known. */
+  policies: Pinned | null
+}
 
 /**
  * Sets the error handler of a scope of inference routes. A request that fails before the pipeline, for example
@@ -31,8 +39,16 @@ export function speakInferenceErrors(app: FastifyInstance, dialect: Dialect, dep
     if (code !== 'concurrency_limit_exceeded')
       await countFailed(request, reply, { ...deps, thrown })
     if (refusedBodies.has(code)) await discardBody(request)
+    if (isBlock(thrown) || isUnjudged(thrown)) tellRefusal(reply, toApiError(thrown))
     return sendError(request, reply, { ...deps, dialect, thrown })
   })
+}
+
+/** The answer may say already in which part of a rollout the call is. */
+function tellRefusal(reply: FastifyReply, { policy }: ApiError) {
+  const decision = policy?.escalation_path === undefined ? 'refuse' : 'escalate'
+  const [, mode] = String(reply.getHeader('x-policy-decision')).split(';')
+  void reply.header('x-policy-decision', mode === undefined ? decision : `${decision};${mode}`)
 }
 
 /** What a caller gets whose body is not read to its end. */
@@ -73,7 +89,7 @@ export function countAsRequest({
 type FailedAttempt = Deps & { thrown: unknown }
 
 async function countFailed(request: FastifyRequest, reply: FastifyReply, deps: FailedAttempt) {
-  const { id: requestId, principal, isCounted } = request
+  const { id: requestId, principal, policies, isCounted } = request
   if (!principal || isCounted) return
   request.isCounted = true
   const attempt = { requestId, principal, tokens: 0 }
@@ -82,7 +98,8 @@ async function countFailed(request: FastifyRequest, reply: FastifyReply, deps: F
   await slot?.settle(0)
   // What is refused for lack of memory leaves no event: it must not be able to fill the log.
   const isShed = toApiError(deps.thrown).code === 'overloaded'
-  if (!refusal && !isShed) await deps.recordAttempt?.(attempt, deps.thrown)
+  if (refusal || isShed) return
+  await deps.recordAttempt?.({ requestId, principal, policies }, deps.thrown)
 }
 
 declare module 'fastify' {

@@ -1,5 +1,8 @@
+import type { EventWriter } from '#audit/event-writer.ts'
 import type { UpstreamFormats } from '#formats/format.ts'
 import { upstreamFormats } from '#formats/formats.ts'
+import type { CurrentModeration } from '#moderation/create-moderation.ts'
+import type { Scorer } from '#moderation/scorer.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -11,12 +14,16 @@ import { createOriginPools } from '#platform/origin-pools.ts'
 import type { Redis } from '#platform/redis.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
+import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import type { BillDeps } from './bill.ts'
 import { createInputCounting } from './count/input-counting.ts'
 import { createSavedFactors } from './count/saved-factors.ts'
+import { createJudge } from './judging/judge-by-rules.ts'
+import { createMonitoring } from './monitoring/create-monitoring.ts'
 import { createOpenCalls } from './open-calls.ts'
-import { createRecordRefusal } from './record-refusal.ts'
+import { createCallRecords } from './record-call.ts'
+import { createReplace } from './replacing/create-replace.ts'
 import { createSteps, type StepDeps } from './steps.ts'
 import { createModelCalls } from './upstreams/call-model.ts'
 import { createMediaUrlCheck } from './upstreams/check-media-urls.ts'
@@ -24,7 +31,9 @@ import { followCatalogue } from './upstreams/follow-catalogue.ts'
 import { originsOf } from './upstreams/origins.ts'
 import { createSticky } from './upstreams/sticky.ts'
 
-type Options = BillDeps & {
+type Options = Omit<BillDeps, 'toEvent' | 'events'> & {
+  events: EventWriter
+  now: Clock
   redis: Redis | undefined
   namespace: string
   steadyNow: Clock
@@ -35,6 +44,11 @@ type Options = BillDeps & {
   modelsFile: string | undefined
   files: TrustedFiles
   limitInferenceCall: StepDeps['limitInferenceCall']
+  noteBudgets: StepDeps['noteBudgets']
+  engine: PatternEngine
+  /** The moderation in force, and the scorer in this process. */
+  moderation: () => CurrentModeration
+  local: Scorer
   /** The formats that upstreams may speak; all of them unless given. */
   formats?: UpstreamFormats
 }
@@ -42,10 +56,11 @@ type Options = BillDeps & {
 /** Builds everything between the inference routes and the upstreams. */
 export function createInference(options: Options) {
   const { redis, namespace, steadyNow, log, metrics, environment, modelsFile } = options
+  const { formats = upstreamFormats } = options
   const pools = createOriginPools()
   const catalogue = followCatalogue({
     file: modelsFile,
-    formats: options.formats ?? upstreamFormats,
+    formats,
     environment,
     log,
     metrics,
@@ -54,36 +69,27 @@ export function createInference(options: Options) {
   const sticky = createSticky({ redis, namespace })
   const { findAddresses } = options
   const findRefusedMediaUrl = createMediaUrlCheck({ findAddresses, now: steadyNow })
-  const callModel = createModelCalls({
-    pools,
-    sticky,
-    findRefusedMediaUrl,
-    metrics,
-    now: steadyNow,
-  })
+  const upstreams = { pools, findRefusedMediaUrl, now: steadyNow }
+  const callModel = createModelCalls({ ...upstreams, sticky, metrics })
   const ending = new Cancellation()
-  const { limitInferenceCall, files } = options
-  const recordRefusal = createRecordRefusal(options.events, options.now)
+  const { files } = options
+  const { engine, moderation, local, events } = options
+  const monitoring = createMonitoring({ ...options, judge: () => moderation().monitoringJudge })
+  const { toEvent } = monitoring
+  const records = createCallRecords(events, toEvent)
   const { factors, stop: stopSaving } = createSavedFactors({ files, log })
-  const threads = createThreadPool({
-    entry: new URL('../thread.ts', import.meta.url),
-    threadsMax: 2,
-    waitingMax: 10,
-    waitingTotalMax: 200,
-  })
-  const counting = createInputCounting({
-    threads,
-    pools,
-    factors,
-    findRefusedMediaUrl,
-    now: steadyNow,
-  })
+  const threads = createCountingThreads()
+  const counting = createInputCounting({ ...upstreams, threads, factors })
+  const replace = createReplace({ ...options, callModel, counting, catalogue: catalogue.current })
+  const judged = { engine, formats, replace, steadyNow, log, moderation, local }
+  const judgeRequest = createJudge({ ...judged, estimate: counting.estimate })
   return {
     catalogue: catalogue.current,
     counting,
-    steps: createSteps({ ...options, limitInferenceCall, recordRefusal, callModel, counting }),
-    recordRefusal,
-    canRecord: options.events.canTakeMore,
+    steps: createSteps({ ...options, ...records, toEvent, judgeRequest, callModel, counting }),
+    ...records,
+    noteBudgets: options.noteBudgets,
+    canRecord: events.canTakeMore,
     /** Large bodies of one organization must not delay those of another. */
     readingGate: createGate({ atOnce: 2, waitingMax: 100, waitMs: 10_000 }),
     /** Cancelled when the open calls must end, with the error that their callers get. */
@@ -94,12 +100,21 @@ export function createInference(options: Options) {
     warm: () => counting.warm(new Set(catalogue.current().models.map(({ encoding }) => encoding))),
     async stop() {
       catalogue.stop()
+      await monitoring.stop()
       await stopSaving()
       await threads.close()
       await pools.close()
     },
   }
 }
+
+const createCountingThreads = () =>
+  createThreadPool({
+    entry: new URL('../thread.ts', import.meta.url),
+    threadsMax: 2,
+    waitingMax: 10,
+    waitingTotalMax: 200,
+  })
 
 /** The code tells clients, Codex among them, to send the call again. */
 const shuttingDown = () =>

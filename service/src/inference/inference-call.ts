@@ -3,10 +3,13 @@ import type { Endpoint } from '@gatehouse/contract/endpoint'
 import type { FreeCaller } from '#access/free-tier/free-tier.ts'
 import type { CallerFormat } from '#formats/format.ts'
 import type { Principal } from '#http/principal.ts'
+import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { RequestLine } from '#platform/log.ts'
 import type { Pinned } from '#policy-gateway/in-force.ts'
 
+import type { CallTarget } from './gateway/call-target.ts'
+import type { PolicySubject } from './gateway/policy-subject.ts'
 import type { ParsedRequest } from './model-request.ts'
 
 /** One inference call on its way through the pipeline. */
@@ -16,9 +19,11 @@ export type InferenceCall = {
   principal: Principal
   /** Set for an anonymous caller: whose one free request this is. */
   freeCaller: FreeCaller | null
+  target: CallTarget
   format: CallerFormat
   /** The policies that judge it, from its first to its last byte. */
   policies: Pinned
+  policySubject: PolicySubject
   parsed: ParsedRequest
   /** Headers of the caller's request that an upstream of the same format gets too. */
   headers: Record<string, string>
@@ -30,6 +35,8 @@ export type InferenceCall = {
   onDecided(): void
   /** Adds headers to the answer, whatever it will be. */
   addHeaders(headers: Record<string, string>): void
+  /** The quotas and budgets that it counts in, once it is admitted. */
+  counted: CountedQuotas | null
   /** The call's line in the log. */
   line: RequestLine
 }

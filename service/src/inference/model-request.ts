@@ -7,7 +7,7 @@ import type { CatalogueModel } from './upstreams/catalogue.ts'
 
 /** What a caller asks of a model. */
 export type ModelRequest = {
-  /** The body as it was sent. */
+  /** The body as it was sent, or as it was redacted. */
   body: Json
   turn: Turn
   model: CatalogueModel
@@ -16,6 +16,8 @@ export type ModelRequest = {
   isStreamed: boolean
   /** The local estimate of what is sent. */
   estimate: TurnCount
+  /** Whether the provider may add input that the gateway never sees. */
+  hasUnseenInput: boolean
   maxOutputTokens: number
   /** The most web searches of the provider. */
   webSearchesMax: number
@@ -30,3 +32,7 @@ export function requireRequest(parsed: ParsedRequest): ModelRequest {
   if (parsed.ok) return parsed.request
   throw parsed.error
 }
+
+/** The input that is charged where the upstream reports none. */
+export const billedInput = ({ estimate }: Pick<ModelRequest, 'estimate'>): number =>
+  estimate.billedTokens ?? estimate.tokens

@@ -21,8 +21,8 @@ const all: readonly Endpoint[] = endpoints
 const callers = all.filter(({ permission }) => permission === 'model.invoke')
 const reachesModel = ['createMessage', 'createResponse', 'createChatCompletion']
 const order: (keyof Steps)[] = [
-  ...(['openMeter', 'admit', 'openRecord', 'reserve', 'judgeRequest'] as const),
-  ...(['callModel', 'guardAnswer'] as const),
+  ...(['openMeter', 'admit', 'openRecord', 'judgeRequest', 'reserve'] as const),
+  ...(['settleVerdicts', 'callModel', 'guardAnswer'] as const),
 ]
 
 const bodies: Record<string, object> = {
@@ -99,7 +99,7 @@ test.each(reachesModel.flatMap((id) => [true, false].map((stream) => ({ id, stre
   },
 )
 
-test('no other route reaches a model, whatever it is sent', async () => {
+test('no other route reaches a model, whatever it is sent; a count of tokens is judged', async () => {
   const { app, routes, upstream, taken, credential, organization } = await prepare()
   const others = routes.filter(({ endpoint }) => !reachesModel.includes(endpoint?.id ?? ''))
   expect(others.length).toBeGreaterThan(30)
@@ -112,5 +112,5 @@ test('no other route reaches a model, whatever it is sent', async () => {
       ...(method === 'POST' && { payload: { model: 'm', ...bodies['createMessage'] } }),
     })
   }
-  expect([taken, upstream.calls]).toEqual([[], []])
+  expect([taken, upstream.calls]).toEqual([['judgeRequest'], []])
 })

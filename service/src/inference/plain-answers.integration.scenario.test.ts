@@ -127,7 +127,7 @@ const withGuard =
 test('the guard gets a plain answer as one piece with all its events, before its caller gets anything', async () => {
   const seen: Piece[] = []
   const calls = await preparePlainCalls({
-    change: withGuard(async function* guard(_, pieces) {
+    change: withGuard(async function* guard(_, _judgement, pieces) {
       for await (const piece of pieces) {
         seen.push(piece)
         if (seen.length > 0) throw new ApiError('policy_blocked', 'A policy blocks this.')

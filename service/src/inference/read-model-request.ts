@@ -65,6 +65,7 @@ async function read(
   refuseFeatures(asked, model, isAnonymous)
   if (isAnonymous) refuseUnsent(turn)
   const wantedTokens = turn.maxOutputTokens ?? model.defaultOutputTokens
+  const hasUnseen = hasUnseenInput(body, asked)
   return {
     body,
     turn,
@@ -72,13 +73,10 @@ async function read(
     modelName,
     isStreamed: body['stream'] === true,
     estimate: await counting.estimate(
-      {
-        turn,
-        model,
-        hasUnseenInput: hasUnseenInput(body, asked),
-      },
+      { turn, model, hasUnseenInput: hasUnseen },
       { owner, cancellation },
     ),
+    hasUnseenInput: hasUnseen,
     maxOutputTokens: Math.min(wantedTokens, model.maxOutputTokens),
     webSearchesMax: asked.some(({ feature }) => feature === 'web_search')
       ? mostWebSearches(body)

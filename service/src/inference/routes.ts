@@ -20,6 +20,7 @@ import { pinSnapshots } from '#policy-gateway/pin-snapshot.ts'
 
 import { type Attempt, countAsRequest, speakInferenceErrors } from './count-attempts.ts'
 import type { Inference } from './create-inference.ts'
+import type { CallTarget } from './gateway/call-target.ts'
 import { serveModels } from './models.ts'
 import { serveCountTokens } from './serve-count-tokens.ts'
 import { serveInference } from './serve-inference.ts'
@@ -50,14 +51,21 @@ export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteD
   const { limitInferenceCall, recentRefusals } = deps.limits
   const { steps, catalogue, counting, readingGate, ending, openCalls } = inference
   const errors = { ...deps.errors, limitInferenceCall }
+  const recordAttemptsOf = (target: CallTarget) => (attempt: Attempt, error: unknown) =>
+    inference.recordRefusal({ ...attempt, target, model: null }, error, null)
+  const requireRecordable = () => {
+    if (!inference.canRecord()) throw dependencyUnavailable('audit log')
+  }
   for (const [endpoint, name] of calls) {
     const format = callerFormats[name]
     void app.register(async (scope) => {
-      const recordAttempt = (attempt: Attempt, error: unknown) =>
-        inference.recordRefusal({ ...attempt, format, model: null }, error)
+      const recordAttempt = recordAttemptsOf(format.name)
       speakInferenceErrors(scope, format.errorDialect, { ...errors, recordAttempt })
       identify(scope, authentication, freeTier)
-      refuseExcess(scope, { overload, canRecord: inference.canRecord })
+      refuseUnread(scope, (share) => {
+        overload.refuseInference(share)
+        requireRecordable()
+      })
       pinSnapshots(scope, inForce)
       serveInference(scope, endpoint, format, {
         steps,
@@ -76,10 +84,13 @@ export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteD
     })
   }
   void app.register(async (scope) => {
-    speakInferenceErrors(scope, 'count_tokens', errors)
+    const recordAttempt = recordAttemptsOf('count_tokens')
+    speakInferenceErrors(scope, 'count_tokens', { ...errors, recordAttempt })
     identify(scope, authentication)
+    refuseUnread(scope, requireRecordable)
     pinSnapshots(scope, inForce)
-    serveCountTokens(scope, { limitInferenceCall, catalogue, counting, readingGate, ending })
+    const { judgeRequest } = steps
+    serveCountTokens(scope, { ...inference, limitInferenceCall, judgeRequest })
   })
   void app.register(async (scope) => {
     speakInferenceErrors(scope, 'openai', errors)
@@ -88,15 +99,12 @@ export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteD
   })
 }
 
-type Capacity = { overload: Overload; canRecord: () => boolean }
-
-/** Before the body is read, which is the most expensive part. */
-function refuseExcess(scope: FastifyInstance, { overload, canRecord }: Capacity) {
+/** Refuses calls before their body is read, which is the most expensive part. */
+function refuseUnread(scope: FastifyInstance, check: (share: string) => void) {
   scope.addHook('onRequest', (request, _, done) => {
     if (!request.principal) return done()
     try {
-      overload.refuseInference(shareOf(request.principal))
-      if (!canRecord()) throw dependencyUnavailable('audit log')
+      check(shareOf(request.principal))
     } catch (error) {
       request.isCounted = true // a call that is refused here counts nowhere
       throw error

@@ -17,8 +17,9 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { started } from '#platform/started.ts'
 
+import { readPolicySubject } from './gateway/policy-subject.ts'
 import type { InferenceCall } from './inference-call.ts'
-import { type ModelRequest, requireRequest } from './model-request.ts'
+import { billedInput, type ModelRequest, requireRequest } from './model-request.ts'
 import type { OpenCalls } from './open-calls.ts'
 import { type ReadDeps, readModelRequest } from './read-model-request.ts'
 import { type AnswerPart, runInference, type Steps } from './run-inference.ts'
@@ -113,16 +114,12 @@ function logFailure(error: ApiError | undefined, { line, requestId }: InferenceC
   if (error.status >= 500 && error.cause !== undefined) log.problem(error.code, error, requestId)
 }
 
-const toAnswering = (
-  requestId: string,
-  { modelName, body, estimate }: ModelRequest,
-  createdAt: Date,
-): Answering => ({
+const toAnswering = (requestId: string, request: ModelRequest, createdAt: Date): Answering => ({
   requestId,
   createdAt,
-  model: modelName,
-  inputTokens: estimate.billedTokens ?? estimate.tokens,
-  request: body,
+  model: request.modelName,
+  inputTokens: billedInput(request),
+  request: request.body,
 })
 
 type CallOptions = {
@@ -155,6 +152,7 @@ async function openCall(
   const isAnonymous = freeCaller !== null
   const owner = shareOf(principal)
   const sent = { endpoint, format, bytes: bodyBytes, headers, isAnonymous, owner, cancellation }
+  const { policySubject, error } = readPolicySubject(request.headers, principal)
   const read = () => readModelRequest(deps, sent)
   const parsed = await (isLarge ? deps.readingGate(owner, read) : read())
   // From here on the pipeline counts the attempt.
@@ -164,13 +162,16 @@ async function openCall(
     endpoint,
     principal,
     freeCaller,
+    target: format.name,
     format,
     policies,
-    parsed,
+    policySubject,
+    parsed: error ? { ok: false, error } : parsed,
     cancellation,
     ending: deps.ending,
     line,
     headers,
+    counted: null,
     addHeaders: (headers) => void reply.headers(headers),
   }
 }

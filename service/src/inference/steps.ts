@@ -1,29 +1,25 @@
-import { type Principal, shareOf } from '#http/principal.ts'
-import type { InferenceAdmission } from '#limits/limit-inference-calls.ts'
+import { shareOf } from '#http/principal.ts'
 import { ClientGone } from '#platform/client-gone.ts'
 import type { Clock } from '#platform/clock.ts'
 
+import { type AdmitDeps, admitCall, toRefusedCall } from './admission/admit-call.ts'
 import { type BillDeps, type FreeCall, openBill, openFreeBill } from './bill.ts'
 import type { InputCounting } from './count/input-counting.ts'
 import type { InferenceCall } from './inference-call.ts'
-import { createMeter, type Meter, type MeteredUsage } from './metering/meter.ts'
+import type { JudgeRequest } from './judging/judgement.ts'
+import { createMeter, type Meter } from './metering/meter.ts'
 import { createOutputRates } from './metering/output-rates.ts'
-import type { ModelRequest, ParsedRequest } from './model-request.ts'
-import type { RecordRefusal } from './record-refusal.ts'
+import { billedInput, type ModelRequest } from './model-request.ts'
 import type { CallRecord, Steps } from './run-inference.ts'
 import type { CallModel } from './upstreams/call-model.ts'
 
-export type StepDeps = BillDeps & {
-  limitInferenceCall(attempt: {
-    requestId: string
-    principal: Principal
-    tokens: number
-  }): Promise<InferenceAdmission>
-  recordRefusal: RecordRefusal
-  callModel: CallModel
-  counting: Pick<InputCounting, 'countText' | 'learn'>
-  steadyNow: Clock
-}
+export type StepDeps = BillDeps &
+  AdmitDeps & {
+    judgeRequest: JudgeRequest
+    callModel: CallModel
+    counting: Pick<InputCounting, 'countText' | 'learn'>
+    steadyNow: Clock
+  }
 
 const unreadRequest = {
   inputTokens: 0,
@@ -35,14 +31,14 @@ const unreadRequest = {
 
 /** The steps of the pipeline, wired to the features of this process. */
 export function createSteps(deps: StepDeps): Steps {
-  const { limitInferenceCall, recordRefusal, callModel, counting, steadyNow } = deps
+  const { recordRefusal, callModel, counting, steadyNow } = deps
   const rates = createOutputRates()
   return {
     openMeter({ parsed, line, principal, cancellation }) {
       if (!parsed.ok) return createMeter({ ...unreadRequest, now: steadyNow })
-      const { model, estimate, maxOutputTokens } = parsed.request
+      const { model, maxOutputTokens } = parsed.request
       return createMeter({
-        inputTokens: estimate.billedTokens ?? estimate.tokens,
+        inputTokens: billedInput(parsed.request),
         maxOutputTokens,
         isHungUp: () => cancellation.isCancelled,
         countText: (text) => counting.countText(text, model.encoding, shareOf(principal)),
@@ -52,30 +48,15 @@ export function createSteps(deps: StepDeps): Steps {
       })
     },
 
-    async admit(call, meter) {
-      const { requestId, principal, parsed, addHeaders } = call
-      const tokens = parsed.ok ? mostTokens(parsed.request) : 0
-      const admission = await limitInferenceCall({ requestId, principal, tokens })
-      addHeaders(admission.headers)
-      const { slot, refusal } = admission
-      const settle = async () => {
-        await slot?.settle(usedTokens(await meter.usage(), parsed))
-      }
-      if (refusal) {
-        await settle()
-        // A call that can never fit has passed the limiter.
-        if (slot) await recordRefusal(toRefusedCall(call), refusal)
-        throw refusal
-      }
-      return { [Symbol.asyncDispose]: settle }
-    },
+    admit: (call, meter) => admitCall(call, meter, deps),
 
     openRecord(call, meter) {
-      const { parsed, line } = call
+      const { line } = call
       const write = async () => {
         const usage = await meter.usage()
         line.input_tokens = usage.inputTokens
         line.output_tokens = usage.outputTokens
+        const { parsed } = call
         if (!parsed.ok) return
         const { model, estimate } = parsed.request
         line.model = model.id
@@ -87,31 +68,17 @@ export function createSteps(deps: StepDeps): Steps {
       return recordOnce(write)
     },
 
-    reserve: (call, request, meter) =>
+    judgeRequest: deps.judgeRequest,
+    reserve: (call, judgement, meter) =>
       isFree(call)
-        ? openFreeBill(call, request, meter, deps)
-        : openBill(call, request, meter, deps),
-    recordRefusal: (call, error) => recordRefusal(toRefusedCall(call), error),
-    judgeRequest: async (_, request) => request,
+        ? openFreeBill(call, judgement, meter, deps)
+        : openBill(call, judgement, meter, deps),
+    recordRefusal: (call, error, findings) => recordRefusal(toRefusedCall(call), error, findings),
+    settleVerdicts: (_, judgement) => judgement.settle(),
     callModel: (call, request, meter) => callModel(toModelCall(call, request, meter)),
-    guardAnswer: (_, pieces) => pieces,
+    guardAnswer: (_, judgement, pieces) => judgement.guard(pieces),
   }
 }
-
-const toRefusedCall = ({ parsed, ...call }: InferenceCall) => ({
-  ...call,
-  model: parsed.ok ? parsed.request.model.id : null,
-})
-
-/** An upstream's false report must not use up the limits of its caller. */
-function usedTokens({ inputTokens, outputTokens }: MeteredUsage, parsed: ParsedRequest): number {
-  if (!parsed.ok) return 0
-  const { model, maxOutputTokens } = parsed.request
-  return Math.min(inputTokens, model.contextTokens) + Math.min(outputTokens, maxOutputTokens)
-}
-
-const mostTokens = ({ estimate, maxOutputTokens }: ModelRequest) =>
-  estimate.tokens + maxOutputTokens
 
 const isFree = (call: InferenceCall): call is FreeCall => call.freeCaller !== null
 

@@ -1,6 +1,5 @@
-import type { OutFrame, SourceFrame, Writer } from '#formats/answer.ts'
+import type { OutFrame, Piece, SourceFrame, Writer } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
-import type { UpstreamFormatName } from '#formats/format-name.ts'
 import type { Answering, CallerFormat } from '#formats/format.ts'
 import { joinSse } from '#formats/join-sse.ts'
 import type { EventStream } from '#http/event-stream.ts'
@@ -18,18 +17,20 @@ type Parts = AsyncIterable<AnswerPart>
 /** Writes parts of an answer in the caller's format: passed on if they come in that format, else rebuilt. */
 function createPartWriter(format: CallerFormat, answering: Answering) {
   let writer: Writer | undefined
-  const writerFor = (source: UpstreamFormatName) =>
+  const writerFor = (piece: Pick<Piece, 'format' | 'isRebuilt'>) =>
     (writer ??=
-      source === format.name ? format.createPassThrough(answering) : format.createWriter(answering))
+      piece.format === format.name && !piece.isRebuilt
+        ? format.createPassThrough(answering)
+        : format.createWriter(answering))
   return {
     write(part: AnswerPart): OutFrame[] {
-      if ('receipt' in part) return writerFor(format.name).close(part.receipt)
-      const target = writerFor(part.piece.format)
+      if ('receipt' in part) return writerFor({ format: format.name }).close(part.receipt)
+      const target = writerFor(part.piece)
       const frames: OutFrame[] = []
       for (const frame of part.piece.frames) frames.push(...target.write(frame))
       return frames
     },
-    fail: (error: ApiError) => writerFor(format.name).fail(error),
+    fail: (error: ApiError) => writerFor({ format: format.name }).fail(error),
   }
 }
 
@@ -67,8 +68,8 @@ export async function foldAnswer(
 /** The body of an answer that was plain from the start and is in the format of its caller. */
 function plainBodyOf(part: AnswerPart, { name }: CallerFormat): SourceFrame | undefined {
   if ('receipt' in part) return undefined
-  const { isPlain, format, frames } = part.piece
-  return isPlain && format === name ? frames[0]?.source : undefined
+  const { isPlain, isRebuilt, format, frames } = part.piece
+  return isPlain && !isRebuilt && format === name ? frames[0]?.source : undefined
 }
 
 function sizeOf(part: AnswerPart): number {

@@ -1,8 +1,7 @@
 import { durationRatio } from '@gatehouse/tools/testing/duration-ratio'
 import { describe, expect, test } from 'vitest'
 
-import { emptyTurn } from '#formats/testing/empty-turn.ts'
-import type { Part, Turn } from '#formats/turn.ts'
+import { emptyTurn, type Part, type Turn } from '#formats/turn.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import { countTexts } from '#tokens/count.ts'
 

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { emptyTurn } from '#formats/testing/empty-turn.ts'
-import type { Turn } from '#formats/turn.ts'
+import { emptyTurn, type Turn } from '#formats/turn.ts'
 import type { CatalogueModel } from '#inference/upstreams/catalogue.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import { createOriginPools } from '#platform/origin-pools.ts'

@@ -27,7 +27,8 @@ export type MeteredUsage = Usage & {
 const textMaxLength = 4 * 1024 * 1024
 
 /** Observes an answer and knows, whenever it ends, how many tokens it has used. */
-export function createMeter({ inputTokens, countText, now, ...hiding }: Options) {
+export function createMeter({ inputTokens: estimated, countText, now, ...hiding }: Options) {
+  let inputTokens = estimated
   const times = createVisibleTimes(now)
   const shown = createShownTexts(countText, times.noteText)
   const reported = createReportedUsage()
@@ -56,6 +57,8 @@ export function createMeter({ inputTokens, countText, now, ...hiding }: Options)
   }
 
   return {
+    /** Called where the request that is sent was counted anew. */
+    noteInput: (tokens: number) => void (inputTokens = tokens),
     /** Called when the request is sent to an upstream; the last attempt counts. */
     noteSent: times.noteSent,
     /** Called with every piece of the answer, as it comes from the upstream. */

@@ -20,7 +20,8 @@ import { AttemptFailed, TotalTimeout, type UpstreamFailure } from './upstream-fa
 export type ModelCall = {
   organizationId: string
   model: CatalogueModel
-  callerFormat: CallerFormatName
+  /** Null: nobody has sent it, and there is only the turn. */
+  callerFormat: CallerFormatName | null
   /** The caller's own request, which an upstream of the same format gets. */
   body: Json
   turn: Turn
@@ -190,7 +191,7 @@ function toAttempt(
   const format = same ?? formats[0]
   const isPlain = call.isPlain && format.readPlain !== undefined
   const target = { model, maxOutputTokens, outputLimitMember, isPlain }
-  const kept = same && keepFields(call, upstream)
+  const kept = same && callerFormat && keepFields(callerFormat, call, upstream)
   const forwarded = kept && same.forwardRequest?.(kept.request, target)
   call.onAttempt(kept?.removed ?? [])
   return {
@@ -206,7 +207,11 @@ function toAttempt(
   }
 }
 
-const keepFields = ({ callerFormat, body, headers, model }: ModelCall, upstream: Upstream) =>
+const keepFields = (
+  callerFormat: CallerFormatName,
+  { body, headers, model }: ModelCall,
+  upstream: Upstream,
+) =>
   removeFields(
     fieldTables[callerFormat],
     { request: body, headers },

@@ -68,7 +68,9 @@ test('a secret that changes in its file is in force too, and is never logged', a
 
 test('a file that cannot be used leaves the last good one in force, says so once, and recovers', async () => {
   const { file, keyFile, lines, ids } = await follow()
-  await writeFile(file, '{ "models": ')
+  // Renamed into place: a file that is being written is empty for a moment, which is another problem.
+  await writeFile(`${file}.new`, '{ "models": ')
+  await rename(`${file}.new`, file)
   await waitUntil(() => lines.length > 0)
   await new Promise((resolve) => setTimeout(resolve, 50))
   expect(lines.length).toBe(1)

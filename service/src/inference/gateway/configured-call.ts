@@ -1,0 +1,121 @@
+import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
+import { categories, type Category } from '#moderation/categories.ts'
+import type { GatewayInForce } from '#policy-gateway/compile-gateway.ts'
+import { type Arm, isEnforcedIn } from '#policy-gateway/decide/arm.ts'
+import { isFlagged } from '#policy-gateway/decide/categories.ts'
+import { type Decision, decide, type Outcome } from '#policy-gateway/decide/decide.ts'
+import type { DeniedTerms } from '#policy-gateway/decide/term-lists.ts'
+import type { LiteralScan } from '#text/literal-set.ts'
+import type { Steps } from '#text/steps.ts'
+
+import { armOfCall, type DrawnCall } from './arm-of-call.ts'
+
+/**
+ * The configuration of the policy gateway in one call: what it looks for, what was found so far in the request and in the
+ * answer, and what it makes of that.
+ */
+export class ConfiguredCall {
+  readonly gateway: GatewayInForce
+  readonly arm: Arm
+  /** Whether its decisions are applied, and not only recorded. */
+  readonly isEnforced: boolean
+  /** The categories that it flags, as far as scorers know them. */
+  readonly flagged: readonly Category[]
+  readonly #allowlist = new Set<string>()
+  readonly #denylist = new Set<string>()
+  readonly #categories = new Set<Category>()
+  readonly #exceededQuotas: ReadonlySet<'user' | 'project'>
+  readonly #addHeaders: Answered['addHeaders']
+
+  constructor(gateway: GatewayInForce, arm: Arm, { counted, addHeaders }: Answered) {
+    this.gateway = gateway
+    this.arm = arm
+    // Only those that are not enforced: others have refused the call before.
+    this.#exceededQuotas = new Set(counted?.exceeded)
+    this.#addHeaders = addHeaders
+    this.isEnforced = isEnforcedIn(arm)
+    const { flagged_categories } = gateway.config.rules
+    const flagged = categories.filter((each) => isFlagged(flagged_categories, each))
+    this.flagged = this.isSampled ? flagged : []
+  }
+
+  /** Outside of a rollout's sample nothing of it applies. */
+  get isSampled(): boolean {
+    return this.arm !== 'outside'
+  }
+
+  *readRequest(texts: readonly string[]): Steps<void> {
+    const { allowlist, denylist } = this.gateway.config.rules
+    if (!this.isSampled || allowlist.length + denylist.length === 0) return
+    const found = yield* this.gateway.terms.findInSteps(texts)
+    for (const term of found.allowlist) this.#allowlist.add(term)
+    for (const term of found.denylist) this.#denylist.add(term)
+  }
+
+  /** For an answer that the configuration does not end. The allowlist is about requests. */
+  *readAnswer(texts: readonly string[]): Steps<void> {
+    if (!this.#denied || this.isEnforced) return
+    const found = yield* this.gateway.terms.findInSteps(texts)
+    for (const term of found.denylist) this.#denylist.add(term)
+  }
+
+  noteCategories(found: Iterable<Category>) {
+    for (const category of found) this.#categories.add(category)
+  }
+
+  /** The denylist, where it ends answers. */
+  get endingTerms(): EndingTerms | null {
+    const denied = this.#denied
+    if (!denied || !this.isEnforced) return null
+    return { longest: denied.longest, scan: () => this.#scan(denied) }
+  }
+
+  /** What it decides by all that was found until now. */
+  decide(): Outcome {
+    return decide(this.gateway.config, {
+      arm: this.arm,
+      exceededQuotas: this.#exceededQuotas,
+      terms: { allowlist: [...this.#allowlist], denylist: [...this.#denylist] },
+      categories: [...this.#categories],
+    })
+  }
+
+  /** Says what it decides in the head of the answer, unless that has left. */
+  announce(decision: Decision) {
+    if (!this.isSampled) return
+    this.#addHeaders({ 'x-policy-decision': `${decision}; mode=${this.arm}` })
+  }
+
+  get #denied(): DeniedTerms | null {
+    return this.isSampled ? this.gateway.terms.denied : null
+  }
+
+  /** A scan that also keeps which terms it has found. */
+  #scan(denied: DeniedTerms): LiteralScan {
+    const scan = denied.scan()
+    return {
+      read: (piece, onHit) =>
+        scan.read(piece, (number, start) => {
+          this.#denylist.add(denied.termOf(number))
+          onHit(number, start)
+        }),
+      get held() {
+        return scan.held
+      },
+    }
+  }
+}
+
+export type EndingTerms = { readonly longest: number; scan(): LiteralScan }
+
+type Answered = {
+  /** Its quotas, once it is admitted. */
+  readonly counted?: CountedQuotas | null
+  addHeaders(headers: Record<string, string>): void
+}
+
+/** Null where the organization has saved no configuration. */
+export function openConfigured(call: Answered & DrawnCall): ConfiguredCall | null {
+  const { gateway } = call.policies.snapshot
+  return gateway && new ConfiguredCall(gateway, armOfCall(gateway, call), call)
+}

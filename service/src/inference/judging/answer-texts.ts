@@ -1,0 +1,37 @@
+import type { FrameText, FrameTexts } from '#formats/texts/frame-texts.ts'
+import { originOf, tailLength } from '#formats/texts/text-collector.ts'
+
+/** The most of an answer that is kept for rules that are evaluated at its end. */
+const lengthMax = 1024 * 1024
+
+/** The texts of an answer so far, channel by channel. */
+export class AnswerTexts {
+  readonly #texts = new Map<string, string>()
+  /** Channels in which a text goes on that was taken to have ended. Each begins with the end of that text. */
+  readonly #resumed = new Set<string>()
+  #length = 0
+
+  add({ texts }: FrameTexts) {
+    for (const text of texts) this.#add(text)
+  }
+
+  #add({ channel, text, kind }: FrameText) {
+    const origin = originOf(channel)
+    const known = this.#texts.get(origin) ?? ''
+    const isNew = origin !== channel && !this.#resumed.has(channel)
+    if (isNew) this.#resumed.add(channel)
+    const more = isNew ? text.slice(Math.min(tailLength, known.length)) : text
+    const grown = kind === 'delta' ? known + more : text
+    this.#length += grown.length - known.length
+    if (!this.isTooLong) this.#texts.set(origin, grown)
+  }
+
+  /** Then a part of the answer is missing here. */
+  get isTooLong(): boolean {
+    return this.#length > lengthMax
+  }
+
+  all(): readonly string[] {
+    return [...this.#texts.values()]
+  }
+}

@@ -1,0 +1,68 @@
+import {
+  type Judge,
+  type JudgeCall,
+  type JudgedContent,
+  type JudgedRule,
+  JudgeFailure,
+} from '#moderation/judge.ts'
+import type { RuleOutcome, RuleSet, SetRule } from '#policies/rules/rule-set.ts'
+
+/** What one call may ask of the judge that was configured when it began. */
+export type CallJudge = {
+  readonly judge: Judge
+  readonly onError: 'refuse' | 'allow'
+  readonly organizationId: string
+  /** The judge failed, and the call goes on without it. */
+  onDegraded(): void
+}
+
+/**
+ * What the judge says of some rules of a set. A rule that it has not judged is unscored, or missing where the operator lets calls
+ * pass in an outage. What depends on what was sent is none: callers would choose texts that switch the judge off. Nor is a judge
+ * that refuses this gateway, which stays so until somebody acts.
+ */
+export async function judgeRules(
+  { judge, onError, organizationId, onDegraded }: CallJudge,
+  asked: { set: RuleSet; indexes: readonly number[]; contents: readonly JudgedContent[] },
+  signal: AbortSignal,
+): Promise<readonly RuleOutcome[]> {
+  const rules = asked.indexes.flatMap((index) => {
+    const rule = asked.set.rules[index]
+    return rule ? [{ index, rule }] : []
+  })
+  if (rules.length === 0) return []
+  const questions = rules.map(({ rule }) => toQuestion(rule))
+  const replies = await Promise.all(
+    asked.contents.map((content) => ask(judge, questions, content, { organizationId, signal })),
+  )
+  const failures = replies.flatMap(({ failure }) => failure ?? [])
+  const mayPass = onError === 'allow' && failures.every(({ isOutage }) => isOutage)
+  if (failures.length > 0 && mayPass) onDegraded()
+  return rules.flatMap(({ index, rule }): RuleOutcome[] => {
+    const score = Math.max(0, ...replies.map(({ scores }) => scores.get(rule.policyId) ?? 0))
+    const isMatch = score >= rule.threshold
+    if (isMatch || failures.length === 0) return [{ index, score, isMatch, isError: false }]
+    return mayPass ? [] : [{ index, score, isMatch: false, isError: true, isUnscored: true }]
+  })
+}
+
+const toQuestion = ({ policyId, version, rule }: SetRule) => ({
+  policyId,
+  version,
+  text: rule.plain,
+})
+
+/** A failure says what is known all the same. */
+export async function ask(
+  judge: Judge,
+  rules: readonly JudgedRule[],
+  content: JudgedContent,
+  call: JudgeCall,
+) {
+  try {
+    return { scores: await judge.judge(rules, content, call), failure: null }
+  } catch (error) {
+    if (call.signal.aborted || !(error instanceof JudgeFailure)) throw error
+    return { scores: error.atLeast, failure: error }
+  }
+}

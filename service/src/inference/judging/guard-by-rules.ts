@@ -1,0 +1,178 @@
+import type { Piece } from '#formats/answer.ts'
+import type { UpstreamFormats } from '#formats/format.ts'
+import type { TextReader } from '#formats/texts/frame-texts.ts'
+import type { Category } from '#moderation/categories.ts'
+import { ScorerFailure } from '#moderation/scorer.ts'
+import type { ApiError } from '#platform/api-error.ts'
+import type { Cancellation } from '#platform/calls/cancellation.ts'
+import type { Clock } from '#platform/clock.ts'
+import { AnswerGuard } from '#policies/guard/answer-guard.ts'
+import type { GuardEnd } from '#policies/guard/guard-end.ts'
+import type { AnswerRules } from '#policies/rules/answer-rules.ts'
+import type { CallFacts } from '#policies/rules/facts.ts'
+import { evaluateInSlices, type RuleOutcome, type RuleSet } from '#policies/rules/rule-set.ts'
+import { scoreMax } from '#policies/rules/score.ts'
+import { isAlwaysBlocked } from '#policy-gateway/decide/categories.ts'
+import { type Asker, runInTurns } from '#text/steps.ts'
+
+import { AnswerTexts } from './answer-texts.ts'
+import { guardAnswer, LateVerdicts } from './guard-answer.ts'
+import { joinScorers } from './join-window-verdicts.ts'
+import type { JudgedAnswer } from './judge-answer.ts'
+import { noteReplaceable } from './judge-by-configuration.ts'
+import type { Findings } from './judgement.ts'
+import { findUnscored, noteMatches, noteUnevaluated } from './note-matches.ts'
+import {
+  answerBeyondLimits,
+  answerBlocked,
+  answerModerated,
+  answerUnconfigured,
+  answerUnjudged,
+} from './policy-refusal.ts'
+import type { ScoredAnswer } from './score-answer.ts'
+
+/** Logs what an operator should look at, at most once in a while. */
+export type LogProblem = (code: string, error: unknown) => void
+
+type Guarding = {
+  formats: UpstreamFormats
+  steadyNow: Clock
+  cancellation: Cancellation
+  logProblem: LogProblem
+  set: RuleSet
+  rules: AnswerRules
+  facts: CallFacts
+  findings: Findings
+  /** Whose share of the threads is used. */
+  owner: string
+  /** The categories that end an answer. Their rules are numbered after those of the set. */
+  categories: readonly Category[]
+  scored: ScoredAnswer
+  judged: JudgedAnswer
+}
+
+/**
+ * Guards an answer by its rules. Enforcing rules hold back what they have not cleared; monitoring ones hold back nothing and
+ * are evaluated when the answer is over, however it ends.
+ */
+export function guardByRules(
+  pieces: AsyncIterable<Piece>,
+  guarding: Guarding,
+): AsyncGenerator<Piece> {
+  const texts = new AnswerTexts()
+  const { formats, steadyNow, cancellation, set, rules, facts, scored, judged } = guarding
+  const verdicts = new LateVerdicts()
+  let isTooLongAtEnd = false
+  const isBeyondLimits = ({ kind }: GuardEnd) =>
+    kind === 'beyond_limits' || (kind === 'unavailable' && isTooLongAtEnd)
+  const asker = askerOf(guarding)
+  const now = () => steadyNow().getTime()
+  let atEnd: readonly RuleOutcome[] = []
+  const guard = new AnswerGuard(rules, {
+    scoreWindows: judged.judgeWindows
+      ? joinScorers(scored.scoreWindows, judged.judgeWindows)
+      : scored.scoreWindows,
+    windowsTogether: judged.windowsTogether,
+    now,
+    onChange: verdicts.announce,
+    onUnexpected(error) {
+      // Whoever asks a scorer records its failures.
+      if (!(error instanceof ScorerFailure)) guarding.logProblem('answer_not_scored', error)
+    },
+    // The guard knows a text that was interrupted only in parts.
+    async evaluateAtEnd() {
+      isTooLongAtEnd = texts.isTooLong
+      if (isTooLongAtEnd) throw new Error('the answer is too long to be judged as a whole')
+      const [all, scores] = [texts.all(), scored.highest()]
+      const open = set.openTexts(facts, all)
+      const known = await evaluateInSlices(open, asker, scores)
+      atEnd = [...known, ...(await judged.judgeWhole({ texts: all, open, scores, asker }))]
+      if (findUnscored(atEnd, set)) throw new Error('a score that a rule reads is missing')
+      return atEnd
+    },
+  })
+  return guardAnswer(pieces, {
+    guard,
+    verdicts,
+    asker,
+    cancellation,
+    createReader: (piece) => readerFor(piece, formats),
+    onTexts(found) {
+      texts.add(found)
+      if (found.hasUnreadable) guarding.findings.hasUnscoredParts = true
+    },
+    async onEnd() {
+      await noteConfigured(texts, guarding)
+      await noteMonitored(texts, guarding)
+    },
+    toError(end) {
+      if (isBeyondLimits(end)) return answerBeyondLimits()
+      const error = toError(end, atEnd, guarding)
+      noteReplaceable(guarding.findings, 'response', texts.all())
+      return error
+    },
+  })
+}
+
+function readerFor({ format }: Piece, formats: UpstreamFormats): TextReader {
+  const upstreamFormat = formats.get(format)
+  if (!upstreamFormat) throw new Error(`an answer came in the unknown format ${format}`)
+  return upstreamFormat.createTextReader()
+}
+
+function toError(
+  end: GuardEnd,
+  atEnd: readonly RuleOutcome[],
+  { set, facts, findings, categories, judged }: Guarding,
+): ApiError {
+  if (end.kind !== 'block') return answerUnjudged()
+  const { configured } = findings
+  const category = categories[end.rule - set.rules.length]
+  if (category) {
+    configured?.noteCategories([category])
+    const isRefused = isAlwaysBlocked(category) || facts.categories.includes(category)
+    if (!configured || isRefused) return answerModerated(findings, category)
+  }
+  const rule = set.rules[end.rule]
+  // Categories and terms come after the rules of policies.
+  if (!rule) return configured ? answerUnconfigured(findings, configured) : answerUnjudged()
+  const { isError } = end
+  // An expression that did not need the whole answer is true or false.
+  const known = atEnd.find(({ index }) => index === end.rule)?.score
+  const score = known ?? judged.scores.get(end.rule) ?? scoreMax
+  const outcome = { index: end.rule, score, isMatch: true, isError }
+  noteMatches(findings, [outcome], set, 'response')
+  return answerBlocked(findings, { rule, isError })
+}
+
+/** What a model has said is judged to its end, also when the caller has hung up: it is charged, and its matches count. */
+const askerOf = ({ owner }: Guarding): Asker => ({
+  owner,
+  get signal() {
+    return new AbortController().signal
+  },
+})
+
+/** Where a configuration is not enforced, what it looks for in answers is only recorded. */
+async function noteConfigured(texts: AnswerTexts, guarding: Guarding) {
+  const { configured } = guarding.findings
+  if (!configured || configured.isEnforced) return
+  await runInTurns(configured.readAnswer(texts.all()), askerOf(guarding))
+}
+
+async function noteMonitored(texts: AnswerTexts, guarding: Guarding) {
+  const { set, facts, findings, scored } = guarding
+  const isMonitored = (index: number) => set.rules[index]?.mode === 'monitoring'
+  if (!set.rules.some(({ mode }) => mode === 'monitoring')) return
+  if (texts.isTooLong) return noteUnevaluated(findings, set)
+  try {
+    const [all, scores, asker] = [texts.all(), scored.highest(), askerOf(guarding)]
+    const open = set.openTexts(facts, all)
+    const outcomes = await evaluateInSlices(open, asker, scores)
+    const monitored = outcomes.filter(({ index }) => isMonitored(index))
+    noteMatches(findings, monitored, set, 'response')
+    await guarding.judged.watch({ texts: all, open, scores, asker }, findings)
+  } catch {
+    noteUnevaluated(findings, set)
+  }
+}

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest'
+
+import type { Frame, Piece } from '#formats/answer.ts'
+import type { FrameText, FrameTexts } from '#formats/texts/frame-texts.ts'
+import { AnswerGuard } from '#policies/guard/answer-guard.ts'
+import { answerFacts, ruleSetOf } from '#policies/guard/testing/rule-set-of.ts'
+import { finish } from '#text/steps.ts'
+
+import { HeldFrames } from './held-frames.ts'
+
+type Shown = { texts?: FrameText[]; ended?: string[] }
+
+const delta = (channel: string, text: string): FrameText => ({ channel, text, kind: 'delta' })
+const says = (text: string): Shown => ({ texts: [delta('a', text)] })
+
+/** Frames that are known by their number, on their way past the guard of one rule. */
+function holdBy(rule: string) {
+  const guard = new AnswerGuard(ruleSetOf([rule]).openAnswer(answerFacts), {
+    now: () => 0,
+    evaluateAtEnd: async () => [],
+  })
+  const held = new HeldFrames(guard, () => Promise.resolve())
+  const numbers = new Map<Frame, number>()
+  return {
+    guard,
+    /** Frames that arrive together; returns the numbers of those that may leave. */
+    pass(...shown: Shown[]): (number | undefined)[] {
+      const byFrame = new Map<Frame, FrameTexts>()
+      for (const { texts = [], ended = [] } of shown) {
+        const frame = { events: [], source: { json: {} } } as unknown as Frame
+        numbers.set(frame, numbers.size)
+        byFrame.set(frame, { texts, ended, hasUnreadable: false })
+      }
+      const read = (frame: Frame) =>
+        byFrame.get(frame) ?? { texts: [], ended: [], hasUnreadable: false }
+      const reader = { read, readPlain: () => read({} as Frame) }
+      const piece: Piece = { format: 'messages', frames: [...byFrame.keys()] }
+      finish(held.add(piece, reader, () => undefined))
+      return held.take().map((frame) => numbers.get(frame))
+    },
+  }
+}
+
+const rule = 'text.contains("secret")'
+
+test('frames leave whole and in order, those without text behind those with text', () => {
+  const { pass } = holdBy(rule)
+  expect(pass({}, says('Hello se'), {})).toEqual([0])
+  expect(pass(says('cond '))).toEqual([1, 2, 3])
+})
+
+test.each([
+  ['together', [[says('a se'), says('cr'), says('et b'), says(' c')]]],
+  ['one by one', [[says('a se')], [says('cr')], [says('et b')], [says(' c')]]],
+])('frames with a forbidden text stay, however they come: %s', (_, pieces) => {
+  const { pass, guard } = holdBy(rule)
+  expect(pieces.flatMap((piece) => pass(...piece))).toEqual([])
+  expect(guard.ended).toMatchObject({ kind: 'block', channel: 'a', cut: 2 })
+})
+
+test('the deltas of several channels are not joined to one text', () => {
+  const { pass, guard } = holdBy(rule)
+  const mixed = { texts: [delta('a', 'sec'), delta('b', 'ret')] }
+  expect(pass(mixed, says('ure'), { ended: ['a', 'b'] })).toEqual([0, 1, 2])
+  expect(guard.ended).toBeNull()
+})
+
+test('a whole text is compared with all deltas before it', () => {
+  const whole: Shown = { texts: [{ channel: 'a', text: 'one two ', kind: 'whole' }] }
+  expect(holdBy(rule).pass(says('one'), says(' two '), whole)).toEqual([0, 1, 2])
+  expect(() => holdBy(rule).pass(says('one'), says(' three'), whole)).toThrow('not an answer')
+})
+
+test('a frame whose text the guard does not take never leaves', () => {
+  const { pass, guard } = holdBy(rule)
+  expect(pass(says('fine'), { ended: ['a'] })).toEqual([0, 1])
+  expect(pass(says(' more'))).toEqual([])
+  expect(guard.ended).toEqual({ kind: 'unavailable' })
+})
+
+test('nor does a frame with one channel too many', () => {
+  const { pass, guard } = holdBy(rule)
+  const channels = Array.from({ length: 257 }, (_, index) => ({
+    texts: [delta(`channel ${index}`, 'fine ')],
+  }))
+  expect(pass(...channels)).toHaveLength(256)
+  expect(guard.ended).toEqual({ kind: 'beyond_limits' })
+})
+
+test('a text that ends in its frame does not hold up the next ones, however long and many they are', () => {
+  const long = { texts: [delta('a', 'Hi.'), delta('b', 'word '.repeat(2000))], ended: ['a', 'b'] }
+  expect(holdBy(rule).pass(long)).toEqual([0])
+  const channels = Array.from({ length: 1000 }, (_, index) => `channel ${index}`)
+  const many = { texts: channels.map((channel) => delta(channel, 'fine ')), ended: channels }
+  expect(holdBy(rule).pass(many)).toEqual([0])
+})

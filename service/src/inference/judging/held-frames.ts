@@ -1,0 +1,128 @@
+import type { Frame, Piece } from '#formats/answer.ts'
+import { BrokenAnswer } from '#formats/broken-answer.ts'
+import type { FrameTexts, TextReader } from '#formats/texts/frame-texts.ts'
+import { toFailure } from '#inference/upstreams/upstream-failure.ts'
+import type { AnswerGuard } from '#policies/guard/answer-guard.ts'
+import type { LongStep, Steps } from '#text/steps.ts'
+
+/** A frame, and how much of each of its channels must be cleared before it may leave. */
+type Held = { frame: Frame; needs: readonly { channel: string; length: number }[] }
+
+/** Frames without text wait behind those with text, so their number is not bounded by what the guard holds. */
+const framesMax = 100_000
+/** How much of a text the guard is shown in one step: a plain answer is one frame with all that the model says. */
+const shownAtOnce = 1024
+
+/**
+ * The frames of an answer on their way past its guard. They stay whole and in order: a frame leaves when all of its texts are
+ * cleared and every earlier frame has left. What never leaves is dropped together with this object.
+ */
+export class HeldFrames {
+  readonly #guard: AnswerGuard
+  #held: Held[] = []
+  /** What the guard will be shown next: the deltas of frames that arrived together are judged together. */
+  #unseen = { channel: '', text: '' }
+  readonly #waitForVerdict: () => Promise<void>
+
+  /** `waitForVerdict` resolves when the guard reports its next change. */
+  constructor(guard: AnswerGuard, waitForVerdict: () => Promise<void>) {
+    this.#guard = guard
+    this.#waitForVerdict = waitForVerdict
+  }
+
+  /** Shows the texts of a piece to the guard, in steps, and keeps its frames. */
+  *add(
+    { frames, isPlain }: Piece,
+    reader: TextReader,
+    onTexts: (texts: FrameTexts) => void,
+  ): Steps<void> {
+    for (const frame of frames) {
+      if (this.#guard.ended) return
+      const texts = isPlain ? reader.readPlain(frame.source.json) : reader.read(frame)
+      onTexts(texts)
+      const needs = this.#showDelta(texts) ?? (yield* this.#show(texts))
+      // The guard did not take all of its texts, so nobody can say that they are cleared.
+      if (this.#isUnjudged()) return
+      this.#held.push({ frame, needs })
+    }
+    yield* this.#showUnseen()
+    if (this.#held.length > framesMax) throw broken('It has too many frames without text.')
+  }
+
+  /** The frames that may leave now. */
+  take(): Frame[] {
+    const stays = this.#held.findIndex(({ needs }) => !this.#isCleared(needs))
+    const count = stays === -1 ? this.#held.length : stays
+    return this.#held.splice(0, count).map(({ frame }) => frame)
+  }
+
+  /** What most frames of a stream are: more of the text of the frame before, or no text. Undefined where it is not so. */
+  #showDelta({ texts, ended }: FrameTexts): Held['needs'] | undefined {
+    if (ended.length > 0 || texts.length > 1) return undefined
+    const [delta] = texts
+    if (!delta) return []
+    const { channel, text, kind } = delta
+    if (kind !== 'delta' || channel !== this.#unseen.channel) return undefined
+    this.#unseen.text += text
+    return [{ channel, length: this.#lengthOf(channel) }]
+  }
+
+  /** A text that ends in this frame ends before the next one begins: what follows does not wait for it. */
+  *#show({ texts, ended }: FrameTexts): Steps<Held['needs']> {
+    const lastTexts = new Map(texts.map((text) => [text.channel, text]))
+    const ending = new Set(ended)
+    for (const each of texts) {
+      const { channel, text, kind } = each
+      if (channel !== this.#unseen.channel || kind === 'whole') yield* this.#showUnseen()
+      const more = kind === 'delta' ? text : this.#guard.restOf(channel, text)
+      if (more === null) throw broken('A text that it repeats differs from what it said before.')
+      this.#unseen = { channel, text: this.#unseen.text + more }
+      if (lastTexts.get(channel) === each && ending.delete(channel)) yield* this.#end(channel)
+    }
+    for (const channel of ending) yield* this.#end(channel)
+    return Array.from(lastTexts.keys(), (channel) => ({
+      channel,
+      length: this.#lengthOf(channel),
+    }))
+  }
+
+  *#end(channel: string): Steps<void> {
+    yield* this.#showUnseen()
+    this.#guard.endChannel(channel)
+    yield
+  }
+
+  *#showUnseen(): Steps<void> {
+    const { channel, text } = this.#unseen
+    this.#unseen = { channel: '', text: '' }
+    for (let at = 0; at < text.length; at += shownAtOnce) {
+      // Nothing else is awaited between this question and the wait, or a verdict that came there would wake nobody.
+      while (this.#guard.isFull) yield pauseFor(this.#waitForVerdict)
+      this.#guard.add(channel, text.slice(at, at + shownAtOnce))
+      yield
+    }
+  }
+
+  #lengthOf(channel: string): number {
+    const unseen = channel === this.#unseen.channel ? this.#unseen.text.length : 0
+    return this.#guard.lengthOf(channel) + unseen
+  }
+
+  #isUnjudged(): boolean {
+    return this.#guard.ended !== null && this.#guard.ended.kind !== 'block'
+  }
+
+  #isCleared(needs: Held['needs']): boolean {
+    return needs.every(({ channel, length }) => this.#guard.clearedOf(channel) >= length)
+  }
+}
+
+const pauseFor = (elsewhere: () => Promise<void>): LongStep => ({
+  here() {
+    throw new Error('A verdict cannot be awaited in one turn of the event loop.')
+  },
+  elsewhere,
+})
+
+const broken = (problem: string) =>
+  toFailure(new BrokenAnswer(`The answer cannot be judged. ${problem}`)).error

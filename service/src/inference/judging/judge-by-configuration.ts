@@ -1,0 +1,63 @@
+import type { Blocked } from '#inference/replacing/replacement.ts'
+import type { ApiError } from '#platform/api-error.ts'
+import { runInTurns } from '#text/steps.ts'
+
+import type { Judging } from './judge-request.ts'
+import { joinAnswer } from './judge-texts.ts'
+import type { Findings } from './judgement.ts'
+import { requestUnconfigured } from './policy-refusal.ts'
+
+/** Looks for the terms of the configuration in a request. Until something is found, the answer says that it is allowed. */
+export async function judgeByTerms({ judgement, texts, asker }: Judging) {
+  const { configured } = judgement
+  if (!configured) return
+  configured.announce('allow')
+  await runInTurns(configured.readRequest(texts.text), asker)
+}
+
+/**
+ * The error for a request that the configuration refuses, whatever else may be found out about it. Every other decision
+ * waits: a category that is always blocked would still be refused.
+ */
+export function refuseByConfiguration(judging: Judging): ApiError | null {
+  const { configured } = judging.judgement
+  return configured?.decide().effectiveDecision === 'refuse' ? block(judging) : null
+}
+
+export function requireUnrefused(judging: Judging) {
+  const refusal = refuseByConfiguration(judging)
+  if (refusal) throw refusal
+}
+
+/** Throws where the configuration decides anything but to allow the request. */
+export function requireAllowed(judging: Judging) {
+  const { configured } = judging.judgement
+  if (configured && configured.decide().effectiveDecision !== 'allow') throw block(judging)
+}
+
+function block({ judgement, texts }: Judging): ApiError | null {
+  const { configured } = judgement
+  if (!configured) return null
+  const error = requestUnconfigured(judgement, configured)
+  noteReplaceable(judgement, 'request', texts.lastMessage)
+  return error
+}
+
+/** Says that other words are wanted for these texts, if it is the configuration that blocks them and it wants that. */
+export function noteReplaceable(
+  findings: Findings,
+  direction: Blocked['direction'],
+  texts: readonly string[],
+) {
+  const { configured, blockedBy } = findings
+  if (!configured || !blockedBy?.isConfiguration) return
+  const { effectiveDecision: action, triggeredCategories, terms } = configured.decide()
+  if (action !== 'rewrite' && action !== 'summary') return
+  findings.replaceable = {
+    action,
+    direction,
+    text: joinAnswer(texts),
+    categories: triggeredCategories,
+    terms: terms.denylist,
+  }
+}

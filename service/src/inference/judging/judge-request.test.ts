@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest'
+
+import { type Judge, JudgeFailure } from '#moderation/judge.ts'
+import { answerFacts, patternEngine } from '#policies/guard/testing/rule-set-of.ts'
+import { compileRule } from '#policies/rules/rule-program.ts'
+import { RuleSet, type SetRule } from '#policies/rules/rule-set.ts'
+
+import { judgePlainly, type Judging } from './judge-request.ts'
+import { createFindings } from './judgement.ts'
+
+function ruleOf(text: string, policyId: string): SetRule {
+  const rule = compileRule(text, patternEngine)
+  if (typeof rule === 'string') throw new Error(rule)
+  return { policyId, policyName: policyId, version: 1, threshold: 5000, mode: 'enforcing', rule }
+}
+const gated = ruleOf('when: score("hate") > 0.5\nNobody may shout.', 'gated')
+const plain = ruleOf('Nobody may be rude.', 'plain')
+
+/** How a request ends of which the judge says this; nobody has scored it. */
+async function judge(rules: readonly SetRule[], reply: Record<string, number> | JudgeFailure) {
+  const set = new RuleSet(rules, patternEngine)
+  const facts = { ...answerFacts, direction: 'request' as const }
+  const said = ['Hello']
+  const judging: Judging = {
+    judgement: Object.assign(createFindings(), {
+      request: {} as Judging['judgement']['request'],
+      refusal: null,
+      settle: () => Promise.resolve(),
+      guard: (pieces: AsyncIterable<never>) => pieces,
+    }),
+    set,
+    texts: {
+      role: 'user',
+      text: said,
+      lastMessage: said,
+      system: [],
+      history: [],
+      images: [],
+      hasUnreadable: false,
+    },
+    open: set.openTexts(facts, said),
+    asker: { owner: 'org_1', signal: new AbortController().signal },
+  }
+  const model: Judge = {
+    id: 'judge',
+    calibrationVersion: 'none',
+    isPausing: () => false,
+    async judge() {
+      if (reply instanceof JudgeFailure) throw reply
+      return new Map(Object.entries(reply))
+    },
+  }
+  const callJudge = {
+    judge: model,
+    onError: 'refuse' as const,
+    organizationId: 'org_1',
+    onDegraded: () => {},
+  }
+  return judgePlainly(judging, new Map(), callJudge).then(
+    () => 'allowed',
+    (error: { code: string }) => error.code,
+  )
+}
+
+test('a match blocks, also where the gate of another rule is not known', async () => {
+  expect(await judge([gated, plain], { plain: 9000 })).toBe('policy_blocked')
+  expect(await judge([gated, plain], { plain: 10 })).toBe('policy_evaluation_unavailable')
+  expect(await judge([plain], { plain: 10 })).toBe('allowed')
+})
+
+test('a match blocks, also where the judge fails at another rule', async () => {
+  const failure = (plainScore: number) =>
+    new JudgeFailure('late', 'It is late.', { atLeast: new Map([['plain', plainScore]]) })
+  const other = ruleOf('Nobody may whisper.', 'other')
+  expect(await judge([other, plain], failure(9000))).toBe('policy_blocked')
+  expect(await judge([other, plain], failure(10))).toBe('policy_evaluation_unavailable')
+})

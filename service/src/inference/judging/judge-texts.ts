@@ -1,0 +1,46 @@
+import type { RequestTexts } from '#formats/texts/request-texts.ts'
+import type { JudgedContent } from '#moderation/judge.ts'
+import { normalise } from '#text/normalise.ts'
+
+export type SaidTexts = Pick<RequestTexts, 'system' | 'text' | 'history' | 'lastMessage'>
+
+/** So much of what was said before is shown to a judge. */
+const contextLength = 2000
+
+/** No judge reads so much, and normalising it would hold up other calls. */
+const normalisedMax = 600_000
+
+function join(texts: readonly string[]): string {
+  const all = texts.join('\n\n')
+  return all.length > normalisedMax ? all : normalise(all).text
+}
+
+const tailOf = (texts: readonly string[]) =>
+  normalise(texts.join('\n\n').slice(-2 * contextLength)).text.slice(-contextLength)
+
+/**
+ * What a judge is asked about in a request. The last message is judged with what was said before it. Everything else that the
+ * caller sends is judged too, because it may be new; what is not is known from the turn before.
+ */
+export function contentsOfRequest(texts: SaidTexts): JudgedContent[] {
+  const { system, text, history, lastMessage } = texts
+  const last = new Set(lastMessage)
+  const earlier = join([...system, ...text.filter((each) => !last.has(each))])
+  const context = tailOf(history)
+  const contents = [
+    { context: '', text: earlier },
+    { context, text: join(lastMessage) },
+  ]
+  return contents
+    .filter((each) => each.text !== '')
+    .map((each) => ({ direction: 'request' as const, ...each }))
+}
+
+/** What the last message of this request is judged together with. */
+export const contextOfRequest = ({ history }: RequestTexts): string => tailOf(history)
+
+/** What answers to this request are judged together with. */
+export const contextOfAnswer = ({ lastMessage }: RequestTexts): string => tailOf(lastMessage)
+
+/** A whole answer as one text. */
+export const joinAnswer = (texts: readonly string[]): string => texts.join('\n\n')

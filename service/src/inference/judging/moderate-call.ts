@@ -1,0 +1,118 @@
+import type { RequestTexts } from '#formats/texts/request-texts.ts'
+import type { HideText } from '#inference/redacting/call-redaction.ts'
+import { categories, type Category } from '#moderation/categories.ts'
+import type { Moderation } from '#moderation/create-scorers.ts'
+import {
+  blockingCategories,
+  type CategoryVerdict,
+  findModerationGap,
+  openModeration,
+} from '#moderation/moderate.ts'
+import type { Scorer, Segment } from '#moderation/scorer.ts'
+import type { ApiError } from '#platform/api-error.ts'
+import type { WindowAtom } from '#policies/rules/answer-rules.ts'
+import type { RuleSet } from '#policies/rules/rule-set.ts'
+import type { CategoryScores } from '#policies/rules/score.ts'
+
+import type { Findings, JudgedCall } from './judgement.ts'
+import {
+  moderationMissing,
+  partUnscored,
+  requestModerated,
+  requestUnscorable,
+  requestUnscored,
+} from './policy-refusal.ts'
+import { scoreAnswer, type ScoredAnswer } from './score-answer.ts'
+
+export type ModerationDeps = { moderation: Moderation; local: Scorer }
+
+/** What moderation does in one call. What it finds goes to the findings of the call. */
+export type ModeratedCall = {
+  /** The categories that end a call or an answer. */
+  readonly blocking: readonly Category[]
+  /** Whether the request may go on, as far as this process can tell without asking anybody. */
+  checkLocally(): Promise<ApiError | null>
+  /** Asks the configured scorers; throws what the caller is to be told, and returns the scores that rules read. */
+  checkRemotely(sent: RequestTexts): Promise<CategoryScores>
+  /** Scores the answer for these rules; `atoms` are what the enforcing ones ask of each window. */
+  scoreAnswer(set: RuleSet, atoms: readonly WindowAtom[], hide: HideText | null): ScoredAnswer
+}
+
+type Moderated = {
+  call: Pick<JudgedCall, 'cancellation' | 'principal'>
+  /** Of the request. */
+  set: RuleSet
+  texts: RequestTexts
+  /** By the caller. */
+  flagged: readonly Category[]
+  findings: Findings
+}
+
+/** Opens the moderation of a call; throws where the operator has not decided what watches over calls. */
+export function moderateCall(deps: ModerationDeps, moderated: Moderated): ModeratedCall {
+  const { call, set, texts, flagged, findings } = moderated
+  const { moderation } = deps
+  const gap = findModerationGap(moderation)
+  if (gap !== null) throw moderationMissing()
+  const { configured } = findings
+  const byConfiguration = configured?.flagged ?? []
+  // A configuration decides about the others.
+  const refused = blockingCategories(flagged)
+  const blocking = configured?.isEnforced
+    ? blockingCategories([...flagged, ...byConfiguration])
+    : refused
+  // What is not enforced is only recorded: no call fails because of it.
+  const watched = byConfiguration.filter((category) => !blocking.includes(category))
+  const { organizationId } = call.principal
+  const open = (read: ReadonlySet<Category>) =>
+    openModeration({ moderation, local: deps.local, blocking, watched, read, organizationId })
+  const checks = open(readBy(set))
+  let localScores: CategoryScores = new Map()
+  const segments = toSegments(texts)
+  const { unscoredParts } = moderation.settings
+
+  function decide(verdict: CategoryVerdict): ApiError | null {
+    note(findings, verdict)
+    const found = verdict.reached.find((category) => refused.includes(category))
+    if (found) return requestModerated(findings, found)
+    if (verdict.isUnscorable) return requestUnscorable()
+    if (verdict.isUnavailable) return requestUnscored()
+    const hasUnscored = texts.hasUnreadable || verdict.hasUnscoredImage
+    return hasUnscored && unscoredParts === 'refuse' ? partUnscored() : null
+  }
+
+  return {
+    blocking,
+    async checkLocally() {
+      if (texts.hasUnreadable) findings.hasUnscoredParts = true
+      const verdict = await checks.checkLocally(segments, call.cancellation.signal)
+      localScores = verdict.scores
+      return decide(verdict)
+    },
+    async checkRemotely(sent) {
+      const known = sent === texts ? segments : toSegments(sent)
+      const verdict = await checks.checkRemotely(known, call.cancellation.signal)
+      const refusal = decide(verdict)
+      if (refusal) throw refusal
+      return new Map([...localScores, ...verdict.scores])
+    },
+    scoreAnswer(answerSet, atoms, hide) {
+      const read = readBy(answerSet)
+      return scoreAnswer({ checks: open(read), blocking, watched, atoms, read, findings, hide })
+    },
+  }
+}
+
+const readBy = (set: RuleSet) => new Set(categories.filter((each) => set.categories.has(each)))
+
+/** Each text is scored alone, so that those of an earlier turn are known already. */
+const toSegments = ({ system, text, images }: RequestTexts): Segment[] => [
+  ...[...system, ...text].map((each) => ({ role: 'user' as const, text: each })),
+  ...images.map((imageUrl) => ({ role: 'user' as const, text: '', imageUrl })),
+]
+
+function note(findings: Findings, { reached, isDegraded, hasUnscoredImage }: CategoryVerdict) {
+  findings.configured?.noteCategories(reached)
+  if (isDegraded) findings.isDegraded = true
+  if (hasUnscoredImage) findings.hasUnscoredParts = true
+}

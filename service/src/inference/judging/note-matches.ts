@@ -1,0 +1,54 @@
+import type { RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
+
+import type { Findings } from './judgement.ts'
+import type { Decider } from './policy-refusal.ts'
+
+/** Adds to the findings of a call what matched, and what could not be evaluated; returns the first rule that enforces. */
+export function noteMatches(
+  { matches, unevaluated, features }: Findings,
+  outcomes: readonly RuleOutcome[],
+  set: RuleSet,
+  direction: 'request' | 'response',
+): Decider | null {
+  let first: Decider | null = null
+  for (const { index, score, isMatch, isError, isUnscored } of outcomes) {
+    const rule = set.rules[index]
+    if (!rule || (isUnscored && rule.mode === 'enforcing')) continue
+    // An enforcing rule that cannot be evaluated matches.
+    if (isError && !isMatch && !unevaluated.includes(rule.policyId)) unevaluated.push(rule.policyId)
+    const { policyId: policy_id, version, mode, threshold } = rule
+    if (!isMatch) {
+      if (score > 0) features?.scores.push({ policy_id, version, direction, score })
+      continue
+    }
+    matches.push({ policy_id, version, direction, mode, score, threshold })
+    if (mode === 'enforcing') first ??= { rule, isError }
+  }
+  return first
+}
+
+/** The first enforcing rule that nobody can decide, because a score that it reads is missing. */
+export function findUnscored(outcomes: readonly RuleOutcome[], { rules }: RuleSet) {
+  const found = outcomes.find(
+    ({ index, isUnscored }) => isUnscored && rules[index]?.mode === 'enforcing',
+  )
+  return found && rules[found.index]
+}
+
+/** The monitoring rules of the set could not be evaluated, which is no reason to refuse a call. */
+export function noteUnevaluated(findings: Findings, { rules }: RuleSet) {
+  noteUnjudged(
+    findings,
+    rules.filter(({ mode }) => mode === 'monitoring'),
+  )
+}
+
+/** Nobody knows whether these match. */
+export function noteUnjudged(
+  { unevaluated }: Findings,
+  rules: readonly { readonly policyId: string }[],
+) {
+  for (const { policyId } of rules) {
+    if (!unevaluated.includes(policyId)) unevaluated.push(policyId)
+  }
+}

@@ -1,0 +1,76 @@
+import type { RequestTexts } from '#formats/texts/request-texts.ts'
+import { shareOf } from '#http/principal.ts'
+import type { ModelRequest } from '#inference/model-request.ts'
+import { CallRedaction, type HideText } from '#inference/redacting/call-redaction.ts'
+import type { Cancellation } from '#platform/calls/cancellation.ts'
+import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
+
+import type { Findings, JudgedCall, JudgedRequest, Judgement } from './judgement.ts'
+
+/** Counts the tokens of a request that was changed. */
+export type EstimateTokens = (
+  request: Pick<ModelRequest, 'turn' | 'model' | 'hasUnseenInput'>,
+  caller: { owner: string; cancellation: Cancellation },
+) => Promise<ModelRequest['estimate']>
+
+/** Null for a call that is not redacted: that is decided here, once, for its request and its answer. */
+export function openRedaction({ configured }: Findings): CallRedaction | null {
+  return configured?.isEnforced && configured.gateway.config.rules.redact
+    ? new CallRedaction()
+    : null
+}
+
+type Redacted<Request extends JudgedRequest> = {
+  call: JudgedCall
+  judgement: Judgement<Request>
+  texts: RequestTexts
+  asker: Asker
+  estimate: EstimateTokens
+}
+
+/**
+ * Redacts a request that rules have let pass, in the judgement. Returns its texts as those may see them who are asked about
+ * it outside of this process.
+ */
+export async function redactCall<Request extends JudgedRequest>(
+  redaction: CallRedaction,
+  { call, judgement, texts, asker, estimate }: Redacted<Request>,
+): Promise<RequestTexts> {
+  judgement.redacted = redaction.counts
+  const { request } = judgement
+  const body = await runInTurns(redaction.redactRequest(request.body), asker)
+  if (body) {
+    const turn = call.format.readTurn(body)
+    const { principal, cancellation, target } = call
+    const caller = { owner: shareOf(principal), cancellation }
+    const isCounted = target === 'count_tokens' // later, and not by an estimate
+    judgement.request = {
+      ...request,
+      body,
+      turn,
+      estimate: isCounted ? request.estimate : await estimate({ ...request, turn }, caller),
+    }
+  }
+  const sent = await runInTurns(hideTexts(texts, redaction.hide), asker)
+  redaction.forgetRequest()
+  return sent
+}
+
+function* hideTexts(texts: RequestTexts, hide: HideText): Steps<RequestTexts> {
+  return {
+    ...texts,
+    text: yield* hideEach(texts.text, hide),
+    lastMessage: yield* hideEach(texts.lastMessage, hide),
+    system: yield* hideEach(texts.system, hide),
+    history: yield* hideEach(texts.history, hide),
+  }
+}
+
+export function* hideEach(texts: readonly string[], hide: HideText): Steps<string[]> {
+  const hidden: string[] = []
+  for (const text of texts) {
+    hidden.push(yield* hide(text))
+    yield
+  }
+  return hidden
+}

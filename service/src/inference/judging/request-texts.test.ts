@@ -1,0 +1,194 @@
+import { expect, test } from 'vitest'
+
+import type { Json } from '#formats/answer.ts'
+import type { CallerFormatName } from '#formats/format-name.ts'
+import { callerFormats } from '#formats/formats.ts'
+import { readRequestTexts } from '#formats/texts/request-texts.ts'
+import { stringPlacesIn } from '#formats/texts/testing/string-places.ts'
+import { emptyTurn, type Part } from '#formats/turn.ts'
+import { ApiError } from '#platform/api-error.ts'
+
+import { richRequests } from './testing/rich-requests.ts'
+
+// A canary takes the place of each string of a request, one at a time. It must be found in a text, unless its member
+// is listed here or the request is refused.
+
+const names = ['messages', 'responses', 'chat_completions'] as const
+
+const identifier = 'an id or a name that the model does not read'
+const fixed = 'chosen from a fixed list'
+const setting = 'a setting of the call'
+const encoded = 'encrypted or binary: no rule can read it'
+const signature = 'a seal on reasoning of the model'
+
+const noText: Record<CallerFormatName, Record<string, string>> = {
+  messages: {
+    model: setting,
+    'system[].type': fixed,
+    'system[].cache_control.type': fixed,
+    'messages[].role': fixed,
+    'messages[].content[].source.type': fixed,
+    'messages[].content[].source.media_type': fixed,
+    'messages[].content[].source.data': encoded,
+    'messages[].content[].source.file_id': identifier,
+    'messages[].content[].source.content[].type': fixed,
+    'messages[].content[].content[].type': fixed,
+    'messages[].content[].signature': signature,
+    'messages[].content[].data': encoded,
+    'messages[].content[].id': identifier,
+    'messages[].content[].tool_use_id': identifier,
+    'tool_choice.type': fixed,
+    'tool_choice.name': 'the name of one of the tools',
+    'stop_sequences[]': setting,
+    'thinking.type': fixed,
+    'thinking.display': fixed,
+    'output_config.effort': fixed,
+    'output_config.format.type': fixed,
+    'metadata.user_id': identifier,
+  },
+  responses: {
+    model: setting,
+    'input[].content[].detail': fixed,
+    'input[].content[].file_id': identifier,
+    'input[].content[].file_data': encoded,
+    'input[].id': identifier,
+    'input[].summary[].type': fixed,
+    'input[].encrypted_content': encoded,
+    'input[].call_id': identifier,
+    'tool_choice.type': fixed,
+    'tool_choice.name': 'the name of one of the tools',
+    'text.format.type': fixed,
+    'reasoning.effort': fixed,
+    'reasoning.summary': fixed,
+    user: identifier,
+    'metadata.topic': setting,
+  },
+  chat_completions: {
+    model: setting,
+    'messages[].role': fixed,
+    'messages[].content[].file.file_data': encoded,
+    'messages[].content[].file.file_id': identifier,
+    'messages[].content[].input_audio.data': encoded,
+    'messages[].content[].input_audio.format': fixed,
+    'messages[].reasoning_signature': signature,
+    'messages[].tool_calls[].id': identifier,
+    'messages[].tool_calls[].type': fixed,
+    'messages[].tool_call_id': identifier,
+    'messages[].name': 'of a message of a function: it takes the place of the id of the call',
+    'tool_choice.type': fixed,
+    'tool_choice.function.name': 'the name of one of the tools',
+    'response_format.type': fixed,
+    'stop[]': setting,
+    user: identifier,
+    'metadata.topic': setting,
+  },
+}
+
+/** The members where the canary is not found; those of a request that is refused do not count. */
+function missedPlaces(format: CallerFormatName, canary: string): string[] {
+  const missed = new Set<string>()
+  for (const { path, replaceWith } of stringPlacesIn(richRequests[format])) {
+    const texts = tryToRead(format, replaceWith(canary) as Json)
+    if (texts && !texts.some((text) => text.includes(canary))) missed.add(path)
+  }
+  return [...missed].toSorted()
+}
+
+function tryToRead(format: CallerFormatName, request: Json): string[] | undefined {
+  try {
+    const { text, system, history } = readRequestTexts(callerFormats[format].readTurn(request))
+    return [...text, ...system, ...history]
+  } catch (error) {
+    if (error instanceof ApiError) return undefined
+    throw error
+  }
+}
+
+test.each(names)(
+  '%s: a sentence is found wherever it stands, but for the listed members',
+  (name) => {
+    expect(missedPlaces(name, 'a canary sings')).toEqual(Object.keys(noText[name]).toSorted())
+  },
+)
+
+test.each(names)('%s: a word is found, but for types and ids too', (name) => {
+  const isExpected = (path: string) =>
+    Object.hasOwn(noText[name], path) || /(^|[._])(type|id)$/.test(path)
+  expect(missedPlaces(name, 'canary7f3a').filter((path) => !isExpected(path))).toEqual([])
+})
+
+const readRich = (format: CallerFormatName) =>
+  readRequestTexts(callerFormats[format].readTurn(richRequests[format]))
+
+test.each(names)('%s: what is said stands with those who said it', (format) => {
+  const { text, lastMessage, system, history, role, hasUnreadable } = readRich(format)
+  expect(text).toEqual(expect.arrayContaining(['Look:', 'It is open.', 'And now?']))
+  expect(lastMessage).toContain('And now?')
+  expect(lastMessage).not.toContain('Look:')
+  expect(system[0]).toBe('You keep the gate.')
+  expect(history).toEqual(expect.arrayContaining(['I look.', 'Hm.', 'look', 'place']))
+  for (const said of ['I look.', 'Hm.', 'You keep the gate.']) expect(text).not.toContain(said)
+  expect([role, hasUnreadable]).toEqual(['user', true])
+})
+
+const turnOf = (...messages: ['user' | 'assistant', ...Part[]][]) => ({
+  ...emptyTurn,
+  messages: messages.map(([role, ...parts]) => ({ role, parts })),
+})
+
+test('foreign parts and results are judged in a message of any role', () => {
+  const foreign: Part = { type: 'foreign', text: '{"type":"x","words":{"a key":"a value"}}' }
+  const result: Part = {
+    type: 'tool_result',
+    callId: 'c',
+    parts: [{ type: 'text', text: 'a result' }],
+    isError: false,
+  }
+  const { text, history, lastMessage, role } = readRequestTexts(
+    turnOf(['user', { type: 'text', text: 'a' }], ['assistant', foreign, result]),
+  )
+  expect(text).toEqual(expect.arrayContaining(['a key', 'a value', 'a result']))
+  expect([history, lastMessage, role]).toEqual([[], ['a'], 'assistant'])
+})
+
+test('a text file in base64 is read, another file is noted', () => {
+  const file = (mediaType: string): Part => ({
+    type: 'document',
+    source: { type: 'base64', mediaType, data: Buffer.from('words').toString('base64') },
+    title: null,
+  })
+  const read = readRequestTexts(turnOf(['user', file('text/csv')]))
+  expect([read.text, read.hasUnreadable]).toEqual([['words'], false])
+  const other = readRequestTexts(turnOf(['user', file('application/pdf')]))
+  expect([other.text, other.hasUnreadable]).toEqual([[], true])
+})
+
+test('data in a foreign part is noted and not taken for text', () => {
+  const foreign: Part = { type: 'foreign', text: '{"source":{"data":"AAAA"}}' }
+  const { text, hasUnreadable } = readRequestTexts(turnOf(['user', foreign]))
+  expect([text, hasUnreadable]).toEqual([['source', 'data'], true])
+})
+
+test('a tool is one text, and the arguments of a call are their strings', () => {
+  const call: Part = { type: 'tool_call', id: 'c', name: 'f', arguments: '{"a":"b\\u006fmb"}' }
+  const tool = { name: 'f', description: null, parameters: { q: { type: 'r' } }, isStrict: null }
+  const { text, history } = readRequestTexts({
+    ...turnOf(['assistant', call], ['user']),
+    tools: [tool],
+  })
+  expect(text).toEqual(['f\nq\ntype\nr'])
+  expect(history).toEqual(['f', 'a', 'bomb'])
+})
+
+test('the beginning of an answer that the caller writes is judged, and earlier answers are not', () => {
+  const says = (text: string): Part => ({ type: 'text', text })
+  const { text, history, lastMessage } = readRequestTexts(
+    turnOf(
+      ['user', says('one')],
+      ['assistant', says('two')],
+      ['user', says('three')],
+      ['assistant', says('four')],
+    ),
+  )
+  expect([text, history, lastMessage]).toEqual([['one', 'three', 'four'], ['two'], ['three']])
+})

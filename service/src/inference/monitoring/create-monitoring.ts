@@ -1,0 +1,131 @@
+import type { EventWriter } from '#audit/event-writer.ts'
+import { buildMonitoringEvent, type Event, type MonitoringReport } from '#audit/event.ts'
+import { type Ending, type ToEvent, toCallEvent } from '#inference/call-event.ts'
+import type { WatchedTexts } from '#inference/judging/judgement.ts'
+import { noteUnjudged } from '#inference/judging/note-matches.ts'
+import type { Judge, JudgeCall } from '#moderation/judge.ts'
+import type { Clock } from '#platform/clock.ts'
+import { createLogThrottle } from '#platform/log-throttle.ts'
+import type { Log } from '#platform/log.ts'
+import type { Metrics } from '#platform/metrics.ts'
+
+import { type Amounts, createFairQueue } from './fair-queue.ts'
+import { judgeWatched } from './judge-watched.ts'
+
+type Deps = {
+  /** The one that is configured now; null if none is. */
+  judge(): Judge | null
+  events: Pick<EventWriter, 'write'>
+  now: Clock
+  log: Log
+  metrics: Pick<Metrics, 'monitoredCalls' | 'monitoringWaiting'>
+  sizes?: { most: Amounts; mostOfOne: Amounts }
+}
+
+const mebibyte = 1024 * 1024
+const usualSizes = {
+  most: { entries: 1000, bytes: 32 * mebibyte },
+  mostOfOne: { entries: 250, bytes: 8 * mebibyte },
+}
+const callsAtOnce = 4
+/** A process that stops gives the calls that wait so much time; its supervisor does not wait for long. */
+const stopMaxMs = 2000
+
+/**
+ * Asks the judge about rules in plain language that only monitor, when a call is over. No caller waits for it, and the event of
+ * the call does not: what is found out is an event of its own.
+ */
+export function createMonitoring(deps: Deps) {
+  const { metrics, now } = deps
+  const logProblem = createLogThrottle(deps)
+  const queue = createFairQueue({
+    ...(deps.sizes ?? usualSizes),
+    atOnce: callsAtOnce,
+    onWaiting: (count) => metrics.monitoringWaiting.set(count),
+  })
+
+  /** Where nothing was found, nothing is written. */
+  async function record(callEvent: CallEvent, report: MonitoringReport) {
+    metrics.monitoredCalls.inc({ outcome: outcomeOf(report) })
+    const { matches, unevaluated } = report
+    if (matches.length + unevaluated.length === 0) return
+    try {
+      await deps.events.write(buildMonitoringEvent(callEvent, report, now()))
+    } catch (error) {
+      logProblem('monitoring_failed', error) // nobody else would hear of it
+    }
+  }
+
+  const openWork = (watched: readonly WatchedTexts[], callEvent: CallEvent) => ({
+    async run(signal: AbortSignal) {
+      const call = { organizationId: callEvent.organizationId, signal }
+      const report = await judgeAll(deps.judge(), watched, call).catch((error: unknown) => {
+        if (!signal.aborted) logProblem('monitoring_failed', error)
+        return { ...nobodyAsked(watched), reason: signal.aborted ? 'dropped' : 'error' }
+      })
+      await record(callEvent, report)
+    },
+    drop: () => record(callEvent, { ...nobodyAsked(watched), reason: 'dropped' }),
+  })
+
+  /** A full queue causes no further writes: the call's own event says what was not judged. */
+  function reserve(owner: string, findings: NonNullable<Ending['findings']>) {
+    const { watched } = findings
+    const characters = watched.reduce((sum, { length }) => sum + length, 0)
+    const begin = queue.reserve(owner, 2 * characters)
+    if (begin) return begin
+    metrics.monitoredCalls.inc({ outcome: 'dropped' })
+    logProblem('monitoring_dropped', new Error('too many calls wait to be judged'))
+    noteUnjudged(
+      findings,
+      watched.flatMap(({ rules }) => rules),
+    )
+    return null
+  }
+
+  const toEvent: ToEvent = (call, ending) => {
+    const { findings } = ending
+    if (!findings || findings.watched.length === 0) return toCallEvent(call, ending, now())
+    const begin = reserve(call.principal.organizationId, findings)
+    const event = toCallEvent(call, ending, now())
+    const { id, organizationId, header } = event
+    begin?.(openWork(findings.watched.splice(0), { id, organizationId, header }))
+    return event
+  }
+
+  return {
+    toEvent,
+    /** To be called after the last call. */
+    stop: () => queue.stop(stopMaxMs),
+  }
+}
+
+async function judgeAll(
+  judge: Judge | null,
+  watched: readonly WatchedTexts[],
+  call: JudgeCall,
+): Promise<MonitoringReport> {
+  if (!judge) return { ...nobodyAsked(watched), reason: 'no_judge' }
+  const reports = await Promise.all(watched.map((each) => judgeWatched(judge, each, call)))
+  return {
+    matches: reports.flatMap(({ matches }) => matches),
+    unevaluated: [...new Set(reports.flatMap(({ unevaluated }) => unevaluated))],
+    reason: reports.find(({ reason }) => reason !== null)?.reason ?? null,
+    judge: { id: judge.id, calibration: judge.calibrationVersion },
+  }
+}
+
+/** All that is kept of the event of a call. */
+type CallEvent = Pick<Event, 'id' | 'organizationId' | 'header'>
+
+const nobodyAsked = (watched: readonly WatchedTexts[]) => ({
+  matches: [],
+  unevaluated: [...new Set(watched.flatMap(({ rules }) => rules.map(({ policyId }) => policyId)))],
+  judge: null,
+})
+
+function outcomeOf({ matches, reason }: MonitoringReport): string {
+  if (matches.length > 0) return 'matched'
+  if (reason === 'dropped') return 'dropped'
+  return reason === null ? 'clear' : 'failed'
+}

@@ -1,0 +1,130 @@
+/** What waits. Neither of its functions may throw. */
+export type Work = {
+  run(signal: AbortSignal): Promise<void>
+  /** Called instead of `run` if the queue stops before. */
+  drop(): Promise<void>
+}
+
+export type Amounts = { readonly entries: number; readonly bytes: number }
+
+type Sizes = { most: Amounts; mostOfOne: Amounts }
+type Options = Sizes & { atOnce: number; onWaiting(count: number): void }
+type Entry = { owner: string; bytes: number; work: Work }
+
+/**
+ * Work that nobody waits for. It is bounded by its number and by what it keeps in memory, in all and for each organization, and
+ * organizations take turns.
+ */
+export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
+  const stopping = new AbortController()
+  const room = createRoom(sizes)
+  const lines = createLines(onWaiting)
+  let running = 0
+  let isStopping = false
+
+  async function begin({ owner, bytes, work }: Entry) {
+    running++
+    await work.run(stopping.signal)
+    running--
+    room.free(owner, bytes)
+    beginMore()
+  }
+
+  function beginMore() {
+    while (running < atOnce) {
+      const entry = lines.takeNext()
+      if (!entry) return
+      void begin(entry)
+    }
+  }
+
+  function dropAll() {
+    const dropped: Entry[] = []
+    for (let entry = lines.takeNext(); entry; entry = lines.takeNext()) dropped.push(entry)
+    stopping.abort(new Error('the process stops'))
+    for (const { owner, bytes, work } of dropped) {
+      void work.drop().then(() => room.free(owner, bytes))
+    }
+  }
+
+  return {
+    /** Takes a place for work, which must follow; null if there is no room. */
+    reserve(owner: string, bytes: number): ((work: Work) => void) | null {
+      if (isStopping || !room.take(owner, bytes)) return null
+      return (work) => {
+        lines.append({ owner, bytes, work })
+        // The caller goes on first.
+        setImmediate(beginMore)
+      }
+    },
+    /** Ends what can be ended in this time, and drops the rest. */
+    async stop(maxMs: number) {
+      isStopping = true
+      const timer = setTimeout(dropAll, maxMs)
+      await room.empty()
+      clearTimeout(timer)
+    },
+  }
+}
+
+/** What waits, in one line for each organization. */
+function createLines(onWaiting: (count: number) => void) {
+  /** The organization that had its turn last is the last in the map. */
+  const lines = new Map<string, Entry[]>()
+  let waiting = 0
+  return {
+    append(entry: Entry) {
+      const line = lines.get(entry.owner) ?? []
+      line.push(entry)
+      lines.set(entry.owner, line)
+      onWaiting(++waiting)
+    },
+    takeNext(): Entry | undefined {
+      const [next] = lines
+      if (!next) return undefined
+      const [owner, line] = next
+      const entry = line.shift()
+      lines.delete(owner)
+      if (line.length > 0) lines.set(owner, line)
+      onWaiting(--waiting)
+      return entry
+    },
+  }
+}
+
+/** How much waits and runs. */
+function createRoom({ most, mostOfOne }: Sizes) {
+  const usedBy = new Map<string, Amounts>()
+  let used = nothing
+  let onEmpty = () => {}
+  return {
+    /** False if it does not fit. */
+    take(owner: string, bytes: number): boolean {
+      const [all, own] = [add(used, 1, bytes), add(usedBy.get(owner) ?? nothing, 1, bytes)]
+      if (exceeds(all, most) || exceeds(own, mostOfOne)) return false
+      used = all
+      usedBy.set(owner, own)
+      return true
+    },
+    free(owner: string, bytes: number) {
+      used = add(used, -1, -bytes)
+      const own = add(usedBy.get(owner) ?? nothing, -1, -bytes)
+      if (own.entries > 0) usedBy.set(owner, own)
+      else usedBy.delete(owner)
+      if (used.entries === 0) onEmpty()
+    },
+    async empty() {
+      if (used.entries > 0) await new Promise<void>((resolve) => (onEmpty = resolve))
+    },
+  }
+}
+
+const nothing: Amounts = { entries: 0, bytes: 0 }
+
+const add = (one: Amounts, entries: number, bytes: number): Amounts => ({
+  entries: one.entries + entries,
+  bytes: one.bytes + bytes,
+})
+
+const exceeds = (one: Amounts, most: Amounts) =>
+  one.entries > most.entries || one.bytes > most.bytes

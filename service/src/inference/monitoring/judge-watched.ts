@@ -1,0 +1,35 @@
+import type { MonitoringReport } from '#audit/event.ts'
+import { ask } from '#inference/judging/ask-judge.ts'
+import type { WatchedTexts } from '#inference/judging/judgement.ts'
+import type { Judge, JudgeCall } from '#moderation/judge.ts'
+
+/** What the judge says of one direction of a call. Throws the reason of the signal, and what nobody expects. */
+export async function judgeWatched(
+  judge: Judge,
+  { direction, rules, contents }: WatchedTexts,
+  call: JudgeCall,
+): Promise<Omit<MonitoringReport, 'judge'>> {
+  const scores = new Map<string, number>()
+  let reason: string | null = null
+  // One after the other: nobody waits for it, and each has the judge's whole time.
+  for (const content of contents()) {
+    const reply = await ask(judge, rules, content, call)
+    reason ??= reply.failure?.kind ?? null
+    for (const [policyId, score] of reply.scores) {
+      scores.set(policyId, Math.max(score, scores.get(policyId) ?? 0))
+    }
+  }
+  const judged = rules.map((rule) => ({ ...rule, score: scores.get(rule.policyId) ?? 0 }))
+  const isMatch = ({ score, threshold }: (typeof judged)[number]) => score >= threshold
+  const matches = judged.filter(isMatch).map(({ policyId, version, score, threshold }) => ({
+    policy_id: policyId,
+    version,
+    direction,
+    mode: 'monitoring' as const,
+    score,
+    threshold,
+  }))
+  // A match counts whatever is missing; anything else may still be one.
+  const unknown = reason === null ? [] : judged.filter((each) => !isMatch(each))
+  return { matches, unevaluated: unknown.map(({ policyId }) => policyId), reason }
+}
