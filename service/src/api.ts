@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { createOperationsServer, type Readiness } from '#http/health.ts'
 import { listen } from '#http/listen.ts'
 import { createServer } from '#http/server.ts'
+import { findModerationGap } from '#moderation/moderate.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { findMismatch, readSchemaState } from '#platform/migrations.ts'
 import { describePinned } from '#policy-gateway/in-force.ts'
@@ -28,6 +29,10 @@ type OpenOperations = (
   config: Config,
 ) => Promise<{ address?: string; close(): Promise<unknown> }>
 
+/** The policies in force in an organization, in this process. */
+const describePolicies = ({ policies, moderation }: House, organizationId: string) =>
+  describePinned(policies.inForce.pin(organizationId), moderation.current().judge !== null)
+
 /**
  * The role that answers callers. `serveMore` adds routes of a test's own. One of several processes shares its port with the
  * others, and their supervisor has the operations port.
@@ -46,6 +51,10 @@ export async function startApi(
     if (!config.REDIS_URL && house.policies.others() > 0) {
       reasons.push('several processes share this database, but REDIS_URL is not set')
     }
+    // Calls to models are refused meanwhile.
+    const gap =
+      config.MODELS_FILE === undefined ? null : findModerationGap(house.moderation.current())
+    if (gap !== null) reasons.push(gap)
     if (isFresh(house)) {
       const fault = await findSchemaFault()
       return fault === null ? reasons : [...reasons, fault]
@@ -74,16 +83,12 @@ export async function startApi(
     isBusy: true,
     isShared: house.processNumber !== undefined,
   })
-  const describePolicies = (id: string) => describePinned(house.policies.inForce.pin(id))
   const operations = await openOperations(
-    { metrics: house.metrics, readiness, describePolicies },
+    { metrics: house.metrics, readiness, describePolicies: (id) => describePolicies(house, id) },
     config,
   )
   const { address: operationsAddress } = operations
-  house.log.event('listening', {
-    address,
-    ...(operationsAddress && { operations_address: operationsAddress }),
-  })
+  logListening(house, address, operationsAddress)
   return {
     address,
     operationsAddress,
@@ -144,4 +149,16 @@ function createSchemaCheck({ db, now }: House) {
     else if (now().getTime() - checkedAtMs >= schemaCheckMs) void check()
     return fault
   }
+}
+
+function logListening(
+  { log, policies }: House,
+  address: string,
+  operationsAddress: string | undefined,
+) {
+  log.event('listening', {
+    address,
+    pattern_engine: policies.engine.name, // one of the two is slower
+    ...(operationsAddress && { operations_address: operationsAddress }),
+  })
 }

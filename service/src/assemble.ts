@@ -5,18 +5,27 @@ import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { createEventWriter } from '#audit/event-writer.ts'
 import { followChanges } from '#audit/follow-changes.ts'
+import { createBudgetAlerts } from '#credits/budgets/budget-alerts.ts'
+import { type BudgetSubject, seedQuotaUsage } from '#credits/budgets/seed-usage.ts'
 import { createCredits } from '#credits/create-credits.ts'
 import type { MutationDeps } from '#http/bind-mutation.ts'
 import { createBodyBudget } from '#http/body-budget.ts'
 import { createOverload } from '#http/overload/overload.ts'
 import type { Principal } from '#http/principal.ts'
 import { createInference } from '#inference/create-inference.ts'
+import { readKey } from '#inference/upstreams/read-key.ts'
 import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
+import { periodAt } from '#limits/quotas/calendar.ts'
+import { createModeration } from '#moderation/create-moderation.ts'
+import type { Tx } from '#platform/database.ts'
 import { createGate } from '#platform/gate.ts'
 import { createSecretBox } from '#platform/secrets.ts'
-import { checkRuleForm } from '#policies/rule.ts'
+import { createThreadPool } from '#platform/thread-pool.ts'
+import { createRuleCheck } from '#policies/rules/check-rule.ts'
+import { withThreads } from '#policies/rules/search-in-threads.ts'
 import { followPolicies } from '#policy-gateway/follow-policies.ts'
+import { loadPatternEngine } from '#text/pattern-engine.ts'
 
 import type { Config } from './config.ts'
 import { createBalanceReader } from './credits/balance/balance-reader.ts'
@@ -28,11 +37,13 @@ export function assemble(config: Config, edges: Edges = {}) {
   const { now, log, metrics, db } = foundation
   const hashKey = createKeyHasher(config.MASTER_KEYS)
   const access = assembleAccess(foundation, hashKey)
-  const policies = assemblePolicies(foundation)
+  const moderation = assembleModeration(foundation)
+  const policies = assemblePolicies(foundation, () => moderation.current().judge !== null)
   const limits = assembleLimits(foundation, policies.others)
   const credits = assembleCredits(foundation)
   const events = assembleEvents(foundation)
-  const inference = assembleInference(foundation, { access, credits, limits, events })
+  const needs = { access, credits, limits, events, policies, moderation }
+  const inference = assembleInference(foundation, needs)
   // Only a process that answers callers needs policies and limits, and counts as one that runs them.
   const serving = config.ROLES.includes('api') ? [policies.subscriber, limits.subscriber] : []
   const subscribers = [...access.subscribers, ...serving]
@@ -71,13 +82,13 @@ export function assemble(config: Config, edges: Edges = {}) {
     limits,
     credits,
     events,
+    moderation,
     inference,
     /** Credits before the rest: they wait for the calls that are still open, which use everything else. */
     async stop() {
       limits.stop() // its timers only
-      for (const part of [credits, inference, events, follower, policies, access, foundation]) {
-        await part.stop()
-      }
+      const parts = [credits, inference, moderation, events, follower, policies, access, foundation]
+      for (const part of parts) await part.stop()
     },
   }
 }
@@ -109,20 +120,37 @@ function assembleAccess(
   })
 }
 
-function assemblePolicies({ config, changesDb, now, log, metrics, files }: Foundation) {
-  const checkRule = checkRuleForm
+function assemblePolicies(
+  { config, changesDb, now, log, metrics, files }: Foundation,
+  hasJudge: () => boolean,
+) {
+  const threads = createThreadPool({
+    entry: new URL('thread.ts', import.meta.url),
+    threadsMax: 2, // for rules that are checked and for texts that are searched
+    waitingMax: 100,
+    waitingTotalMax: 200,
+    graceMs: 0, // a pattern that is too slow cannot be stopped in any other way
+  })
+  const engine = withThreads(loadPatternEngine(), threads)
+  const followed = followPolicies({ db: changesDb, now, log, metrics, files, engine, hasJudge })
   return {
-    ...followPolicies({ db: changesDb, now, log, metrics, files, checkRule }),
-    checkRule,
+    ...followed,
+    engine,
+    checkRule: createRuleCheck({ threads }),
     policiesMax: config.POLICIES_MAX,
+    async stop() {
+      await followed.stop()
+      await threads.close()
+    },
   }
 }
 
 function assembleLimits(
-  { config, redis, now, steadyNow, log, metrics }: Foundation,
+  { config, creditsDb, redis, now, steadyNow, log, metrics }: Foundation,
   otherProcesses: () => number,
 ) {
   return createLimits({
+    db: creditsDb,
     redis,
     namespace: config.REDIS_NAMESPACE,
     now,
@@ -154,6 +182,10 @@ function assembleCredits({ config, db, creditsDb, now, log, metrics, files }: Fo
   return {
     /** Holds and settles what calls cost. */
     calls,
+    noteBudgets: createBudgetAlerts({ db: creditsDb, now, log, metrics }),
+    /** For a subject that gets its first budget: what it has used this month. */
+    countEarlierUsage: (tx: Tx, subject: BudgetSubject) =>
+      seedQuotaUsage(tx, subject, periodAt('monthly', now().getTime()).firstDay),
     balances,
     /** Calls are paid from the balance, so it says what is left for them. */
     isPrepaid: config.BILLING === 'prepaid',
@@ -181,15 +213,29 @@ const assembleEvents = ({ config, creditsDb, now, log, metrics, files }: Foundat
     metrics,
   })
 
+/** Only a process that answers callers asks scorers. */
+const assembleModeration = ({ config, environment, now, steadyNow, log, metrics }: Foundation) =>
+  createModeration({
+    file: config.ROLES.includes('api') ? config.MODERATION_FILE : undefined,
+    allowsTestDoubles: config.ALLOW_TEST_DOUBLES,
+    readSecret: (reference) => readKey(reference, environment),
+    now,
+    steadyNow,
+    log,
+    metrics,
+  })
+
 type InferenceNeeds = {
+  moderation: ReturnType<typeof assembleModeration>
   events: ReturnType<typeof assembleEvents>
   access: ReturnType<typeof assembleAccess>
   credits: ReturnType<typeof assembleCredits>
   limits: ReturnType<typeof assembleLimits>
+  policies: ReturnType<typeof assemblePolicies>
 }
 
 function assembleInference(foundation: Foundation, needs: InferenceNeeds) {
-  const { access, credits, limits, events } = needs
+  const { access, credits, limits, events, policies, moderation } = needs
   const { config, redis, now, steadyNow, log, metrics, environment, files } = foundation
   return createInference({
     redis,
@@ -207,6 +253,10 @@ function assembleInference(foundation: Foundation, needs: InferenceNeeds) {
     freeTier: access.freeTier,
     events,
     limitInferenceCall: limits.limitInferenceCall,
+    noteBudgets: credits.noteBudgets,
+    engine: policies.engine,
+    moderation: moderation.current,
+    local: moderation.local,
   })
 }
 

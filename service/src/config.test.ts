@@ -60,6 +60,7 @@ test('two settings are enough, and the others have safe defaults', () => {
     UNREADY_SECONDS: 5,
     FREE_REQUESTS_PER_DAY: 0,
     FREE_REQUEST_CREDITS_MAX: 100_000,
+    ALLOW_TEST_DOUBLES: false,
     BILLING: 'prepaid',
     CREDIT_HOLD_GRACE_SECONDS: 60,
     DRAIN_SECONDS: 120,

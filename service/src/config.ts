@@ -111,6 +111,11 @@ const Config = z.object({
   JWT_ISSUERS: jsonText.pipe(IssuerTable).prefault('[]'), // the issuer table (docs/operations.md); empty: no token is accepted
   MODELS_FILE: z.string().min(1).optional(), // the model catalogue (docs/models.md); without it there are no models
   LIMITS_FILE: z.string().min(1).optional(), // the limits of each tier (docs/limits.md); without it those built in
+  MODERATION_FILE: z.string().min(1).optional(), // scorers and judge of texts (docs/moderation.md)
+  ALLOW_TEST_DOUBLES: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true'), // whether MODERATION_FILE may name scripted scorers; never in production
   STATE_DIRECTORY: z.string().min(1).optional(), // survives restarts: last good copies of policies and keys, and waiting charges
   EGRESS_PRIVATE_TARGETS: list.pipe(z.array(PrivateTarget)).prefault(''), // private host:port addresses that the service may call
   TRUSTED_PROXIES: list.pipe(z.array(ProxyAddress)).prefault(''), // whose X-Forwarded-For is used

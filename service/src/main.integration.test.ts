@@ -71,6 +71,16 @@ ENOENT: no such file or directory, open '/nowhere/limits.json'
   })
 })
 
+test('moderation settings that cannot be read', async () => {
+  expect(await run({ MODERATION_FILE: '/nowhere/moderation.json' })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `gatehouse: Bad moderation settings in MODERATION_FILE (/nowhere/moderation.json):
+  the file: cannot be read (ENOENT); write it as docs/moderation.md shows, or unset MODERATION_FILE
+`,
+  })
+})
+
 test.each(['PORT', 'OPERATIONS_PORT'])('%s is in use', async (setting) => {
   const port = await usedPort()
   const { code, stdout, stderr } = await run({ [setting]: port })

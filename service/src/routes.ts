@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 
 import { guard } from '#access/guard.ts'
+import { listBudgets } from '#access/limit-overrides/budget-store.ts'
 import { findOverrides } from '#access/limit-overrides/override-store.ts'
 import { serveAccess } from '#access/routes.ts'
 import { serveReadOrganizationCredits } from '#credits/balance/read-organization-credits.ts'
@@ -11,8 +12,11 @@ import { setErrorDialect } from '#http/error-dialect.ts'
 import { type Readiness, servePublicInfo } from '#http/health.ts'
 import { serveListOrganizationModels } from '#inference/list-organization-models.ts'
 import { serveInferenceRoutes } from '#inference/routes.ts'
+import { serveListQuotas } from '#limits/quotas/list-quotas.ts'
 import { serveReadLimits } from '#limits/read-limits.ts'
 import { servePolicies } from '#policies/routes.ts'
+import { findOrganizationQuotas } from '#policy-gateway/config/organization-quotas.ts'
+import { servePolicyGateway } from '#policy-gateway/routes.ts'
 
 import type { House } from './assemble.ts'
 
@@ -21,6 +25,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
   const { db, now, log, docsUrl, responsesErrors, metrics, hashKey, mutations, announce } = house
   const { access, policies, limits, credits, inference } = house
   const { authentication, freeTier } = access
+  const { countEarlierUsage } = credits
   const errors = { log, docsUrl, responsesErrors }
   void app.register(async (scope) => {
     setErrorDialect(scope, 'admin', errors)
@@ -39,16 +44,23 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
       announce,
       hashKey,
       findOrganizationLimits: (organization) => limits.limitsOf(organization).organization,
+      countEarlierUsage,
     })
-    const { checkRule, policiesMax } = policies
-    servePolicies(scope, { ...mutations, announce, checkRule, policiesMax })
-    serveReadLimits(scope, {
-      ...limits,
-      findOwnLimits: (organizationId, kind, ids) => findOverrides(db, organizationId, kind, ids),
+    const { scoreText, judgeText, findCategories, current } = house.moderation
+    servePolicies(scope, {
+      ...mutations,
+      announce,
+      ...policies,
+      scoreText,
+      judgeText: (rule, content, asker) =>
+        judgeText(rule, content, asker, () => limits.limitTrial(asker.owner)),
+      hasJudge: () => current().judge !== null,
     })
+    serveLimits(scope, house)
     serveListOrganizationModels(scope, inference)
     serveReadOrganizationCredits(scope, credits)
     serveCredits(scope, { db, now })
+    servePolicyGateway(scope, { ...mutations, announce, findCategories, countEarlierUsage })
   })
   void app.register(async (scope) => {
     setErrorDialect(scope, 'openai', errors)
@@ -65,5 +77,19 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     inForce: policies.inForce,
     inference,
     overload: house.overload,
+  })
+}
+
+/** What is used of limits, quotas and budgets. */
+function serveLimits(scope: FastifyInstance, { db, limits }: House) {
+  serveReadLimits(scope, {
+    ...limits,
+    findOwnLimits: (organizationId, kind, ids) => findOverrides(db, organizationId, kind, ids),
+  })
+  serveListQuotas(scope, {
+    db,
+    countersNow: limits.inferenceCounters.now,
+    findQuotas: (organizationId) => findOrganizationQuotas(db, organizationId),
+    listBudgets: (of, page) => listBudgets(db, of, page),
   })
 }

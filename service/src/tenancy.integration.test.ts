@@ -23,6 +23,18 @@ import {
   updatePolicy,
 } from '@gatehouse/contract/policy'
 import {
+  evaluatePolicy,
+  replayPolicy,
+  readPolicyDecisions,
+  readPolicyExamples,
+  replacePolicyExamples,
+} from '@gatehouse/contract/policy-evaluation'
+import {
+  listGatewayHistory,
+  restoreGatewayRevision,
+  saveGatewayConfig,
+} from '@gatehouse/contract/policy-gateway/gateway'
+import {
   archiveProject,
   createProject,
   listProjects,
@@ -50,24 +62,29 @@ const canary = 'canary-5d1e'
 
 async function prepareOwner() {
   const { id: policy_id } = (
-    await api.send(createPolicy, { body: { name: canary, rule: 'Be kind.' } })
+    await api.send(createPolicy, { body: { name: canary, rule: 'cel: text.contains("unkind")' } })
   ).body
-  await api.send(publishPolicy, { params: { policy_id }, body: { revision: 1 } })
+  const examples = [{ text: canary, direction: 'request', expect: 'must_not_match' }]
+  await api.send(replacePolicyExamples, { params: { policy_id }, body: { revision: 1, examples } })
+  await api.send(publishPolicy, { params: { policy_id }, body: { revision: 2 } })
   const { id: project_id } = (await api.send(createProject, { body: { name: canary } })).body
   const key = await api.send(createProjectApiKey, {
     params: { project_id },
     body: { name: canary },
   })
   const admin = await api.send(createAdminApiKey, { body: { name: canary, permissions: [] } })
-  return { policy_id, project_id, key_id: key.body.id, admin_key_id: admin.body.id }
+  await api.send(saveGatewayConfig, { body: { config: { name: canary } } })
+  const history_id = (await api.send(listGatewayHistory)).body.data[0]!.id
+  const ids = { policy_id, project_id, history_id }
+  return { ...ids, key_id: key.body.id, admin_key_id: admin.body.id }
 }
 
 type Sent = NonNullable<Parameters<typeof api.send>[1]>
 type Probe = [endpoint: Endpoint, sent: Sent, refusal: [status: number, code: string]]
 
-/** In an order in which all succeed for the owner, whose policy has revision 2. */
+/** In an order in which all succeed for the owner, whose policy has revision 3. */
 function probes(): Probe[] {
-  const { policy_id, project_id, key_id, admin_key_id } = owned
+  const { policy_id, project_id, key_id, admin_key_id, history_id } = owned
   const policy = { params: { policy_id } }
   const version = { params: { policy_id, version: '1' } }
   const project = { params: { project_id } }
@@ -75,6 +92,7 @@ function probes(): Probe[] {
   const noProject: Probe[2] = [404, 'project_not_found']
   const noCursor: Probe[2] = [400, 'invalid_cursor']
   const scoped = { name: 'x', rule: 'Be kind.', scope: 'projects', project_ids: [project_id] }
+  const tried = { text: canary, direction: 'request' }
   const ownLimits = { limits: { requests_per_minute: 1 } }
   const at = (revision: number, more: object = {}) => ({ body: { revision, ...more } })
   return [
@@ -87,12 +105,17 @@ function probes(): Probe[] {
     [listPolicyVersions, policy, noPolicy],
     [retrievePolicyVersion, version, noPolicy],
     [readPolicyRollout, policy, noPolicy],
-    [updatePolicy, { ...policy, ...at(2, { rule: 'Be mine.' }) }, noPolicy],
-    [publishPolicy, { ...policy, ...at(3) }, noPolicy],
-    [pausePolicy, { ...policy, ...at(4) }, noPolicy],
-    [resumePolicy, { ...policy, ...at(5) }, noPolicy],
-    [restorePolicyVersion, { ...version, ...at(6) }, noPolicy],
-    [deletePolicy, { ...policy, query: { revision: '7' } }, noPolicy],
+    [readPolicyExamples, policy, noPolicy],
+    [readPolicyDecisions, policy, noPolicy],
+    [evaluatePolicy, { ...policy, body: { texts: [tried], version: 1 } }, noPolicy],
+    [replayPolicy, { ...policy, body: {} }, noPolicy],
+    [updatePolicy, { ...policy, ...at(3, { rule: 'Be mine.' }) }, noPolicy],
+    [replacePolicyExamples, { ...policy, ...at(4, { examples: [] }) }, noPolicy],
+    [publishPolicy, { ...policy, ...at(5) }, noPolicy],
+    [pausePolicy, { ...policy, ...at(6) }, noPolicy],
+    [resumePolicy, { ...policy, ...at(7) }, noPolicy],
+    [restorePolicyVersion, { ...version, ...at(8) }, noPolicy],
+    [deletePolicy, { ...policy, query: { revision: '9' } }, noPolicy],
     [retrieveProject, project, noProject],
     [updateProject, { ...project, body: { name: 'Mine' } }, noProject],
     [updateProjectApiKey, { params: { project_id, key_id }, body: ownLimits }, noProject],
@@ -101,13 +124,24 @@ function probes(): Probe[] {
     [deleteProjectApiKey, { params: { project_id, key_id } }, noProject],
     [deleteAdminApiKey, { params: { key_id: admin_key_id } }, [404, 'api_key_not_found']],
     [archiveProject, project, noProject],
+    [listGatewayHistory, { query: { after: history_id } }, noCursor],
+    [restoreGatewayRevision, { params: { history_id } }, [404, 'history_entry_not_found']],
   ]
 }
 
 const nameOf = ([endpoint, { query }]: Probe) =>
   `${endpoint.method} ${endpoint.path} ${JSON.stringify(query ?? {})}`
 
-type OwnedTable = 'policy' | 'policy_version' | 'project' | 'api_key' | 'limit_override' | 'event'
+type OwnedTable =
+  | 'policy'
+  | 'policy_example'
+  | 'policy_version'
+  | 'project'
+  | 'api_key'
+  | 'limit_override'
+  | 'gateway_config'
+  | 'gateway_history'
+  | 'event'
 
 /** All that the owner has, as PostgreSQL stores it. */
 async function readOwner() {
@@ -117,9 +151,11 @@ async function readOwner() {
   return {
     policies: await rowsOf('policy'),
     versions: await rowsOf('policy_version'),
+    examples: await rowsOf('policy_example'),
     projects: await rowsOf('project'),
     keys: (await rowsOf('api_key')).map((row) => ({ ...row, last_used_at: null })),
     limits: await rowsOf('limit_override'),
+    gateway: [await rowsOf('gateway_config'), await rowsOf('gateway_history')],
     events: await rowsOf('event'),
   }
 }

@@ -7,18 +7,28 @@ import { sweepKeys } from '#http/idempotency-store.ts'
 import type { Tx } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import { transact } from '#platform/transaction.ts'
+import { sweepDecisionCounts } from '#policy-gateway/rollout/decision-count-store.ts'
+import { rollBackSpikes } from '#policy-gateway/rollout/roll-back-spikes.ts'
 
 import { sweepFreeRequests } from './access/free-tier/free-request-store.ts'
 import type { House } from './assemble.ts'
+import { sweepBudgetAlerts } from './credits/budgets/alert-store.ts'
 import { sweepHolds } from './credits/holds/sweep-store.ts'
 import { reconcileHourly } from './credits/reconcile/reconcile-hourly.ts'
+import { sweepQuotaUsage } from './limits/quotas/usage-store.ts'
 
 const sweepMs = 60_000
 const sweepHoldsMs = 5000
+/** With the way of a change to every process, a rollback takes less than 5 seconds. */
+const rollBackMs = 2000
 const rowsMax = 500
 /** Fewer than rows of other tables: a sweep locks the accounts of its holds. */
 const holdsMax = 100
 const changesKeptMs = 24 * 60 * 60 * 1000
+/** Twice the longest window. */
+const quotasKeptMs = 62 * 24 * 60 * 60 * 1000
+/** Twice the longest window of a rollback. */
+const decisionCountsKeptMs = 2 * 24 * 60 * 60 * 1000
 const paymentEventsKeptMs = 90 * 24 * 60 * 60 * 1000
 
 /** The role for background tasks. Any number of workers may run: every task is safe to do twice. */
@@ -37,6 +47,7 @@ async function run(house: House, signal: AbortSignal) {
   await Promise.all([
     repeat(sweepMs, signal, () => sweepAll(house)),
     repeat(sweepHoldsMs, signal, () => sweepExpiredHolds(house)),
+    repeat(rollBackMs, signal, () => rollBackSpikes(house)),
     reconcileHourly(house, signal),
   ])
 }
@@ -65,6 +76,14 @@ async function sweepAll(house: House) {
   await sweep(house, 'free_requests_sweep_failed', (tx) => sweepFreeRequests(tx, now(), rowsMax))
   await inBatches(log, 'payment_events_sweep_failed', () =>
     sweepPaymentEvents(house, new Date(now().getTime() - paymentEventsKeptMs), rowsMax),
+  )
+  const quotasBefore = new Date(now().getTime() - quotasKeptMs)
+  await sweep(house, 'quota_usage_sweep_failed', (tx) => sweepQuotaUsage(tx, quotasBefore, rowsMax))
+  await sweep(house, 'budget_alerts_sweep_failed', (tx) =>
+    sweepBudgetAlerts(tx, quotasBefore, rowsMax),
+  )
+  await sweep(house, 'gateway_decisions_sweep_failed', (tx) =>
+    sweepDecisionCounts(tx, new Date(now().getTime() - decisionCountsKeptMs), rowsMax),
   )
   await sweep(house, 'silent_processes_sweep_failed', (tx) => sweepProcesses(tx, rowsMax))
   await sweep(house, 'configuration_changes_sweep_failed', (tx) =>

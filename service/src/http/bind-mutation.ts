@@ -10,7 +10,15 @@ import type { Gate } from '#platform/gate.ts'
 import type { SecretBox } from '#platform/secrets.ts'
 import { inSavepoint, transact } from '#platform/transaction.ts'
 
-import { answerText, type CallContext, readContext, readInput, route, sendJson } from './bind.ts'
+import {
+  answerText,
+  type CallContext,
+  readContext,
+  readInput,
+  route,
+  sendAnswer,
+  sendJson,
+} from './bind.ts'
 import { errorText } from './error-dialect.ts'
 import { claimKey, type IdempotencyClaim, storeAnswer } from './idempotency-store.ts'
 
@@ -26,6 +34,8 @@ export type MutationDeps = {
 type GuardedEndpoint = Endpoint & { permission: NonNullable<Endpoint['permission']> }
 
 type Mutation<E extends GuardedEndpoint> = {
+  /** Where a call may take longer than others. */
+  answerMaxMs?: number
   /**
    * Throws when the caller may not make this request, and does slow work that needs no transaction. Runs
    * before a replay too: a stored answer is sent only to a caller that could have made the request.
@@ -53,9 +63,9 @@ export function bindMutation<E extends GuardedEndpoint>(
   app: FastifyInstance,
   endpoint: E,
   deps: MutationDeps,
-  { prepare, change, complete }: Mutation<E>,
+  { prepare, change, complete, answerMaxMs }: Mutation<E>,
 ) {
-  route(app, endpoint, async (request, reply, signal) => {
+  const answer: Parameters<typeof route>[2] = async (request, reply, signal) => {
     const input = readInput(endpoint, request)
     const context = readContext(endpoint, request)
     const run = async (tx: Tx): Promise<Answer> => {
@@ -67,24 +77,24 @@ export function bindMutation<E extends GuardedEndpoint>(
     const key = readKey(request)
     await prepare?.(input, context)
     const claim = key && buildClaim(request, key, deps.now())
-    const answer = await deps.gate(request.principal?.organizationId ?? '', () =>
+    const made = await deps.gate(request.principal?.organizationId ?? '', () =>
       claim ? runOnce(request, claim, deps, run) : transact(deps.db, run),
     )
-    if (answer.isReplay) {
+    if (made.isReplay) {
       void reply.header('idempotent-replayed', 'true')
-      if (answer.status === 409) void reply.header('x-should-retry', 'false')
+      if (made.status === 409) void reply.header('x-should-retry', 'false')
       request.line.replayed = true
     }
-    if (!complete || answer.status !== endpoint.successStatus) {
-      return sendJson(reply, answer.status, answer.text)
-    }
-    const made = JSON.parse(answer.text) as ResponseOf<E>
+    if (made.status !== endpoint.successStatus) return sendJson(reply, made.status, made.text)
+    if (!complete) return sendAnswer(endpoint, reply, made.text)
     const disconnected = new AbortController()
     reply.raw.once('close', () => disconnected.abort())
     const aborted = AbortSignal.any([signal, disconnected.signal])
-    const completed = await complete(made, input, context, aborted)
-    return sendJson(reply, answer.status, answerText(endpoint, completed))
-  })
+    const stored = JSON.parse(made.text) as ResponseOf<E>
+    const completed = await complete(stored, input, context, aborted)
+    return sendAnswer(endpoint, reply, answerText(endpoint, completed))
+  }
+  route(app, endpoint, answer, answerMaxMs === undefined ? {} : { answerMaxMs })
 }
 
 /** Visible ASCII, 1 to 255 characters; a quoted structured-field string is unquoted. */

@@ -41,7 +41,7 @@ export function bind<E extends Endpoint>(app: FastifyInstance, endpoint: E, hand
     const { principal } = request
     const isLimited = readGate && principal
     const answer = isLimited ? await readGate(principal.organizationId, read) : await read()
-    return sendJson(reply, endpoint.successStatus, answerText(endpoint, answer))
+    return sendAnswer(endpoint, reply, answerText(endpoint, answer))
   })
 }
 
@@ -85,9 +85,16 @@ export function readInput<E extends Endpoint>(endpoint: E, request: FastifyReque
   return {
     params: parse(endpoint.params, 'path', request.params),
     query: parse(endpoint.query, 'query', request.query),
+    headers: parse(endpoint.headers, 'header', namedHeaders(endpoint, request)),
     body: parse(endpoint.body, 'body', request.body),
   } as RequestOf<E>
 }
+
+/** The headers that the endpoint reads, under the names that its contract gives them. */
+const namedHeaders = ({ headers }: Endpoint, request: FastifyRequest) =>
+  Object.fromEntries(
+    Object.keys(headers?.shape ?? {}).map((name) => [name, request.headers[name.toLowerCase()]]),
+  )
 
 export function readContext<E extends Endpoint>(
   endpoint: E,
@@ -102,6 +109,15 @@ export function readContext<E extends Endpoint>(
 /** Serializes an answer through its schema, so that no undeclared member can leave the service. */
 export function answerText<E extends Endpoint>(endpoint: E, answer: ResponseOf<E>): string {
   return JSON.stringify(endpoint.response.parse(answer))
+}
+
+/** Sends a successful answer with its `ETag`, which is read from the answer so that a replay has it too. */
+export function sendAnswer({ etag, successStatus }: Endpoint, reply: FastifyReply, text: string) {
+  if (etag !== undefined) {
+    const answer = JSON.parse(text) as Record<string, unknown>
+    void reply.header('etag', `"${String(answer[etag])}"`)
+  }
+  return sendJson(reply, successStatus, text)
 }
 
 export function sendJson(reply: FastifyReply, status: number, text: string) {

@@ -1,7 +1,7 @@
 import { type Dialect, renderError, statusIn } from '@gatehouse/contract/error-body'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
-import type { ApiError } from '#platform/api-error.ts'
+import { type ApiError, failureOf } from '#platform/api-error.ts'
 import type { Log } from '#platform/log.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
@@ -50,15 +50,10 @@ export function errorText(
 ): string {
   return JSON.stringify(
     renderError[dialect]({
-      code: error.code,
-      type: error.type,
-      status: error.status,
-      message: error.message,
-      param: error.param,
-      requestId,
+      ...failureOf(error, requestId),
       docUrl: docsUrl ? `${docsUrl.replace(/\/+$/, '')}/errors#${error.code}` : null,
       ...(error.violations && { violations: error.violations }),
-      ...(error.details && { details: error.details }),
+      ...(error.failing && { failing: error.failing }),
       ...(error.rejection && { rejection: error.rejection }),
     }),
   )

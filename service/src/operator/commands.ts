@@ -9,6 +9,7 @@ import {
   setOrganizationStatus,
   showOrganization,
 } from './organizations.ts'
+import { checkPolicies } from './policies.ts'
 import {
   limitFlags,
   readAmount,
@@ -167,6 +168,19 @@ const clearLimits: Command = {
   },
 }
 
+const check: Command = {
+  synopsis: 'check',
+  help: [
+    'Lists published policies, paused ones included, that this release cannot evaluate or whose',
+    'patterns take too long, in all organizations. Run it when you upgrade. The exit code is 1 if',
+    'an enforcing one is among them.',
+  ],
+  organizationId: 'none',
+  required: [],
+  optional: [],
+  prepare: () => checkPolicies,
+}
+
 export const topics: Topics = {
   organizations: {
     create,
@@ -195,6 +209,7 @@ export const topics: Topics = {
     refund,
   },
   credits: { reconcile },
+  policies: { check },
   limits: {
     show: aboutOrganization(
       'show',

@@ -41,6 +41,7 @@ export function settlementOf(
     target: 'messages',
     outcome: 'completed' as const,
     usage: meta,
+    policies: null,
   }
   return { ...call, meta, event: buildCallEvent(report, new Date()) }
 }

@@ -8,9 +8,10 @@ import { migrate, migrationsFolder } from '#platform/migrations.ts'
 
 import { databaseUrl, serverUrl } from './servers.ts'
 
+const unlimited = { poolSize: 2, statementTimeoutMs: 0, connectTimeoutMs: 0 }
+
 /** Connects with the rights to create databases, and no time limits. */
-export const connectServer = () =>
-  connectDatabase({ url: serverUrl, poolSize: 2, statementTimeoutMs: 0 })
+export const connectServer = () => connectDatabase({ url: serverUrl, ...unlimited })
 
 /** The template is named after the migrations, so that a changed migration creates a new one. */
 export async function templateName(): Promise<string> {
@@ -48,17 +49,13 @@ async function make(server: Db, name: string) {
   const unfinished = sql.id(`${name}_unfinished`)
   await sql`drop database if exists ${unfinished}`.execute(server)
   await sql`create database ${unfinished}`.execute(server)
-  const db = connectDatabase({
-    url: databaseUrl(`${name}_unfinished`),
-    poolSize: 2,
-    statementTimeoutMs: 0,
-  })
+  const db = connectDatabase({ url: databaseUrl(`${name}_unfinished`), ...unlimited })
   await migrate(db)
   await db.destroy()
   await sql`alter database ${unfinished} rename to ${sql.id(name)}`.execute(server)
 }
 
-/** Called by vitest once before the integration tests. */
+/** Called by vitest once before the tests of a ring that copy it; stacks find its name in the environment. */
 export async function setup() {
-  await createTemplate()
+  process.env['TEST_DATABASE_TEMPLATE'] = await createTemplate()
 }

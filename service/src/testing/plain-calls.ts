@@ -108,12 +108,15 @@ export type PlainAnswer = { status: number; text: string }
 type Options = {
   /** Settings of the upstream. */
   settings?: object
+  environment?: Record<string, string>
   change?: (house: House) => House
 }
 
-export async function preparePlainCalls({ settings = {}, change }: Options = {}) {
+export async function preparePlainCalls(options: Options = {}) {
+  const { settings = {}, change } = options
   const upstream = await startUpstream()
-  const environment = await writeCatalogue(upstream.url, settings)
+  const files = await writeCatalogue(upstream.url, settings)
+  const environment = { ...files, ...options.environment }
   const api = await createTestApi({ environment, ...(change && { change }) })
   const { house, organization } = api
   await vi.waitUntil(house.follower.lastPollAt, { timeout: 5000, interval: 5 })
@@ -146,6 +149,7 @@ export async function preparePlainCalls({ settings = {}, change }: Options = {})
 
   return {
     ...api,
+    credential,
     upstream,
     begin,
     ask: (body: object = {}, path?: string) => begin(body, path).answer,

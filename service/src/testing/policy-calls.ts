@@ -12,6 +12,9 @@ import {
 
 import { createTestApi } from './test-api.ts'
 
+/** A rule that can be enforced: it needs nothing but the text. */
+export const exactRule = 'cel: text.contains("weapon")'
+
 type PolicyAt = { id: string; revision: number }
 type Sent = Parameters<Awaited<ReturnType<typeof createTestApi>>['send']>[1]
 
@@ -34,7 +37,7 @@ export async function createPolicyApi(options: Parameters<typeof createTestApi>[
 
   const create = async (creation: Partial<PolicyCreation> = {}) =>
     policyIn(
-      await api.send(createPolicy, { body: { name: 'Weapons', rule: 'None.', ...creation } }),
+      await api.send(createPolicy, { body: { name: 'Weapons', rule: exactRule, ...creation } }),
     )
 
   const read = async ({ id }: { id: string }) =>

@@ -1,5 +1,6 @@
 import { buildUrl } from '@gatehouse/contract/client'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
+import { scriptedModeration } from '@gatehouse/tools/scripted-moderation'
 import { onTestFinished } from 'vitest'
 
 import { createOrganization } from '#access/manage-organizations.ts'
@@ -29,21 +30,33 @@ export async function createTestApi({
   change = (house: House): House => house,
 }: {
   now?: Clock
-  environment?: Record<string, string>
+  /** Settings; or how they follow from the id of the organization. */
+  environment?: Record<string, string> | ((organizationId: string) => Record<string, string>)
   findAddresses?: FindAddresses
   /** Replaces parts of the house before the routes are registered. */
   change?: (house: House) => House
 } = {}) {
   const database = await createTestDatabase()
-  const config = loadConfig({
-    DATABASE_URL: database.url,
-    MASTER_KEYS: masterKey(1),
-    LOG_LEVEL: 'silent',
-    ...generousLimits,
-    ...environment,
-  })
+  const MASTER_KEYS = masterKey(1)
+  const configure = (settings: Record<string, string>) =>
+    loadConfig({
+      DATABASE_URL: database.url,
+      MASTER_KEYS,
+      LOG_LEVEL: 'silent',
+      ...generousLimits,
+      ...scriptedModeration,
+      ...settings,
+    })
+  const earlier = typeof environment === 'function' ? await foundEarly(configure({})) : null
+  const settings =
+    typeof environment === 'function' ? environment(earlier!.organizationId) : environment
+  const config = configure(settings)
   const house = change(
-    assemble(config, { now, environment, ...(findAddresses && { findAddresses }) }),
+    assemble(config, {
+      now,
+      environment: settings,
+      ...(findAddresses && { findAddresses }),
+    }),
   )
   const app = createServer({
     ...house,
@@ -62,7 +75,7 @@ export async function createTestApi({
     await house.stop()
     await database[Symbol.asyncDispose]()
   })
-  const organization = await createOrganization('Example Ltd', house)
+  const organization = earlier ?? (await createOrganization('Example Ltd', house))
   const send = async (endpoint: Endpoint, sent: Sent = {}) => {
     const { credential = organization.adminKey, params, query, body, headers } = sent
     const response = await app.inject({
@@ -74,6 +87,14 @@ export async function createTestApi({
     return { status: response.statusCode, headers: response.headers, body: response.json<Body>() }
   }
   return { app, house, db: database.db, organization, routes, send }
+}
+
+/** The organization, made before the process starts whose settings name it. */
+async function foundEarly(config: ReturnType<typeof loadConfig>) {
+  const house = assemble(config)
+  const organization = await createOrganization('Example Ltd', house)
+  await house.stop()
+  return organization
 }
 
 /** Loose on purpose: each test asserts the members it expects. */

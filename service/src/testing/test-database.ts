@@ -3,13 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { sql } from 'kysely'
 
-import { connectDatabase, type Db } from '#platform/database.ts'
+import { connectDatabase, type DatabaseOptions, type Db } from '#platform/database.ts'
 
 import { connectServer, templateName } from './migrated-template.ts'
 import { databaseUrl } from './servers.ts'
 
 /** How long a disposal waits for connections to close; long enough for a loaded machine. */
 const closingMs = 10_000
+
+/** A pool for tests that are not about waiting for connections: a loaded machine may take its time. */
+export const connectPatiently = (options: DatabaseOptions): Db =>
+  connectDatabase({ ...options, connectTimeoutMs: 30_000 })
 
 /** A private, already migrated database, copied from the template in a few dozen milliseconds. */
 export async function createTestDatabase({ waitMs = closingMs } = {}) {
@@ -19,7 +23,7 @@ export async function createTestDatabase({ waitMs = closingMs } = {}) {
     sql`create database ${sql.id(name)} template ${sql.id(template)}`.execute(server),
   )
   const url = databaseUrl(name)
-  const db = connectDatabase({ url, poolSize: 5 })
+  const db = connectPatiently({ url, poolSize: 5 })
   return {
     url,
     db,
