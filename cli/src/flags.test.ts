@@ -50,6 +50,13 @@ test('a query number is an integer to its reader, and its default makes it optio
   })
 })
 
+test('a header has a flag like everything else', () => {
+  const headers = z.object({ 'If-Match': z.string().max(200).optional() })
+  const [header] = flagsOf({ ...endpoint, params: z.object({}), query: z.object({}), headers })
+  expect(header).toMatchObject({ name: 'if-match', part: 'headers', member: 'If-Match' })
+  expect(header?.isRequired).toBe(false)
+})
+
 test('every member has a shape; what has no plain form is JSON', () => {
   const kinds = flags.filter(({ part }) => part === 'body').map(({ shape }) => shape.kind)
   expect(kinds.join(' ')).toBe('text text boolean text list list json json number')

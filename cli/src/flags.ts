@@ -4,7 +4,7 @@ import { kebabCase } from './command.ts'
 import { type JsonSchema, membersOf } from './json-schema.ts'
 import { type Shape, shapeOf } from './member.ts'
 
-export type Part = 'params' | 'query' | 'body'
+export type Part = 'params' | 'query' | 'headers' | 'body'
 
 /** A member of the endpoint's input and the flag that sets it. */
 export type Flag = {
@@ -28,10 +28,12 @@ export const generalFlags = {
   body: { type: 'string' },
 } as const
 
-/** One flag per member of the path, the query and the body. */
+/** One flag per member of the path, the query, the headers and the body. */
 export function flagsOf(endpoint: Endpoint): Flag[] {
   const taken = new Set<string>(Object.keys(generalFlags))
-  const found = (['params', 'query', 'body'] as const).flatMap((part) => membersIn(endpoint, part))
+  const found = (['params', 'query', 'headers', 'body'] as const).flatMap((part) =>
+    membersIn(endpoint, part),
+  )
   return found.map((flag) => {
     const name = taken.has(flag.name) ? `${flag.part}-${flag.name}` : flag.name
     taken.add(name)

@@ -20,6 +20,7 @@ export function inputFrom(
   const input: Input = {
     ...(endpoint.params && { params: valuesIn('params') }),
     ...(endpoint.query && { query: valuesIn('query') }),
+    ...(endpoint.headers && { headers: valuesIn('headers') }),
     ...(endpoint.body && { body: { ...wholeBody(given, readText), ...valuesIn('body') } }),
   }
   requireFlags([...new Set([...ofPath, ...flags])], input)

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { adminEndpoint } from './endpoint.ts'
 import { LimitsEdit, OwnLimits } from './limits.ts'
 import { listOf, ListQuery } from './list.ts'
+import { MonthlyBudgetEdit, OwnMonthlyBudget } from './monthly-budget.ts'
 import { AdminKeyPermission, Permission, ProjectKeyPermission } from './permission.ts'
 import { AnyId, idOf, Timestamp, trimmedText } from './text.ts'
 
@@ -46,7 +47,12 @@ const AdminApiKeyCreation = z
   .meta({ id: 'AdminApiKeyCreation' })
 
 export const ProjectApiKey = z
-  .object({ object: z.literal('organization.project.api_key'), ...keyMembers, limits: OwnLimits })
+  .object({
+    object: z.literal('organization.project.api_key'),
+    ...keyMembers,
+    limits: OwnLimits,
+    monthly_budget: OwnMonthlyBudget,
+  })
   .meta({ id: 'ProjectApiKey' })
 export type ProjectApiKey = z.infer<typeof ProjectApiKey>
 
@@ -58,7 +64,7 @@ const ProjectApiKeyCreation = z
   .meta({ id: 'ProjectApiKeyCreation' })
 
 const ProjectApiKeyEdit = z
-  .strictObject({ limits: LimitsEdit.optional() })
+  .strictObject({ limits: LimitsEdit.optional(), monthly_budget: MonthlyBudgetEdit })
   .meta({ id: 'ProjectApiKeyEdit' })
 
 const adminKeys = '/v1/organization/admin_api_keys'
@@ -131,7 +137,8 @@ export const createProjectApiKey = adminEndpoint({
 
 export const updateProjectApiKey = adminEndpoint({
   id: 'updateProjectApiKey',
-  summary: 'Set the limits of an API key of a project; they hold everywhere within 5 seconds',
+  summary:
+    'Set the limits and the monthly budget of an API key; they hold everywhere within 5 seconds',
   method: 'PATCH',
   path: `${projectKeys}/:key_id`,
   permission: 'projects.write',

@@ -12,6 +12,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { buildUrl, CallFailed, createClient } from './client.ts'
 import { createMessage } from './message.ts'
+import { saveGatewayConfig } from './policy-gateway/gateway.ts'
 import { createProject, listProjects, retrieveProject } from './project.ts'
 
 const path = '/v1/organization/projects/:project_id/archive'
@@ -110,6 +111,18 @@ test('a call sends method, path, credential, key and body, and returns the answe
         'content-type': 'application/json',
       },
     },
+  ])
+})
+
+test('headers of the endpoint are sent, and cannot replace the credential', async () => {
+  const { seen, baseUrl } = await answerWith(200, '{}')
+  const client = createClient({ baseUrl, credential: 'gate_adm_1' })
+  const headers = { 'If-Match': '"7"', Authorization: 'Bearer other' }
+  await client.call(saveGatewayConfig, { headers, body: { config: {} } })
+  await client.call(saveGatewayConfig, { headers: { 'If-Match': undefined }, body: { config: {} } })
+  expect(seen.map(({ headers: sent }) => [sent['if-match'], sent['authorization']])).toEqual([
+    ['"7"', 'Bearer gate_adm_1'],
+    [undefined, 'Bearer gate_adm_1'],
   ])
 })
 

@@ -88,10 +88,11 @@ type Attempt = {
 async function callOnce(options: ClientOptions, attempt: Attempt): Promise<unknown> {
   const { baseUrl, credential, fetch: send = fetch } = options
   const { endpoint, idempotencyKey, timeoutMs } = attempt
-  const { params, query, body } = attempt.input as Record<string, Record<string, unknown>>
+  const { params, query, headers, body } = attempt.input as Record<string, Record<string, unknown>>
   const response = await send(buildUrl(baseUrl, endpoint.path, params, query), {
     method: endpoint.method,
     headers: {
+      ...headersFrom(headers),
       ...(credential && { authorization: `Bearer ${credential}` }),
       ...(body && { 'content-type': 'application/json' }),
       ...(idempotencyKey && { 'idempotency-key': idempotencyKey }),
@@ -107,6 +108,13 @@ async function callOnce(options: ClientOptions, attempt: Attempt): Promise<unkno
   // Throws for an answer that is cut off or not JSON: the outcome of the call is unknown then.
   return response.json()
 }
+
+const headersFrom = (headers: Record<string, unknown> = {}) =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      typeof value === 'string' ? [[name.toLowerCase(), value]] : [],
+    ),
+  )
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 

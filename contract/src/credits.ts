@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 import { adminBodyLimitBytes, adminEndpoint, type Endpoint } from './endpoint.ts'
-import { integerInQuery, listOf, ListQuery } from './list.ts'
+import { Day, integerInQuery, listOf, ListQuery } from './list.ts'
 import { AnyId, storedText, Timestamp } from './text.ts'
 
 /** One credit is one micro-USD. Amounts stay exact: 2^53 credits are nine thousand million dollars. */
@@ -131,9 +131,6 @@ export const usageGroups = ['day', 'project', 'key', 'model'] as const
 export type UsageGroup = (typeof usageGroups)[number]
 
 const group = `(${usageGroups.join('|')})`
-const Day = z.iso
-  .date({ error: 'must be a day as in 2026-01-31', abort: true })
-  .refine((day) => day >= '2000-01-01', { error: 'must not be before 2000-01-01' })
 const Count = z.int().min(0)
 
 export const UsageItem = z

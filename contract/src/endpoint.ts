@@ -3,9 +3,10 @@ import type { z } from 'zod'
 import type { Dialect } from './error-body.ts'
 import type { ErrorCode } from './error.ts'
 import type { Permission } from './permission.ts'
+import { PolicyHeaders } from './policy-gateway/policy-headers.ts'
 
 export type CredentialKind = 'admin_key' | 'project_key' | 'jwt'
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 type Base = {
   readonly id: string
@@ -15,6 +16,8 @@ type Base = {
   readonly dialect: Dialect
   readonly params?: z.ZodObject
   readonly query?: z.ZodObject
+  /** The headers that it reads besides those of its family. All are optional. */
+  readonly headers?: z.ZodObject
   readonly body?: z.ZodType
   /** The largest body in bytes. An endpoint without a body schema ignores a body of up to this size. */
   readonly bodyLimitBytes: number
@@ -26,6 +29,18 @@ type Base = {
   readonly isIdempotent: boolean
   /** Serves one request per anonymous caller, with the header `X-Free-Tier: true`. */
   readonly takesFreeRequests?: boolean
+  /** The member of a successful answer that is also sent as its `ETag`. */
+  readonly etag?: string
+  /** What some requests need besides `permission`. */
+  readonly furtherPermissions?: readonly FurtherPermission[]
+}
+
+type FurtherPermission = {
+  readonly permission: Permission
+  /** Which requests need it, as the end of a sentence. */
+  readonly when: string
+  /** Asked before the body is validated: whoever lacks the permission is told so first. */
+  isNeeded(body: unknown): boolean
 }
 
 type Guarded = { readonly credentials: readonly CredentialKind[]; readonly permission: Permission }
@@ -40,6 +55,9 @@ export const adminBodyLimitBytes = 64 * 1024
 type Given = Omit<Base, 'dialect' | 'bodyLimitBytes' | 'isIdempotent' | 'successStatus'> & {
   readonly permission: Permission
   readonly successStatus?: 200 | 201
+  readonly bodyLimitBytes?: number
+  /** Given as false where a call with a body changes nothing. */
+  readonly isIdempotent?: boolean
 }
 
 type AdminDefaults<Operation extends Given> = {
@@ -62,6 +80,21 @@ export function adminEndpoint<const Operation extends Given>(operation: Operatio
   } as Operation & AdminDefaults<Operation>
 }
 
+/** The largest body of the policy gateway: 256 KiB. */
+const gatewayBodyLimitBytes = 256 * 1024
+
+type GatewayDefaults<Operation extends Given> = Omit<AdminDefaults<Operation>, 'credentials'> & {
+  readonly credentials: readonly ['project_key', 'jwt', 'admin_key']
+}
+
+/** An endpoint of the policy gateway: as in administration, but open to callers of models, and with larger bodies. */
+export function gatewayEndpoint<const Operation extends Given>(operation: Operation) {
+  return {
+    ...adminEndpoint({ bodyLimitBytes: gatewayBodyLimitBytes, ...operation }),
+    credentials: ['project_key', 'jwt', 'admin_key'],
+  } as unknown as Operation & GatewayDefaults<Operation>
+}
+
 /** The largest body of an anonymous request, which must also declare its length: 64 KiB. */
 export const freeBodyLimitBytes = 64 * 1024
 
@@ -70,7 +103,7 @@ export const inferenceBodyLimitBytes = 32 * 1024 * 1024
 
 type GivenInference = Omit<
   Base,
-  'method' | 'bodyLimitBytes' | 'isIdempotent' | 'successStatus' | 'errors'
+  'method' | 'bodyLimitBytes' | 'headers' | 'isIdempotent' | 'successStatus' | 'errors'
 > & { readonly body: z.ZodType; readonly errors?: readonly ErrorCode[] }
 
 /** An endpoint that calls a model or counts its tokens, with the members that all of them share. */
@@ -80,6 +113,7 @@ export function inferenceEndpoint<const Operation extends GivenInference>(operat
     credentials: ['project_key', 'jwt'],
     permission: 'model.invoke',
     bodyLimitBytes: inferenceBodyLimitBytes,
+    headers: PolicyHeaders,
     isIdempotent: false,
     successStatus: 200,
     ...operation,
@@ -89,6 +123,8 @@ export function inferenceEndpoint<const Operation extends GivenInference>(operat
 
 const modelErrors = [
   'model_not_found',
+  'policy_blocked',
+  'moderation_blocked',
   'policy_evaluation_unavailable',
   'overloaded',
 ] as const satisfies readonly ErrorCode[]
@@ -96,6 +132,7 @@ const modelErrors = [
 /** Errors of a call that reaches a model provider and is charged. */
 export const upstreamErrors = [
   'insufficient_credits',
+  'budget_exceeded',
   'invalid_image',
   'upstream_rejected',
   'upstream_error',
@@ -109,16 +146,17 @@ type Sent<Schema> = Schema extends z.ZodType ? z.input<Schema> : undefined
 export type RequestOf<E extends Endpoint> = {
   params: Parsed<E['params']>
   query: Parsed<E['query']>
+  headers: Parsed<E['headers']>
   body: Parsed<E['body']>
 }
 
 /** What a handler returns; the schema is applied to it before it is sent. */
 export type ResponseOf<E extends Endpoint> = z.input<E['response']>
 
-/** What the client takes: only the parts that the endpoint has. */
+/** What the client takes: only the parts that the endpoint has. Headers can be left out. */
 export type InputOf<E extends Endpoint> = {
   [Part in 'params' | 'query' | 'body' as E[Part] extends z.ZodType ? Part : never]: Sent<E[Part]>
-}
+} & (E['headers'] extends z.ZodType ? { headers?: Sent<E['headers']> } : unknown)
 
 /** Errors that any request can get, because they are found before its endpoint is. */
 export const errorsOfAnyRequest = [
@@ -148,12 +186,12 @@ export function errorsOf(endpoint: Endpoint): ErrorCode[] {
 }
 
 /** Schema violations are 422 in administration and count_tokens, and 400 in inference. */
-function schemaErrorsOf({ params, query, body, dialect }: Endpoint): ErrorCode[] {
+function schemaErrorsOf({ params, query, headers, body, dialect }: Endpoint): ErrorCode[] {
   if (body && dialect === 'count_tokens') return ['invalid_request', 'invalid_parameter']
   if (body && dialect !== 'admin') return ['invalid_request']
   const needsQuery = query?.safeParse({}).success === false
   return [
-    ...(params || query || body ? (['invalid_parameter'] as const) : []),
+    ...(params || query || headers || body ? (['invalid_parameter'] as const) : []),
     ...(body ? (['unknown_field'] as const) : []),
     ...(body || needsQuery ? (['missing_field'] as const) : []),
   ]

@@ -60,13 +60,46 @@ const administration = all.filter(
   (endpoint) => endpoint.dialect === 'admin' && !isWebhook(endpoint),
 )
 
+/** A trial or a replay has a body and changes nothing. */
+const isTrial = ({ path }: Endpoint) => /\/(evaluate|replay)$/.test(path)
+const withTexts = /\/(evaluate|examples)$|^\/api\/policy-gateway\//
+
 test.each(administration.filter(({ method }) => method !== 'GET'))(
-  '$id: it changes something, so it takes an Idempotency-Key',
-  ({ isIdempotent, bodyLimitBytes }) => {
-    expect(isIdempotent).toBe(true)
-    expect(bodyLimitBytes).toBe(65_536)
+  '$id: if it changes something, it takes an Idempotency-Key',
+  (endpoint) => {
+    expect(endpoint.isIdempotent).toBe(!isTrial(endpoint))
+    expect(endpoint.bodyLimitBytes).toBe(withTexts.test(endpoint.path) ? 262_144 : 65_536)
   },
 )
+
+/** The usage of everybody is for administrators. */
+const isUsage = ({ id }: Endpoint) => id === 'listGatewayQuotas'
+const gateway = all.filter(
+  (endpoint) => endpoint.path.startsWith('/api/policy-gateway/') && !isUsage(endpoint),
+)
+
+test.each(gateway)('$id: the policy gateway takes every kind of credential', (endpoint) => {
+  expect(endpoint.credentials).toEqual(['project_key', 'jwt', 'admin_key'])
+  expect([endpoint.permission, endpoint.bodyLimitBytes]).toEqual([
+    expect.stringMatching(/^policy_gateway[.](read|write)$/) as string,
+    262_144,
+  ])
+})
+
+test.each([
+  ['{}', false],
+  ['{"persist":false}', false],
+  ['{"persist":"true"}', false],
+  ['{"persist":true}', true],
+  ['[]', false],
+  ['null', false],
+])('a simulation of %s needs the permission to write: %s', (body, isNeeded) => {
+  const simulate = all.find(({ id }) => id === 'simulateGateway')
+  const needed = simulate?.furtherPermissions?.filter((each) => each.isNeeded(JSON.parse(body)))
+  expect(needed?.map(({ permission }) => permission)).toEqual(
+    isNeeded ? ['policy_gateway.write'] : [],
+  )
+})
 
 test.each([
   ['/v1/messages', 'messages'],

@@ -8,6 +8,9 @@ import * as limits from './limits.ts'
 import * as message from './message.ts'
 import * as model from './model.ts'
 import * as organizationCredits from './organization-credits.ts'
+import * as policyEvaluation from './policy-evaluation.ts'
+import * as gateway from './policy-gateway/gateway.ts'
+import * as gatewayQuotas from './policy-gateway/quotas.ts'
 import * as policy from './policy.ts'
 import * as project from './project.ts'
 import * as response from './response.ts'
@@ -28,6 +31,18 @@ export const endpoints = [
   policy.retrievePolicyVersion,
   policy.restorePolicyVersion,
   policy.readPolicyRollout,
+  policyEvaluation.evaluatePolicy,
+  policyEvaluation.replayPolicy,
+  policyEvaluation.readPolicyExamples,
+  policyEvaluation.replacePolicyExamples,
+  policyEvaluation.readPolicyDecisions,
+  gateway.readGatewayConfig,
+  gateway.saveGatewayConfig,
+  gateway.simulateGateway,
+  gateway.listGatewayHistory,
+  gateway.restoreGatewayRevision,
+  gateway.readGatewayRollout,
+  gatewayQuotas.listGatewayQuotas,
   project.listProjects,
   project.createProject,
   project.retrieveProject,

@@ -27,6 +27,24 @@ export type ProviderRejection = {
   param: string | null
 }
 
+const FailingExample = z.object({
+  index: z.int().min(0).describe('In the list of examples.'),
+  expect: z.enum(['must_match', 'must_not_match']),
+  score: z.int().min(0).max(10_000),
+})
+/** An example that does not come out as its policy's author expects. */
+export type FailingExample = z.infer<typeof FailingExample>
+
+/** The policy that refused a request or ended an answer, and why. */
+export type DecidingPolicy = {
+  policy_id: string
+  /** Null for what no version has, such as a category that is always blocked. */
+  version: number | null
+  reason_code: string
+  /** Whom to turn to, where the decision is to escalate. */
+  escalation_path?: string
+}
+
 /** An error before it is rendered in a dialect. */
 export type Failure = {
   code: ErrorCode
@@ -37,10 +55,12 @@ export type Failure = {
   requestId: string
   docUrl: string | null
   /** The policy that refused the request, if one did. */
-  policy?: { policy_id: string; version: number | null; reason_code: string }
+  policy?: DecidingPolicy
   violations?: readonly SchemaViolation[]
   /** With the code `upstream_rejected`. */
   rejection?: ProviderRejection
+  /** With the code `examples_failing`. */
+  failing?: readonly FailingExample[]
   /** Further members that clients of the messages families read. */
   details?: Readonly<Record<string, unknown>>
 }
@@ -49,6 +69,10 @@ const Policy = z.object({
   policy_id: z.string(),
   version: z.int().nullable(),
   reason_code: z.string(),
+  escalation_path: z
+    .string()
+    .optional()
+    .describe('Whom to turn to: an email address or an https URL.'),
 })
 
 const AdminErrorBody = z
@@ -60,6 +84,11 @@ const AdminErrorBody = z
       param: z.string().nullable(),
       request_id: z.string(),
       doc_url: z.string().nullable(),
+      failing: z
+        .array(FailingExample)
+        .max(20)
+        .optional()
+        .describe('Only with the code `examples_failing`.'),
     }),
   })
   .meta({ id: 'Error' })
@@ -160,6 +189,7 @@ const admin = (failure: Failure) => ({
     param: failure.param,
     request_id: failure.requestId,
     doc_url: failure.docUrl,
+    ...(failure.failing && { failing: failure.failing }),
   },
 })
 

@@ -82,12 +82,12 @@ export const errors = {
   moderation_blocked: entry(
     400,
     'moderation_error',
-    'The content belongs to a blocked category. Nothing was charged. Change the content.',
+    'The content belongs to a blocked category. A blocked request costs nothing; a blocked answer is charged for what was generated. Change the content.',
   ),
   policy_blocked: entry(
     400,
     'policy_error',
-    "One of the organization's enforcing policies refused the request. Nothing was charged. The member `policy` names the policy.",
+    "One of the organization's enforcing policies refused the request, or ended the answer. A blocked request costs nothing; a blocked answer is charged for what was generated. The member `policy` names the policy. Change the request: repeating it would be refused again.",
   ),
   invalid_image: entry(
     400,
@@ -116,6 +116,11 @@ export const errors = {
     'billing_error',
     'The balance does not cover the highest possible cost of this call. Add credits, or allow fewer output tokens.',
   ),
+  budget_exceeded: entry(
+    402,
+    'billing_error',
+    'The monthly budget of your organization, project or key does not cover the highest possible cost of this call. Wait for the next month, or have an administrator raise the budget.',
+  ),
   permission_denied: entry(
     403,
     'permission_error',
@@ -124,7 +129,7 @@ export const errors = {
   wrong_project: entry(
     403,
     'permission_error',
-    'The header X-Policy-Project names another project than the token does. Remove the header, or use a token of that project.',
+    'The header X-Policy-Project names another project than the key or the token does. Remove the header, or use a credential of that project.',
   ),
   organization_suspended: entry(
     403,
@@ -134,6 +139,9 @@ export const errors = {
   policy_not_found: notFound('No policy with this id exists in your organization.'),
   version_not_found: notFound(
     'The policy has no version with this number. Only the last 200 versions are kept.',
+  ),
+  history_entry_not_found: notFound(
+    'The history of the policy gateway has no saved revision with this id. Only the last 50 are kept.',
   ),
   export_not_found: notFound('No export sink with this id exists in your organization.'),
   unknown_model: notFound('No model has this id or alias. GET /v1/models lists the models.'),
@@ -155,7 +163,7 @@ export const errors = {
   ),
   request_timeout: invalid(408, 'The request did not arrive in time. Send it again.'),
   revision_conflict: conflict(
-    'The policy has changed since you read it. Read it again and repeat your change with its current revision.',
+    'The policy, or the configuration of the policy gateway, has changed since you read it. Read it again and repeat your change with its current revision.',
   ),
   no_unpublished_changes: conflict(
     'The draft equals the published version, so there is nothing to publish. Edit the draft first.',
@@ -163,7 +171,13 @@ export const errors = {
   policy_not_active: conflict('Only a policy that is monitoring or enforcing can be paused.'),
   policy_not_paused: conflict('Only a paused policy can be resumed.'),
   draft_not_publishable: conflict(
-    'The draft names a project that is not active any more, or its rule is not accepted any more. Edit the draft.',
+    'The draft names a project that is not active any more, its rule is not accepted any more, or the gateway could not enforce it. The message says which. Edit the draft.',
+  ),
+  examples_failing: conflict(
+    'Some examples of the policy do not come out as they should with this draft. `failing` lists up to 20 of them by their index. Edit the draft or the examples, or publish with force and a reason.',
+  ),
+  policy_not_evaluable: conflict(
+    'The rule cannot be evaluated here: it needs a judge model, which this gateway does not have, or it is not accepted any more. The message says which.',
   ),
   idempotency_in_progress: conflict(
     'A request with this Idempotency-Key is still running. Retry with the same key after the delay in Retry-After.',
@@ -212,7 +226,10 @@ export const errors = {
     'The type of an export sink cannot be changed. Create a new sink instead.',
   ),
   invalid_export_config: invalid(422, 'The configuration does not fit the type of the sink.'),
-  invalid_gateway_config: invalid(422, 'The gateway configuration contradicts itself.'),
+  invalid_gateway_config: invalid(
+    422,
+    'The configuration of the policy gateway contradicts itself. `param` names the member, the message its rule.',
+  ),
   rate_limit_exceeded: entry(
     429,
     'rate_limit_error',
@@ -244,7 +261,7 @@ export const errors = {
   ),
   policy_evaluation_unavailable: internal(
     503,
-    "The organization's policies could not be evaluated, so the request was refused. Retry later.",
+    "The organization's policies could not be evaluated, so the request was refused, or the answer was ended. Nothing was charged, unless the answer is too large to be judged. Retry after the delay in Retry-After.",
   ),
   upstream_timeout: provider(504, 'The model provider did not answer in time. Retry later.'),
   overloaded: internal(

@@ -10,6 +10,11 @@ export const integerInQuery = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.int().min(min).max(max))
 
+/** A day in a query string. */
+export const Day = z.iso
+  .date({ error: 'must be a day as in 2026-01-31', abort: true })
+  .refine((day) => day >= '2000-01-01', { error: 'must not be before 2000-01-01' })
+
 /** The query of every list. */
 export const ListQuery = z.object({
   after: AnyId.optional().describe('The last_id of the page before.'),

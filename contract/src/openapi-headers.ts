@@ -52,8 +52,15 @@ const headers: Record<string, Header> = {
   ),
   'x-should-retry': text('Repeating the request would not help.', 'false'),
   'Idempotent-Replayed': text('This is the stored answer to an earlier request.', 'true'),
+  ETag: text('The revision of what was read or saved, in quotes. Send it back as `If-Match`.'),
   'x-policy-epoch': count(
     'Which state of the policies applied. It rises with every change of what is in force.',
+  ),
+  'x-policy-decision': text(
+    'What the policies decided before the head was sent: `allow`, `refuse`, `escalate`, `rewrite` or `summary`. What follows a semicolon may be ignored, such as the part of a rollout in `allow; mode=canary`.',
+  ),
+  'x-policy-holdback': text(
+    'How many characters of the answer are held back at most until they are judged; `full`: all of them until its end; `none`: there is no answer to judge.',
   ),
   'x-gatehouse-error': text("The error is the model provider's own.", 'upstream_rejected'),
   'x-upstream-request-id': text("The model provider's id of the request."),
@@ -90,6 +97,7 @@ export function headersOf(endpoint: Endpoint, status: number) {
     ...(status === 403 && { 'WWW-Authenticate': 'sometimes' }),
     ...(endpoint.isIdempotent &&
       isStored(endpoint, status) && { 'Idempotent-Replayed': 'sometimes' }),
+    ...(endpoint.etag && status === endpoint.successStatus && { ETag: 'always' }),
     ...(isInference(endpoint) && inferenceHeaders(endpoint, status)),
   }
   return Object.fromEntries(
@@ -141,7 +149,11 @@ function inferenceHeaders(endpoint: Endpoint, status: number): Presences {
     ...each(limits.requests, presence),
     ...each(limits.tokens, presence),
     ...each(limits.projectTokens, 'sometimes'),
-    ...(endpoint.body && { 'x-policy-epoch': presence }),
+    ...(endpoint.body && {
+      'x-policy-epoch': presence,
+      'x-policy-decision': presence,
+      'x-policy-holdback': 'sometimes',
+    }),
     ...(isStreamable(endpoint) && { 'x-gatehouse-removed': 'sometimes' }),
     ...(isStreamable(endpoint) && rejected.includes(status) && rejectedHeaders),
     ...(isStreamable(endpoint) && isSuccess && { 'X-Accel-Buffering': 'sometimes' }),

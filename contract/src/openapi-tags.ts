@@ -13,6 +13,11 @@ const chapters: readonly (readonly [name: string, description: string, paths: Re
     'Rules for what is sent to models and what they answer.',
     /^\/v1\/organization\/policies\b/,
   ],
+  [
+    'Policy gateway',
+    'One configuration for every call of the organization: what it decides, and how it is tried.',
+    /^\/api\/policy-gateway\b/,
+  ],
   ['API keys', 'Keys of administrators and of projects.', /^\/v1\/organization\/.*api_keys\b/],
   ['Projects', 'Who calls models, and on whose account.', /^\/v1\/organization\/projects\b/],
   ['Organization', 'Limits and models of the organization.', /^\/v1\/organization\//],

@@ -70,6 +70,7 @@ function describe(endpoint: Endpoint): Operation {
   const parameters = [
     ...parametersIn('path', endpoint.params, example?.params),
     ...parametersIn('query', endpoint.query, example?.query),
+    ...parametersIn('header', endpoint.headers),
     ...(endpoint.isIdempotent ? [idempotencyKey] : []),
     ...(endpoint.takesFreeRequests ? [freeTier] : []),
   ]
@@ -77,7 +78,7 @@ function describe(endpoint: Endpoint): Operation {
     operationId: id,
     summary,
     tags: [tagOf(endpoint)],
-    ...(permission && { description: `Needs the permission \`${permission}\`.` }),
+    ...(permission && { description: describePermissions(endpoint) }),
     ...(permission && { 'x-permission': permission, 'x-body-limit': endpoint.bodyLimitBytes }),
     security: toSecurity(endpoint),
     ...(parameters.length > 0 && { parameters }),
@@ -86,6 +87,11 @@ function describe(endpoint: Endpoint): Operation {
     }),
     responses: describeAnswers(endpoint),
   }
+}
+
+function describePermissions({ permission, furtherPermissions = [] }: Endpoint): string {
+  const further = furtherPermissions.map((each) => `, and \`${each.permission}\` ${each.when}`)
+  return `Needs the permission \`${permission}\`${further.join('')}.`
 }
 
 /** An empty requirement means that the operation can be called without a credential. */
@@ -181,7 +187,7 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
 }
 
 function parametersIn(
-  where: 'path' | 'query',
+  where: 'path' | 'query' | 'header',
   schema: z.ZodObject | undefined,
   example: Record<string, unknown> = {},
 ) {

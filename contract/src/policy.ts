@@ -7,8 +7,8 @@ import { AnyId, idOf, storedText, Timestamp, trimmedText } from './text.ts'
 /** The largest revision and version number: that of a 32-bit integer. */
 export const revisionMax = 2_147_483_647
 
-const Revision = z.int().min(1).max(revisionMax).describe('The revision you last read.')
-const VersionNumber = z.int().min(1).max(revisionMax)
+export const Revision = z.int().min(1).max(revisionMax).describe('The revision you last read.')
+export const VersionNumber = z.int().min(1).max(revisionMax)
 const BasisPoints = z.int().min(1).max(9999)
 
 export const PolicyState = z.enum(['draft', 'monitoring', 'enforcing', 'paused'])
@@ -72,6 +72,24 @@ export const Policy = PolicySummary.extend({
 }).meta({ id: 'Policy' })
 export type Policy = z.infer<typeof Policy>
 
+/** How far a change of what is in force has come. */
+export const ProcessCounts = {
+  is_applied: z.boolean().describe('Every live process has applied the last change.'),
+  processes: z.object({
+    live: z.int().min(0),
+    applied: z.int().min(0),
+    pending: z.int().min(0).describe('Live, but the last change is not yet in force there.'),
+    failed: z
+      .int()
+      .min(0)
+      .describe('Live, but could not apply the last change: the older version stays in force.'),
+    silent: z
+      .int()
+      .min(0)
+      .describe('Has not reported recently, although it has not been stopped properly.'),
+  }),
+}
+
 /** Which version the processes of the API run. A silent process does not count as having applied the change. */
 const PolicyRollout = z
   .object({
@@ -83,20 +101,7 @@ const PolicyRollout = z
       .int()
       .min(0)
       .describe('Increases with every change of what is in force in the organization.'),
-    is_applied: z.boolean().describe('Every live process has applied the last change.'),
-    processes: z.object({
-      live: z.int().min(0),
-      applied: z.int().min(0),
-      pending: z.int().min(0).describe('Live, but the last change is not yet in force there.'),
-      failed: z
-        .int()
-        .min(0)
-        .describe('Live, but could not apply the last change: the older version stays in force.'),
-      silent: z
-        .int()
-        .min(0)
-        .describe('Has not reported recently, although it has not been stopped properly.'),
-    }),
+    ...ProcessCounts,
     versions: z
       .array(z.object({ version: VersionNumber.nullable(), processes: z.int().min(1) }))
       .max(100)
@@ -143,9 +148,22 @@ export type PolicyEdit = z.infer<typeof PolicyEdit>
 
 const AtRevision = z.strictObject({ revision: Revision }).meta({ id: 'AtRevision' })
 
+const Publication = z
+  .strictObject({
+    revision: Revision,
+    force: z.boolean().optional().describe('Publish although examples fail.'),
+    reason: trimmedText(1, 500).optional().describe('Why; required with `force`.'),
+  })
+  .refine(({ force, reason }) => !force || reason !== undefined, {
+    path: ['reason'],
+    error: 'must be given with force',
+  })
+  .meta({ id: 'PolicyPublication' })
+
 const policies = '/v1/organization/policies'
-const onePolicy = `${policies}/:policy_id` as const
-const params = z.object({ policy_id: AnyId })
+/** The path of one policy. */
+export const policyPath = `${policies}/:policy_id` as const
+export const params = z.object({ policy_id: AnyId })
 const versionParams = z.object({ policy_id: AnyId, version: integerInQuery(1, revisionMax) })
 
 /** The errors of every change of an existing policy. */
@@ -178,7 +196,7 @@ export const retrievePolicy = adminEndpoint({
   id: 'retrievePolicy',
   summary: 'Read a policy with its draft and its published version',
   method: 'GET',
-  path: onePolicy,
+  path: policyPath,
   permission: 'policies.read',
   params,
   response: Policy,
@@ -189,7 +207,7 @@ export const updatePolicy = adminEndpoint({
   id: 'updatePolicy',
   summary: 'Edit the draft of a policy; what is published stays in force',
   method: 'PATCH',
-  path: onePolicy,
+  path: policyPath,
   permission: 'policies.write',
   params,
   body: PolicyEdit,
@@ -201,7 +219,7 @@ export const publishPolicy = adminEndpoint({
   id: 'publishPolicy',
   summary: 'Publish the draft as the next version; every process applies it within 5 seconds',
   method: 'POST',
-  path: `${onePolicy}/publish`,
+  path: `${policyPath}/publish`,
   permission: 'policies.publish',
   params,
   query: z.object({
@@ -210,18 +228,24 @@ export const publishPolicy = adminEndpoint({
       .optional()
       .describe('Answer when every live process has applied it, after 10 seconds at the latest.'),
   }),
-  body: AtRevision,
+  body: Publication,
   response: Policy.extend({
     rollout: PolicyRollout.optional().describe('Present when the call waited.'),
   }).meta({ id: 'PublishedPolicy' }),
-  errors: [...changeErrors, 'no_unpublished_changes', 'draft_not_publishable'],
+  errors: [
+    ...changeErrors,
+    'no_unpublished_changes',
+    'draft_not_publishable',
+    'examples_failing',
+    'policy_evaluation_unavailable',
+  ],
 })
 
 export const pausePolicy = adminEndpoint({
   id: 'pausePolicy',
   summary: 'Take a policy out of force; only resuming puts it back',
   method: 'POST',
-  path: `${onePolicy}/pause`,
+  path: `${policyPath}/pause`,
   permission: 'policies.publish',
   params,
   body: AtRevision,
@@ -233,19 +257,19 @@ export const resumePolicy = adminEndpoint({
   id: 'resumePolicy',
   summary: 'Put a paused policy back in force with its published version',
   method: 'POST',
-  path: `${onePolicy}/resume`,
+  path: `${policyPath}/resume`,
   permission: 'policies.publish',
   params,
   body: AtRevision,
   response: Policy,
-  errors: [...changeErrors, 'policy_not_paused'],
+  errors: [...changeErrors, 'policy_not_paused', 'policy_not_evaluable'],
 })
 
 export const deletePolicy = adminEndpoint({
   id: 'deletePolicy',
   summary: 'Delete a policy; it is out of force everywhere within 5 seconds',
   method: 'DELETE',
-  path: onePolicy,
+  path: policyPath,
   permission: 'policies.write',
   params,
   query: z.object({
@@ -265,7 +289,7 @@ export const listPolicyVersions = adminEndpoint({
   id: 'listPolicyVersions',
   summary: 'List the published versions of a policy, the newest first',
   method: 'GET',
-  path: `${onePolicy}/versions`,
+  path: `${policyPath}/versions`,
   permission: 'policies.read',
   params,
   query: ListQuery.extend({
@@ -279,7 +303,7 @@ export const retrievePolicyVersion = adminEndpoint({
   id: 'retrievePolicyVersion',
   summary: 'Read one published version of a policy',
   method: 'GET',
-  path: `${onePolicy}/versions/:version`,
+  path: `${policyPath}/versions/:version`,
   permission: 'policies.read',
   params: versionParams,
   response: PolicyVersion,
@@ -290,7 +314,7 @@ export const restorePolicyVersion = adminEndpoint({
   id: 'restorePolicyVersion',
   summary: 'Copy a published version into the draft; publishing stays a separate step',
   method: 'POST',
-  path: `${onePolicy}/versions/:version/restore`,
+  path: `${policyPath}/versions/:version/restore`,
   permission: 'policies.write',
   params: versionParams,
   body: AtRevision,
@@ -302,7 +326,7 @@ export const readPolicyRollout = adminEndpoint({
   id: 'readPolicyRollout',
   summary: 'Read how many live processes run which version of a policy',
   method: 'GET',
-  path: `${onePolicy}/rollout`,
+  path: `${policyPath}/rollout`,
   permission: 'policies.read',
   params,
   response: PolicyRollout,

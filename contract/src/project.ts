@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { adminEndpoint } from './endpoint.ts'
 import { LimitsEdit, OwnLimits } from './limits.ts'
 import { listOf, ListQuery } from './list.ts'
+import { MonthlyBudgetEdit, OwnMonthlyBudget } from './monthly-budget.ts'
 import { AnyId, idOf, Timestamp, trimmedText } from './text.ts'
 
 export const Project = z
@@ -14,6 +15,7 @@ export const Project = z
     created_at: Timestamp,
     archived_at: Timestamp.nullable(),
     limits: OwnLimits,
+    monthly_budget: OwnMonthlyBudget,
   })
   .meta({ id: 'Project' })
 export type Project = z.infer<typeof Project>
@@ -22,7 +24,11 @@ const ProjectCreation = z.strictObject({ name: trimmedText(1, 80) }).meta({ id: 
 
 /** Absent keeps the value, and so does a `name` that is null. */
 const ProjectEdit = z
-  .strictObject({ name: trimmedText(1, 80).nullish(), limits: LimitsEdit.optional() })
+  .strictObject({
+    name: trimmedText(1, 80).nullish(),
+    limits: LimitsEdit.optional(),
+    monthly_budget: MonthlyBudgetEdit,
+  })
   .meta({ id: 'ProjectEdit' })
 
 const projects = '/v1/organization/projects'
@@ -64,7 +70,7 @@ export const retrieveProject = adminEndpoint({
 
 export const updateProject = adminEndpoint({
   id: 'updateProject',
-  summary: 'Rename a project, or set its limits',
+  summary: 'Rename a project, or set its limits and its monthly budget',
   method: 'PATCH',
   path: `${projects}/:project_id`,
   permission: 'projects.write',

@@ -23,6 +23,7 @@ const projectKey: contract.ProjectApiKey = {
   owner,
   permissions: ['model.invoke', 'credits.read'],
   limits: null,
+  monthly_budget: null,
 }
 
 /** Built, so that no scanner takes the example for a leaked key. Its checksum is wrong. */

@@ -29,6 +29,8 @@ export const ids = {
   version: 'polver_06f8q3k2r5s7t9v1w3x5y7d4',
   adminKey: 'key_06f8q3k2r5s7t9v1w3x5y7e5',
   projectKey: 'key_06f8q3k2r5s7t9v1w3x5y7f6',
+  revision: 'hist_06f8q3k2r5s7t9v1w3x5y7h8',
+  simulation: 'hist_06f8q3k2r5s7t9v1w3x5y7j9',
   request: 'req_06f8q3k2r5s7t9v1w3x5y7g7',
 } as const
 

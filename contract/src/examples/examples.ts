@@ -3,8 +3,10 @@ import type { endpoints } from '../endpoints.ts'
 import { apiKeyExamples } from './api-key.ts'
 import { creditExamples } from './credits.ts'
 import type { Example } from './example.ts'
+import { gatewayExamples } from './gateway.ts'
 import { inferenceExamples } from './inference.ts'
 import { modelExamples } from './model.ts'
+import { policyEvaluationExamples } from './policy-evaluation.ts'
 import { policyExamples } from './policy.ts'
 import { projectExamples } from './project.ts'
 import { serviceInfoExamples } from './service-info.ts'
@@ -12,6 +14,8 @@ import { serviceInfoExamples } from './service-info.ts'
 /** One example for each operation; an endpoint without one does not type-check. */
 const examples = {
   ...policyExamples,
+  ...policyEvaluationExamples,
+  ...gatewayExamples,
   ...projectExamples,
   ...apiKeyExamples,
   ...creditExamples,

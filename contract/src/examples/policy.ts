@@ -2,7 +2,7 @@ import type * as contract from '../policy.ts'
 import { type ExampleOf, ids, morning } from './example.ts'
 
 const content: contract.PolicyContent = {
-  rule: 'The text must not contain names or phone numbers of customers.',
+  rule: `cel: text.matches("[a-z]{1,64}@example[.]com")`,
   direction: 'request',
   mode: 'monitoring',
   scope: 'organization',

@@ -9,6 +9,7 @@ const project: contract.Project = {
   created_at: morning,
   archived_at: null,
   limits: null,
+  monthly_budget: null,
 }
 const params = { project_id: ids.project }
 
