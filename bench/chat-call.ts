@@ -1,4 +1,4 @@
-// The request that every target gets: the same bytes except for the credential.
+// The request that every target gets: the same bytes except for the credential, and for the numbers of fresh texts.
 
 export type Mode = 'plain' | 'stream'
 
@@ -9,10 +9,17 @@ const frames = 30
 const script = JSON.stringify({ tokens: frames })
 const question = `What did you see this morning? Answer in a sentence or two.\n#script ${script}`
 
-export function bodyOf(mode: Mode): string {
+/** `wrk.lua` replaces it by another number in each request. */
+const number = '@number@'
+const words = Array.from({ length: frames - 1 }, (_, index) => `word${index}`)
+const freshScript = JSON.stringify({ text: `${number} ${words.join(' ')}` })
+const freshQuestion = `What is ${number}?\n#script ${freshScript}`
+
+/** `isFresh`: neither the request nor its answer has a text that was sent before. */
+export function bodyOf(mode: Mode, isFresh = false): string {
   return JSON.stringify({
     model: 'gpt-scripted',
-    messages: [{ role: 'user', content: question }],
+    messages: [{ role: 'user', content: isFresh ? freshQuestion : question }],
     max_completion_tokens: 64,
     ...(mode === 'stream' && { stream: true, stream_options: { include_usage: true } }),
   })

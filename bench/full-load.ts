@@ -28,7 +28,7 @@ export async function prepareLoad(target: Target, { mode, connections, folder }:
   const expected = await probeTarget(target, mode)
   const own = await mkdtemp(join(folder, 'wrk-'))
   const [body, headers] = [join(own, 'body'), join(own, 'headers')]
-  await writeFile(body, bodyOf(mode))
+  await writeFile(body, bodyOf(mode, target.isFresh))
   await writeFile(headers, headerSets(target).map(asLine).join(''))
   return async (seconds: number): Promise<Totals> => {
     const load = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', script]

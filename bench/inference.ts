@@ -16,18 +16,22 @@ import { ensureProgram } from './targets/debian-package.ts'
 import { startGatehouse } from './targets/gatehouse.ts'
 import { startBareProxy, startUpstream } from './targets/start-targets.ts'
 
-const usage = `Usage: ./dev bench [--quick] [--write] [cpu] [added] [paced] [idle] [processes]
+const usage = `Usage: ./dev bench [--quick] [--write] [cpu] [added] [paced] [idle] [processes] [rules] [moderation] [gateway]
        ./dev bench --profile
        ./dev bench --counts
        ./dev bench administration | overload | memory | scale
 
 Measures chat completions through Gatehouse, a bare Node proxy and Portkey in front of one scripted upstream, and
-prints the figures that have a goal. Without names, everything is measured.
+prints the figures that have a goal. Without names, everything is measured. Texts are moderated by a scripted scorer, which costs
+next to nothing, except in the section moderation.
   cpu        CPU time per request: the service, PostgreSQL, Redis
   added      latency above that of the bare proxy, at a quarter of Gatehouse's capacity
   paced      CPU time per frame of 200 streams with a frame every 20 ms
   idle       the memory of 5,000 silent streams
   processes  CPU time per request of two processes against one, at the same rate
+  rules      what 20 exact rules add: CPU time per request, time to the first token
+  moderation CPU time per request with the local scorer, and with a remote one that answers at once
+  gateway    what a configuration of the policy gateway adds: CPU time per request, time to the first token
   --quick    fewer requests and windows: for trying things, not for quoting
   --write    keeps the costs in bench/costs.json, from which the tables of docs/scale.md are computed
   --profile  where Gatehouse's main thread spends its time, by part
@@ -69,7 +73,7 @@ async function measure(run: Run, chosen: readonly SectionName[]) {
       await refuseCaveat(run.gatehouse)
     }
   } finally {
-    console.log(`\n${budgetTableOf(figures)}`)
+    if (Object.keys(figures).length > 0) console.log(`\n${budgetTableOf(figures)}`)
   }
   return run.costs
 }

@@ -8,7 +8,8 @@ import type { Target } from './targets/target.ts'
 export async function probeTarget(target: Target, mode: Mode): Promise<{ bytes: number }> {
   const [headers = {}] = headerSets(target)
   const { origin } = new URL(target.url)
-  const answer = await fetch(origin + path, { method: 'POST', headers, body: bodyOf(mode) })
+  const body = bodyOf(mode, target.isFresh)
+  const answer = await fetch(origin + path, { method: 'POST', headers, body })
   const defect = findDefect(mode, answer.status, await answer.text())
   if (defect) throw new Error(`${target.name} returned ${defect}.`)
   return { bytes: await countBytes(target, mode) }
@@ -18,7 +19,7 @@ export async function probeTarget(target: Target, mode: Mode): Promise<{ bytes: 
 function countBytes(target: Target, mode: Mode): Promise<number> {
   const [headers = {}] = headerSets(target)
   const { hostname, port, host } = new URL(target.url)
-  const body = bodyOf(mode)
+  const body = bodyOf(mode, target.isFresh)
   const own = { host, 'content-length': String(body.length), connection: 'keep-alive' }
   const lines = Object.entries({ ...headers, ...own }).map(([name, value]) => `${name}: ${value}`)
   return new Promise((resolve, reject) => {

@@ -6,9 +6,15 @@ import { capacityOf, costsOf, cpuFiguresOf, cpuTableOf } from './cpu/cpu-table.t
 import { type CpuPlan, measureCpu } from './cpu/measure-cpu.ts'
 import { deferStop } from './defer-stop.ts'
 import { prepareLoad, warmUp } from './full-load.ts'
+import { createConfigured } from './gateway/configured-organization.ts'
+import { measureGateway } from './gateway/measure-gateway.ts'
 import { measureAddedTime } from './latency/added-time.ts'
 import { startSender } from './latency/fixed-rate.ts'
+import { measureModeration } from './moderation/measure-moderation.ts'
+import { startModerated } from './moderation/start-moderated.ts'
 import { measureProcesses } from './processes.ts'
+import { measureRules } from './rules/measure-rules.ts'
+import { createTwoOrganizations } from './rules/two-organizations.ts'
 import type { OwnServers } from './servers/own-servers.ts'
 import { measureIdle } from './streams/idle.ts'
 import { measurePaced } from './streams/paced.ts'
@@ -50,6 +56,7 @@ async function cpu(run: Run): Promise<Figures> {
   for (const [mode, measured] of results) {
     console.log(`\n${titles[mode]}, ${plan.windows} windows: median (least)`)
     console.log(cpuTableOf(measured))
+    console.log('Gatehouse moderates with a scripted scorer here; moderation has rows with others.')
     capacity[mode] = capacityOf(measured)
     const costs = costsOf(measured)
     if (costs) run.costs[mode] = costs
@@ -125,6 +132,28 @@ async function processes(run: Run): Promise<Figures> {
   return figures
 }
 
+async function rules(run: Run): Promise<Figures> {
+  const organizations = await createTwoOrganizations(run.gatehouse)
+  const sender = await deferStop(await startSender(), run.cleanup)
+  return measureRules({ ...run, ...organizations, sender })
+}
+
+/** Prints only: no goal has been set for it. */
+async function moderation(run: Run): Promise<Figures> {
+  const moderated = await startModerated(run)
+  await measureModeration({ ...run, ...moderated })
+  for (const target of [moderated.local, moderated.remote]) await refuseCaveat(target)
+  return {}
+}
+
+/** Prints only: no goal has been set for it. */
+async function gateway(run: Run): Promise<Figures> {
+  const organizations = await createConfigured(run.gatehouse)
+  const sender = await deferStop(await startSender(), run.cleanup)
+  await measureGateway({ ...run, ...organizations, sender })
+  return {}
+}
+
 /** Figures of a target that did other work than it should have are worth nothing. */
 export async function refuseCaveat({ caveat }: Target) {
   const found = await caveat?.()
@@ -132,5 +161,5 @@ export async function refuseCaveat({ caveat }: Target) {
 }
 
 /** In the order in which they run: a later one uses what an earlier one has warmed up and measured. */
-export const sections = { cpu, added, paced, idle, processes }
+export const sections = { cpu, added, paced, idle, processes, rules, moderation, gateway }
 export type SectionName = keyof typeof sections

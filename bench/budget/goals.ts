@@ -21,6 +21,13 @@ export const goals = {
   firstTokenP99: { what: 'added time to the first token, p99', unit: 'ms', atMost: 5 },
   frame: { what: 'CPU per paced frame, above the bare proxy', unit: 'µs', atMost: 10 },
   idleStreams: { what: 'memory of 5,000 idle streams', unit: 'MB', atMost: 250 },
+  rulesPlainCpu: { what: 'CPU that 20 rules add to a plain call', unit: bare, atMost: 0.3 },
+  rulesStreamCpu: { what: 'CPU that 20 rules add to a streamed call', unit: bare, atMost: 0.3 },
+  rulesFirstTokenP99: {
+    what: 'time that 20 rules add to the first token, p99 (or 3 × jitter)',
+    unit: 'ms',
+    atMost: 3,
+  },
   processes: { what: 'CPU per request, two processes ÷ one', unit: '', atMost: 1.15 },
 } as const satisfies Record<string, Goal>
 

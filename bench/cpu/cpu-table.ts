@@ -13,7 +13,8 @@ export const median = (values: readonly number[]): number => {
 }
 
 const medianOf = ({ windows }: Result, part: Part) => median(windows.map((one) => one[part]))
-const leastOf = ({ windows }: Result, part: Part) => Math.min(...windows.map((one) => one[part]))
+export const leastOf = ({ windows }: Result, part: Part) =>
+  Math.min(...windows.map((one) => one[part]))
 
 export const capacityOf = (results: readonly Result[]) => {
   const gatehouse = results.find(({ name }) => name === 'Gatehouse')
@@ -28,7 +29,7 @@ export function cpuTableOf(results: readonly Result[]): string {
   const both = (result: Result, part: Part) =>
     `${medianOf(result, part).toFixed(0)} (${leastOf(result, part).toFixed(0)})`
   const rows = results.map((result) => {
-    const hasStores = result.name === 'Gatehouse'
+    const hasStores = result.name.startsWith('Gatehouse')
     return [
       result.name,
       medianOf(result, 'perSecond').toFixed(0),

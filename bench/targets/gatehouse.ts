@@ -22,7 +22,7 @@ type GatehouseOptions = {
 }
 
 /**
- * Gatehouse with all features and the real limits. Only the deadline for Redis is longer than the default: a fully
+ * Gatehouse with all features and the real limits. A scripted scorer moderates, unless the environment names another. Only the deadline for Redis is longer than the default: a fully
  * loaded machine misses 40 ms, and the limits would then be counted in memory.
  */
 export async function startGatehouse(options: GatehouseOptions) {
@@ -52,6 +52,7 @@ export async function startGatehouse(options: GatehouseOptions) {
       pids: stack.apis.map(({ child }) => pidOf(child)),
       children: stack.apis.map(({ child }) => child),
       database: stack.database,
+      service: stack.service,
       stopWorker: () => stopProcess(stack.worker.child),
       caveat: () => findCaveat(logs),
       stop: stack.stop,
