@@ -5,31 +5,50 @@ import { defineConfig } from 'oxlint'
 /** Which folder of service/src may import which. This table is the architecture. */
 export const mayImport: Record<string, readonly string[]> = {
   tokens: [], // leaf: pure counting
+  text: [], // leaf: normalising, patterns and literals, pure
+  redaction: ['text'], // leaf: personal data and secrets in texts, pure
   platform: [], // I/O, knows no feature
   formats: ['platform'], // leaf: the wire formats of models, pure
   http: ['platform'], // shared by all routes, knows no feature
+  moderation: ['text', 'http', 'platform'], // what models say about texts; decides nothing
   processes: ['http', 'platform'], // several processes on one port; knows nothing of what they serve
   audit: ['platform'], // what happened, and what changed
   access: ['audit', 'http', 'platform'], // revocations go through the log of changes
   limits: ['http', 'platform'], // counts; writes no events
   credits: ['access', 'audit', 'http', 'platform'], // payments decide the tier; grants and refunds are events
-  policies: ['access', 'audit', 'http', 'platform'],
-  'policy-gateway': ['policies', 'access', 'audit', 'http', 'platform'], // puts policies in force
+  policies: ['access', 'audit', 'http', 'platform', 'redaction', 'text'],
+  // puts policies in force, and decides by the configuration of the policy gateway
+  'policy-gateway': [
+    'policies',
+    'moderation',
+    'access',
+    'audit',
+    'http',
+    'platform',
+    'redaction',
+    'text',
+  ],
   // the only folder that joins them all
   inference: [
     'policy-gateway',
     'policies',
+    'moderation',
     'credits',
     'access',
     'limits',
     'audit',
     'formats',
     'tokens',
+    'redaction',
+    'text',
     'http',
     'platform',
   ],
-  operator: ['credits', 'access', 'limits', 'audit', 'platform'], // the commands of `gatehouse operator`
+  operator: ['credits', 'policies', 'text', 'access', 'limits', 'audit', 'platform'], // the commands of `gatehouse operator`
 }
+
+/** Folders in formats/ that are no formats: `texts` finds the texts of an answer in all of them. */
+const noFormats: readonly string[] = ['testing', 'texts']
 
 /**
  * Inside a large folder: which of its rooms may import which. Every room may also import the files that stand
@@ -48,23 +67,55 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     unbilled: ['holds'], // calls that are only recorded
     backlog: ['holds'], // settlements that wait on disk
     balance: ['holds'],
+    budgets: [], // alerts
     payments: ['holds'],
     reports: [],
     reconcile: [],
     stripe: ['payments'], // never the reverse: payments know no vendor
   },
   formats: readFormatRows(),
-  inference: { upstreams: [], count: ['upstreams'], metering: [] },
-  limits: { counters: [], outage: ['counters'] },
-  policies: { versions: [], rollout: [] },
+  inference: {
+    upstreams: [],
+    redacting: [], // personal data and secrets in requests and answers
+    count: ['upstreams'],
+    metering: [],
+    gateway: [], // whom and what a configuration of the policy gateway decides about
+    admission: ['metering', 'gateway'], // limits, quotas and budgets of a call
+    replacing: ['upstreams', 'metering'], // what is said instead of what was blocked
+    judging: ['upstreams', 'gateway', 'redacting', 'replacing'],
+    monitoring: ['judging'],
+  },
+  limits: { quotas: [], counters: ['quotas'], outage: ['counters', 'quotas'] },
+  moderation: {
+    adapters: [], // what each kind of scorer is asked, and what its replies mean; pure
+    'judge-models': [],
+    judging: ['judge-models'],
+    local: [],
+    training: ['local'], // the service never imports it
+  },
+  policies: {
+    versions: [],
+    rollout: [],
+    rules: [],
+    guard: ['rules'],
+    trials: ['rules', 'guard', 'versions'], // rules tried on texts before they are published
+    replay: ['rules', 'versions', 'trials'], // drafts tried on what was recorded of calls
+    decisions: [],
+  },
+  'policy-gateway': {
+    decide: [], // pure
+    config: ['decide'],
+    simulate: ['decide', 'config'],
+    rollout: ['decide', 'config'], // what the arms decided, and rollbacks
+  },
 }
 
 /** No wire format may import another, so a new one needs no row of its own. */
 function readFormatRows(): Record<string, readonly string[]> {
   const url = new URL('service/src/formats/', import.meta.url)
   const folders = readdirSync(url, { withFileTypes: true }).filter((entry) => entry.isDirectory())
-  const formats = folders.map(({ name }) => name).filter((name) => name !== 'testing')
-  return Object.fromEntries(formats.map((name) => [name, []]))
+  const formats = folders.map(({ name }) => name).filter((name) => !noFormats.includes(name))
+  return { texts: [], ...Object.fromEntries(formats.map((name) => [name, ['texts']])) }
 }
 
 /** Files at the top of service/src assemble the process. They may import everything; nobody imports them. */
@@ -134,6 +185,7 @@ const commands = {
     'cli/**',
     '**/*.test.ts',
     'service/src/**/testing/**',
+    'service/src/moderation/training/**',
   ],
   rules: { 'node/no-process-env': 'off', 'no-console': 'off' },
 }

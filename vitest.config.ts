@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os'
+
 import { defineConfig } from 'vitest/config'
 
 import { LongestFirst } from './tools/testing/longest-first.ts'
@@ -14,11 +16,11 @@ const patience = {
   hookTimeout: 120_000,
   expect: { poll: { timeout: 20_000 } },
 }
-const integration = {
-  ...patience,
-  globalSetup: ['service/src/testing/migrated-template.ts'],
-  maxWorkers: 2,
-}
+/** Vitest would leave one core free, which is half of a small machine: these tests compute, and wait for nothing. */
+const unit = { ...patience, maxWorkers: Math.max(2, availableParallelism() - 1) }
+const withTemplate = { globalSetup: ['service/src/testing/migrated-template.ts'] }
+const integration = { ...patience, ...withTemplate, maxWorkers: 2 }
+const acceptance = { ...patience, ...withTemplate }
 
 /** Rings: nothing, real servers in one process, started processes over TCP, and what one call makes them do. */
 export default defineConfig({
@@ -28,14 +30,14 @@ export default defineConfig({
     projects: [
       {
         test: {
-          ...patience,
+          ...unit,
           name: 'unit',
           include: ['{contract,service,cli,tools,bench}/**/*.test.ts'],
           exclude: [inIntegration, inCounts, ...aloneInUnit, modules],
           isolate: false,
         },
       },
-      { test: { ...patience, name: 'unit-alone', include: aloneInUnit } },
+      { test: { ...unit, name: 'unit-alone', include: aloneInUnit } },
       {
         test: {
           ...integration,
@@ -48,7 +50,7 @@ export default defineConfig({
       { test: { ...integration, name: 'integration-alone', include: aloneInIntegration } },
       {
         test: {
-          ...patience,
+          ...acceptance,
           name: 'acceptance',
           include: ['acceptance/**/*.test.ts'],
           exclude: [...aloneInAcceptance, modules],
@@ -58,7 +60,7 @@ export default defineConfig({
       },
       {
         test: {
-          ...patience,
+          ...acceptance,
           name: 'acceptance-alone',
           include: aloneInAcceptance,
           fileParallelism: false,

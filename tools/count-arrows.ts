@@ -24,9 +24,24 @@ async function arrowsInside(folder: string, files: readonly string[]): Promise<A
   return [...arrows.values()]
 }
 
+/** Importers first: where there is no cycle, no arrow points upwards. */
+function sortByImports(arrows: readonly Arrow[]): string[] {
+  const arrowsOf = Map.groupBy(arrows, ([from]) => from)
+  const seen = new Set<string>()
+  const sorted: string[] = []
+  function visit(item: string) {
+    if (seen.has(item)) return
+    seen.add(item)
+    for (const [, to] of arrowsOf.get(item) ?? []) visit(to)
+    sorted.unshift(item)
+  }
+  for (const [from] of arrows) visit(from)
+  return sorted
+}
+
 /** The number of upward arrows in the best order of the items, which is found by moving one item at a time. */
 function countUpward(arrows: readonly Arrow[]): number {
-  const order = [...new Set(arrows.flat())]
+  const order = sortByImports(arrows)
   const upward = (items: readonly string[]) => {
     const rank = new Map(items.map((item, index) => [item, index]))
     return arrows.filter(([from, to]) => (rank.get(from) ?? 0) > (rank.get(to) ?? 0)).length

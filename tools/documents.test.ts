@@ -125,3 +125,17 @@ test('compose gives the service every secret that the example catalogue reads, a
   const readme = await read('README.md')
   for (const [, , variable] of defined) expect(readme).toContain(`${variable}=`)
 })
+
+test('compose gives the service every key that the example of moderation reads, and the README asks for it', async () => {
+  const example = await read('deploy/moderation.example.json')
+  const needed = [...example.matchAll(/"env": "(\w+)"/g)].map(([, name]) => name)
+  expect(needed.length).toBeGreaterThan(0)
+  // Other tests use every example of this page.
+  expect(await read('docs/moderation.md')).toContain(example)
+  const compose = await read('deploy/compose.yaml')
+  const readme = await read('README.md')
+  for (const name of needed) {
+    expect(compose).toContain(`      ${name}: \${${name}:-}\n`)
+    expect(readme).toContain(`\n${name}=`)
+  }
+})

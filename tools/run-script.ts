@@ -2,6 +2,8 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
+import { compileCache } from './compile-cache.ts'
+
 const root = fileURLToPath(new URL('../', import.meta.url))
 
 type ScriptOptions = {
@@ -12,11 +14,11 @@ type ScriptOptions = {
 
 /** Runs a script of this repository and returns its output. If it fails, the message is its error output. */
 export async function runScript(args: readonly string[], options: ScriptOptions): Promise<string> {
-  const { environment: env, signal, timeoutMs = 120_000 } = options
+  const { environment, signal, timeoutMs = 120_000 } = options
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [...args], {
       cwd: root,
-      env,
+      env: { ...compileCache, ...environment },
       timeout: timeoutMs,
       killSignal: 'SIGKILL',
       maxBuffer: 16 * 1024 * 1024,

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
+import { compileCache } from './compile-cache.ts'
+
 const sources = fileURLToPath(new URL('../service/src/', import.meta.url))
 
 export type ApiProcess = { baseUrl: string; metricsUrl: string; child: ChildProcess }
@@ -20,7 +22,7 @@ export type ServiceProcess = {
 export async function startProcess(options: ServiceProcess): Promise<ApiProcess> {
   const { entry, environment, logFile, signal } = options
   const child = fork(join(sources, entry), {
-    env: environment,
+    env: { ...compileCache, ...environment },
     execArgv: [],
     // A process group of its own: Ctrl-C in a terminal reaches the parent only, which stops the others in order.
     detached: true,

@@ -1,5 +1,6 @@
 import type { OrganizationLimits } from '@gatehouse/contract/limits'
 
+import { stackModeration } from './scripted-moderation.ts'
 import type { Stack } from './start-stack.ts'
 
 export type PanelFacts = { limits: OrganizationLimits; creditsUsd: string; hasLlama: boolean }
@@ -9,6 +10,7 @@ export function panelOf(stack: Stack, { limits, creditsUsd, hasLlama }: PanelFac
   const { description, folder, modelsFile } = stack
   const { base_url: url, admin_key: adminKey, project_key: projectKey } = description
   const model = hasLlama ? 'stories' : 'claude-scripted'
+  const call = `curl -sN -H "Authorization: Bearer ${projectKey}" -H 'Content-Type: application/json'`
   const administer = `curl -s -H "Authorization: Bearer ${adminKey}"`
   return `
   Gatehouse is running.
@@ -17,6 +19,7 @@ export function panelOf(stack: Stack, { limits, creditsUsd, hasLlama }: PanelFac
   Metrics        ${description.metrics_urls.join('\n                 ')}
   Upstream       ${description.upstream_url}  (scripted)
   Models         ${modelsFile}
+  Moderation     ${stackModeration.MODERATION_FILE}  (scripted)
   Logs           ${folder}
 
   Organization   ${description.organization_id}
@@ -28,8 +31,25 @@ export function panelOf(stack: Stack, { limits, creditsUsd, hasLlama }: PanelFac
 
   Call a model in the Messages format; /v1/responses and /v1/chat/completions work too:
 
-    curl -sN -H "Authorization: Bearer ${projectKey}" -H 'Content-Type: application/json' \\
+    ${call} \\
       -d '{"model":"${model}","max_tokens":60,"stream":true,"messages":[{"role":"user","content":"Once upon a time"}]}' \\
+      ${url}/v1/messages
+
+  A scripted scorer moderates all texts here: it knows only marks such as [[cat:hate=0.9]]. It blocks this call:
+
+    ${call} \\
+      -d '{"model":"${model}","max_tokens":60,"messages":[{"role":"user","content":"Hello [[cat:self-harm=0.9]]"}]}' \\
+      ${url}/v1/messages
+
+  A scripted judge decides about rules in plain language: it knows only marks such as [[rule:<policy id>=0.9]]. Publish such
+  a rule and send a call that it blocks:
+
+    export GATEHOUSE_URL=${url} GATEHOUSE_ADMIN_KEY=${adminKey}
+    POLICY=$(./dev gatehouse create-policy --name "Manners" --rule "Nobody may be rude." \\
+      --mode enforcing --scope organization | awk '$1 == "id:" { print $2 }')
+    ./dev gatehouse publish-policy "$POLICY" --revision 1 --wait applied
+    ${call} \\
+      -d '{"model":"${model}","max_tokens":60,"messages":[{"role":"user","content":"Hello [[rule:'$POLICY'=0.9]]"}]}' \\
       ${url}/v1/messages
 
   Point an SDK at it:

@@ -8,10 +8,11 @@ import { createClient } from '@gatehouse/contract/client'
 
 import { startLlamaUpstream, whyNoLlama } from './llama-upstream/start.ts'
 import { runScript } from './run-script.ts'
+import { stackModeration } from './scripted-moderation.ts'
 import { startScriptedUpstream } from './scripted-upstream/server.ts'
 import { type ApiProcess, startProcess, stopProcess, untilReady } from './service-process.ts'
 import { stackModels, type UpstreamUrls } from './stack-models.ts'
-import { createMigratedDatabase, redisUrl } from './throwaway-database.ts'
+import { copyDatabase, createMigratedDatabase, redisUrl } from './throwaway-database.ts'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 
@@ -21,6 +22,8 @@ export type StackOptions = {
   redis?: string | null
   /** The PostgreSQL server in which the stack's database is made, instead of the usual one. */
   server?: string
+  /** A migrated database of the usual server, of which the stack's is a copy. */
+  template?: string
   /** false: administration calls are hardly limited, because tests make more of them than administrators do. */
   hasLimits?: boolean
   /** What the first organization has paid, in USD, which decides its tier; without it the tier is free. */
@@ -76,7 +79,11 @@ type Start = {
 async function startParts(options: StackOptions, { cleanup, failure }: Start) {
   const { processes = 1, redis = redisUrl, entry = 'main.ts', models = stackModels } = options
   const { signal } = failure
-  const database = await createMigratedDatabase('stack', options.server, signal)
+  const { template, server } = options
+  const database =
+    template === undefined || server !== undefined
+      ? await createMigratedDatabase('stack', server, signal)
+      : await copyDatabase('stack', template)
   cleanup.push(() => database[Symbol.asyncDispose]())
   const folder = await makeFolder()
   cleanup.push(() => rm(folder, { recursive: true, force: true }))
@@ -213,6 +220,7 @@ function serviceSettings(places: ServicePlaces): Record<string, string> {
   const { databaseUrl, redis, folder, name, modelsFile } = places
   return {
     MODELS_FILE: modelsFile,
+    ...stackModeration,
     UPSTREAM_KEY: 'the-key-of-the-scripted-upstream',
     PATH: process.env['PATH'] ?? '',
     NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/gatehouse'),
@@ -264,9 +272,9 @@ async function createFirstOrganization(
   return organization
 }
 
-export type Tenant = { organization_id: string; project_key: string }
+export type Tenant = { organization_id: string; admin_key: string; project_key: string }
 
-/** Organizations of the highest tier, each with a project key, for loads beyond the limits of one. */
+/** Organizations of the highest tier, each with an administrator key and a project key, for loads beyond the limits of one. */
 export async function createTenants(
   service: Record<string, string>,
   count: number,

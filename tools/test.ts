@@ -1,15 +1,18 @@
 import { fileURLToPath } from 'node:url'
 
 import { type Rings, runTests } from './testing/run-tests.ts'
+import { startTestServers } from './testing/test-servers.ts'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 
 /** The quick ones first. */
 const rings: Rings = {
-  unit: ['unit', 'unit-alone'],
-  integration: ['integration', 'integration-alone'],
-  acceptance: ['acceptance', 'acceptance-alone'],
-  counts: ['counts'],
+  unit: { projects: ['unit', 'unit-alone'] },
+  integration: { projects: ['integration', 'integration-alone'], startServers: startTestServers },
+  acceptance: { projects: ['acceptance', 'acceptance-alone'], startServers: startTestServers },
+  counts: { projects: ['counts'] },
 }
 
+// Ctrl-C ends the tests, and their servers after them.
+process.on('SIGINT', () => undefined)
 process.exitCode = await runTests(process.argv.slice(2), { root, rings })

@@ -10,27 +10,43 @@ export const serverUrl =
   process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/postgres'
 export const redisUrl = process.env['TEST_REDIS_URL'] ?? 'redis://127.0.0.1:6379'
 
+/** A copy of a migrated database of the usual server, which takes a fraction of migrating a new one. Its owner drops it. */
+export async function copyDatabase(purpose: string, template: string) {
+  const name = nameFor(purpose)
+  await onServer(serverUrl, (client) =>
+    client.query(`create database ${name} template ${client.escapeIdentifier(template)}`),
+  )
+  return databaseOf(serverUrl, name)
+}
+
+const nameFor = (purpose: string) => `gatehouse_${purpose}_${randomBytes(6).toString('hex')}`
+
+function databaseOf(server: string, name: string) {
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  const drop = () => onServer(server, (client) => dropDatabase(client, name))
+  return { name, url: url.toString(), [Symbol.asyncDispose]: drop }
+}
+
 /** A fresh database with all migrations applied; its owner drops it. */
 export async function createMigratedDatabase(
   purpose: string,
   server = serverUrl,
   signal?: AbortSignal,
 ) {
-  const name = `gatehouse_${purpose}_${randomBytes(6).toString('hex')}`
+  const name = nameFor(purpose)
   await onServer(server, (client) => client.query(`create database ${name}`))
-  const url = new URL(server)
-  url.pathname = `/${name}`
-  const drop = () => onServer(server, (client) => dropDatabase(client, name))
+  const database = databaseOf(server, name)
   try {
     signal?.throwIfAborted()
-    const environment = { ...process.env, DATABASE_URL: url.toString() }
+    const environment = { ...process.env, DATABASE_URL: database.url }
     await runScript(['service/src/migrate.ts'], { environment, signal })
   } catch (error) {
     // The first error says what went wrong; a second one would hide it.
-    await drop().catch(() => undefined)
+    await database[Symbol.asyncDispose]().catch(() => undefined)
     throw error
   }
-  return { name, url: url.toString(), [Symbol.asyncDispose]: drop }
+  return database
 }
 
 /** How long a drop waits for connections to close: those of a killed process are noticed late. */

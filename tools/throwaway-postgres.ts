@@ -9,7 +9,8 @@ import pg from 'pg'
 
 import { freePort } from './free-port.ts'
 
-// A PostgreSQL server for one test, which may crash it, or for one measurement. Commits are durable, as in production.
+// A PostgreSQL server for one test, which may crash it, for one measurement or for one test run. Unless it is told
+// otherwise, commits are durable, as in production.
 
 const versionsFolder = '/usr/lib/postgresql'
 const startMaxMs = 20_000
@@ -28,11 +29,11 @@ const settings: Settings = {
   checkpoint_timeout: '1h',
 }
 
-/** Starts an empty server on a free port; `stop` removes its folder. */
-export async function startThrowawayPostgres(further: Settings = {}) {
+/** Starts an empty server on a free port, with its data inside of `parent`; `stop` removes them. */
+export async function startThrowawayPostgres(further: Settings = {}, parent = tmpdir()) {
   const programs = await findPrograms()
   const owner = await findOwner()
-  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-postgres-'))
+  const folder = await mkdtemp(join(parent, 'gatehouse-postgres-'))
   if (owner) await chown(folder, owner.uid, owner.gid)
   const data = join(folder, 'data')
   const initialize = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale']

@@ -7,6 +7,9 @@ const longest = [
   'credits-killed',
   'limits-killed',
   'publish-killed',
+  'scored-verdict.scenario',
+  'any-pieces.scenario',
+  'same-verdict.scenario',
 ]
 
 /** Otherwise the order of vitest: failed files first, then by duration, then by size. */

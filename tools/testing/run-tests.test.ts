@@ -27,7 +27,11 @@ async function repositoryWith(files: Record<string, string>) {
   }
   return async (...args: string[]) => {
     const lines: string[] = []
-    const rings = { first: ['first'], second: ['second'] }
+    const startServers = async () => ({
+      environment: { SERVER_URL: 'here' },
+      stop: async () => {},
+    })
+    const rings = { first: { projects: ['first'], startServers }, second: { projects: ['second'] } }
     const write = (text: string) => lines.push(...text.split('\n').filter(Boolean))
     return { exitCode: await runTests(args, { root, rings, write }), lines }
   }
@@ -49,6 +53,8 @@ test('all rings run although one has failed; errors outside of tests fail the ru
     lines: [
       '-- first',
       '-- second',
+      'Failed:',
+      '  first: first.test.mjs: fails: expected 1 to be 2 // Object.is equality',
       'Errors outside of tests: 3. They fail the run.',
       '  first: unhandled error: terminating connection',
       '  second: second-a.test.mjs: not cleaned up',
@@ -56,6 +62,42 @@ test('all rings run although one has failed; errors outside of tests fail the ru
       '2 passed, 1 failed, 1 skipped',
     ],
   })
+})
+
+test('with --again a test that fails once is named and passes; one that fails twice fails', async () => {
+  const run = await repositoryWith({
+    first: `
+      import { existsSync, writeFileSync } from 'node:fs'
+      test('passes', () => {})
+      test('fails once', () => {
+        const marker = new URL('marker', import.meta.url)
+        const isSecond = existsSync(marker)
+        writeFileSync(marker, '')
+        expect(isSecond).toBe(true)
+      })`,
+    second: "test('fails', () => expect(1).toBe(2))",
+  })
+  const reason = 'first.test.mjs: fails once: expected false to be true // Object.is equality'
+  expect(await run('--again')).toEqual({
+    exitCode: 1,
+    lines: [
+      '-- first',
+      '-- second',
+      'Failed at first, and passed when their file ran again alone. Find out why:',
+      `  first: ${reason}`,
+      'Failed:',
+      '  second: second.test.mjs: fails: expected 1 to be 2 // Object.is equality',
+      '2 passed, 1 failed',
+    ],
+  })
+})
+
+test('a ring has its servers while it runs, and no longer', async () => {
+  const run = await repositoryWith({
+    first: "test('reads', () => expect(process.env.SERVER_URL).toBe('here'))",
+    second: "test('reads', () => expect(process.env.SERVER_URL).toBeUndefined())",
+  })
+  expect(await run()).toMatchObject({ exitCode: 0 })
 })
 
 test('one ring by its name, and --long for every test process', async () => {

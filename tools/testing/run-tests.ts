@@ -1,75 +1,92 @@
-import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { runVitest, type VitestRun } from './run-vitest.ts'
+import { type Failure, noTests, type Totals } from './totals-reporter.ts'
 
-import { type Totals, totalsVariable } from './totals-reporter.ts'
-
-/** Which projects of vitest.config.ts each ring has. */
-export type Rings = Record<string, readonly string[]>
+type Servers = { environment: NodeJS.ProcessEnv; stop: () => Promise<void> }
+type Ring = { projects: readonly string[]; startServers?: () => Promise<Servers> }
+export type Rings = Record<string, Ring>
 
 type Options = { root: string; rings: Rings; write?: (text: string) => void }
 
 /**
- * `[--long] [ring] [vitest arguments]`. Without a ring all of them run, in the order they are written, also after
- * one has failed: a run shows everything that is broken. Returns the exit code.
+ * `[--long] [--again] [ring] [vitest arguments]`. Without a ring all of them run, in the order they are written, also
+ * after one has failed: a run shows everything that is broken, at its end. Returns the exit code.
  */
 export async function runTests(args: readonly string[], options: Options): Promise<number> {
-  const { rings, write = console.log } = options
+  const { root, rings, write = console.log } = options
   const isLong = args.includes('--long')
-  const [first = '', ...others] = args.filter((each) => each !== '--long')
-  const ring = rings[first]
-  const chosen = ring ? { [first]: ring } : rings
-  const further = ring ? others : [first, ...others].filter((each) => each !== '')
-  const all: Totals = { passed: 0, failed: 0, skipped: 0, errors: [] }
-  let exitCode = 0
-  for (const [name, projects] of Object.entries(chosen)) {
+  const isAgain = args.includes('--again')
+  const [first = '', ...others] = args.filter((each) => !['--long', '--again'].includes(each))
+  const named = rings[first]
+  const chosen = named ? { [first]: named } : rings
+  const further = named ? others : [first, ...others].filter((each) => each !== '')
+  const results: Result[] = []
+  for (const [name, { projects, startServers }] of Object.entries(chosen)) {
     write(`\n-- ${name}`)
-    const { code, totals } = await runVitest({ ...options, projects, further, isLong })
-    if (code !== 0 || totals.errors.length > 0) exitCode ||= code || 1
-    all.passed += totals.passed
-    all.failed += totals.failed
-    all.skipped += totals.skipped
-    all.errors.push(...totals.errors.map((error) => `${name}: ${error}`))
+    const servers = await startServers?.()
+    const environment = { ...servers?.environment, ...(isLong && { LONG_TESTS: '1' }) }
+    try {
+      const run = { root, projects, further, environment }
+      results.push({ ring: name, ...(await (isAgain ? runTwice(run) : runOnce(run))) })
+    } finally {
+      await servers?.stop()
+    }
   }
-  if (all.errors.length > 0) {
-    write(`\nErrors outside of tests: ${all.errors.length}. They fail the run.`)
-    for (const error of all.errors.toSorted()) write(`  ${error.split('\n')[0]}`)
-  }
-  write(`\n${all.passed} passed, ${all.failed} failed${skippedText(all)}`)
-  return exitCode
+  tell(results, write)
+  return results.find(({ code }) => code !== 0)?.code ?? 0
 }
 
-const skippedText = ({ skipped }: Totals) => (skipped > 0 ? `, ${skipped} skipped` : '')
+type Outcome = { code: number; totals: Totals; /** Failed at first. */ unsteady: Failure[] }
+type Result = Outcome & { ring: string }
 
-type Run = {
-  root: string
-  projects: readonly string[]
-  further: readonly string[]
-  isLong: boolean
+async function runOnce(run: VitestRun): Promise<Outcome> {
+  const { code, totals } = await runVitest(run)
+  return { code: code || (totals.errors.length > 0 ? 1 : 0), totals, unsteady: [] }
 }
 
-async function runVitest({ root, projects, further, isLong }: Run) {
-  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-test-'))
-  const file = join(folder, 'totals.json')
-  const environment = { ...process.env, [totalsVariable]: file, ...(isLong && { LONG_TESTS: '1' }) }
-  const chosen = projects.map((project) => `--project=${project}`)
-  // A file that is named may be in one ring, or in one project of its ring, only.
-  const named = further.length > 0 ? ['--passWithNoTests'] : []
-  try {
-    const code = await spawnVitest(['run', ...chosen, ...named, ...further], root, environment)
-    const text = await readFile(file, 'utf8').catch(() => undefined)
-    const none = { passed: 0, failed: 0, skipped: 0, errors: ['vitest reported no totals'] }
-    return { code, totals: text === undefined ? none : (JSON.parse(text) as Totals) }
-  } finally {
-    await rm(folder, { recursive: true, force: true })
+/** On a loaded machine a test may fail for lack of time: its file runs once more, with the machine to itself. */
+async function runTwice(run: VitestRun): Promise<Outcome> {
+  const first = await runOnce(run)
+  const { failures, errors } = first.totals
+  if (failures.length === 0 || errors.length > 0) return first
+  const files = [...new Set(failures.map(({ file }) => file))]
+  const second = await runOnce({ ...run, further: ['--no-file-parallelism', ...files] })
+  const failed = second.totals.failures
+  const hasFailed = ({ file, test }: Failure) =>
+    failed.some((other) => other.file === file && other.test === test)
+  const totals = {
+    ...second.totals,
+    passed: first.totals.passed + first.totals.failed - second.totals.failed,
+    skipped: first.totals.skipped,
   }
+  return { code: second.code, totals, unsteady: failures.filter((each) => !hasFailed(each)) }
 }
 
-function spawnVitest(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv) {
-  return new Promise<number>((resolve) => {
-    spawn('vitest', args, { cwd, env, stdio: 'inherit' })
-      .on('close', (code) => resolve(code ?? 1))
-      .on('error', () => resolve(1))
-  })
+function tell(results: readonly Result[], write: (text: string) => void) {
+  const list = (title: string, lines: readonly string[]) => {
+    if (lines.length === 0) return
+    write(`\n${title}`)
+    for (const line of lines) write(`  ${line.split('\n')[0]}`)
+  }
+  const described = (ring: string, { file, test, message }: Failure) =>
+    `${ring}: ${file}: ${test}: ${message}`
+  const sum = noTests()
+  for (const { totals } of results) {
+    sum.passed += totals.passed
+    sum.failed += totals.failed
+    sum.skipped += totals.skipped
+  }
+  const unsteady = results.flatMap(({ ring, unsteady }) =>
+    unsteady.map((each) => described(ring, each)),
+  )
+  const failed = results.flatMap(({ ring, totals }) =>
+    totals.failures.map((each) => described(ring, each)),
+  )
+  const errors = results.flatMap(({ ring, totals }) =>
+    totals.errors.map((error) => `${ring}: ${error}`),
+  )
+  list('Failed at first, and passed when their file ran again alone. Find out why:', unsteady)
+  list('Failed:', failed)
+  list(`Errors outside of tests: ${errors.length}. They fail the run.`, errors.toSorted())
+  const skipped = sum.skipped > 0 ? `, ${sum.skipped} skipped` : ''
+  write(`\n${sum.passed} passed, ${sum.failed} failed${skipped}`)
 }

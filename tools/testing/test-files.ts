@@ -6,6 +6,7 @@ export const aloneInUnit = [
   'service/src/platform/trusted-file.test.ts',
   'service/src/tokens/count.test.ts',
   'service/src/limits/counters/memory-counters.test.ts',
+  'service/src/moderation/local/local-scorer.test.ts',
 ]
 export const aloneInIntegration = [
   'service/src/tokens/near-linear.integration.scenario.test.ts',
@@ -25,6 +26,7 @@ export const aloneInAcceptance = [
   'acceptance/hundred-thousand-policies.test.ts',
   'acceptance/limits-outage.test.ts',
   'acceptance/million-keys.test.ts',
+  'acceptance/scored-first-token.test.ts',
   'acceptance/stack-failures.test.ts',
   'acceptance/stack.test.ts',
   'acceptance/stream-first-byte.test.ts',

@@ -1,0 +1,23 @@
+/** The categories of OpenAI's moderation endpoint. */
+const categories = [
+  'harassment',
+  'harassment/threatening',
+  'hate',
+  'hate/threatening',
+  'illicit',
+  'illicit/violent',
+  'self-harm',
+  'self-harm/intent',
+  'self-harm/instructions',
+  'sexual',
+  'sexual/minors',
+  'violence',
+  'violence/graphic',
+]
+
+/** The scores that a text gives itself, as in `[[cat:hate=0.9]]`, and 0 for every other category. */
+export function scoresMarkedIn(text: string): Record<string, number> {
+  const marks = text.matchAll(/\[\[cat:([a-z/-]+)=([\d.]+)\]\]/g)
+  const given = new Map(Array.from(marks, ([, name, score]) => [name, Number(score)]))
+  return Object.fromEntries(categories.map((name) => [name, given.get(name) ?? 0]))
+}
