@@ -10,11 +10,12 @@ import { clearRecords, recordedBy, toolNamesIn } from './support/codex/upstream.
 import { beginRaw, eventsOf, promptFor } from './support/streams/call.ts'
 import { startLockstep } from './support/streams/lockstep.ts'
 import { catalogueOf, passUnknown } from './support/streams/models.ts'
+import { windowWord, wordsScored } from './support/streams/windows.ts'
 import { canary, useStack } from './support/use-stack.ts'
 
 // What Claude Code sends and needs, request by request.
 
-const pieces = 6
+const pieces = 14
 const lockstep = await startLockstep(pieces)
 afterAll(lockstep.stop)
 
@@ -211,22 +212,23 @@ async function sendBare(credentials: Record<string, string>) {
 }
 
 describe('a stream', () => {
-  test('arrives piece by piece, each before the upstream sends the next', async () => {
-    const session = { ...sessionBody({}), model: 'lockstep', stream: true }
+  test('arrives window by window, each before the upstream goes on', async () => {
+    const text = Array.from({ length: pieces }, () => windowWord).join(' ')
+    const session = { ...sessionBody({ text }), model: 'lockstep', stream: true }
     const call = send(bearer(), { body: { ...session, thinking: { type: 'disabled' } } })
     const received = () => call.chunks.map((chunk) => chunk.text).join('')
     for (let piece = 1; piece <= pieces; piece++) {
       lockstep.sendNext()
       await expect
-        .poll(() => received().match(/text_delta/g)?.length, { interval: 1, timeout: 60_000 })
-        .toBe(piece)
+        .poll(() => received().match(/text_delta/g)?.length ?? 0, { interval: 1, timeout: 60_000 })
+        .toBe(piece === pieces ? pieces : wordsScored(piece))
     }
-    const { status, headers, text } = await call.answer
+    const { status, headers, text: streamed } = await call.answer
     expect(status).toBe(200)
     expect(headers['content-type']).toBe('text/event-stream; charset=utf-8')
     expect(headers['content-encoding']).toBeUndefined()
     expect(headers['x-accel-buffering']).toBe('no')
-    const types = eventsOf(text).map(({ event }) => event)
+    const types = eventsOf(streamed).map(({ event }) => event)
     expect(types[0]).toBe('message_start')
     expect(types.at(-1)).toBe('message_stop')
   })

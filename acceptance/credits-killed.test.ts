@@ -90,7 +90,7 @@ beforeAll(
     findings = compareLogs({ clientCalls, served, books, granted, isMetered })
     report()
   },
-  (seconds + 300) * 1000,
+  (3 * seconds + 300) * 1000,
 )
 
 afterAll(async () => {

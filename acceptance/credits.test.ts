@@ -40,7 +40,7 @@ function withExpensiveModel(urls: UpstreamUrls) {
 /** A caller who hangs up on it pays for what it showed, and for nothing else. */
 const withoutReasoning = (model: object) => ({ ...model, capabilities: { reasoning: false } })
 
-const stack = useStack({ processes: 2, models: withExpensiveModel })
+const stack = useStack({ processes: 3, models: withExpensiveModel })
 
 /** Long enough for a busy machine; how fast it happens is not checked. */
 const eventually = { timeout: 60_000, interval: 50 }
@@ -145,15 +145,18 @@ const bodyOf402: Record<Format, object> = {
   chat: { error: { type: 'insufficient_quota', param: null, code: 'insufficient_credits' } },
 }
 
-/** Five words, then silence until the caller hangs up. */
-const untilSilence: Script = { tokens: 50, stallAfter: { pieces: 5, ms: 300_000 } }
+/** Thirty words, then silence until the caller hangs up. Twenty are in the first window of moderation, and leave. */
+const untilSilence: Script = {
+  text: 'bird '.repeat(50),
+  stallAfter: { pieces: 30, ms: 300_000 },
+}
 const pieceOf = /text_delta|response\.output_text\.delta"|"delta":\{"content":"[^"]/g
 
 /**
- * Starts the same call on all accounts, and hangs up when all must have received the five words: folded calls do not
- * show it, so it waits as long again as the slowest stream took.
+ * Starts the same call on all accounts, and hangs up when all thirty words must have arrived at the gateway: callers do not see
+ * all of them, or none, so it waits as long again as the slowest stream took.
  */
-async function hangUpAfterFiveWords(
+async function hangUpAfterThirtyWords(
   accounts: { account: Account; format: Format; isStreamed: boolean }[],
 ) {
   const startedAt = performance.now()
@@ -167,15 +170,15 @@ async function hangUpAfterFiveWords(
       body: isStreamed ? {} : foldedCall[format],
     }),
   }))
-  const hasFive = ({ chunks }: RunningCall) =>
+  const hasWindow = ({ chunks }: RunningCall) =>
     (
       chunks
         .map(({ text }) => text)
         .join('')
         .match(pieceOf) ?? []
-    ).length >= 5
+    ).length >= 20
   await expect
-    .poll(() => calls.filter((call) => call.isStreamed).every(hasFive), eventually)
+    .poll(() => calls.filter((call) => call.isStreamed).every(hasWindow), eventually)
     .toBe(true)
   await sleep(performance.now() - startedAt)
   for (const { hangUp } of calls) hangUp()
@@ -211,7 +214,7 @@ test('a caller who hangs up pays for what was produced, the same in every format
       return { account: await openAccount(stack(), name, 5_000_000), format, isStreamed }
     }),
   )
-  await hangUpAfterFiveWords(accounts)
+  await hangUpAfterThirtyWords(accounts)
   const entries = await Promise.all(
     accounts.map(async ({ account }) => {
       await expect.poll(() => account.calls(), eventually).toHaveLength(1)
@@ -225,16 +228,16 @@ test('a caller who hangs up pays for what was produced, the same in every format
     expect(entry.input_tokens).toBeGreaterThan(0)
     expect(BigInt(entry.amount)).toBe(computeAmount(entry))
   }
-  // Five short words are five to ten tokens, in every format the same.
+  // Thirty short words are thirty to forty tokens, in every format the same.
   const outputs = new Set(entries.map(({ output_tokens }) => output_tokens))
   expect(outputs.size).toBe(1)
-  expect([...outputs][0]).toBeGreaterThanOrEqual(5)
-  expect([...outputs][0]).toBeLessThanOrEqual(10)
+  expect([...outputs][0]).toBeGreaterThanOrEqual(30)
+  expect([...outputs][0]).toBeLessThanOrEqual(40)
 })
 
-test('of 100 concurrent calls with a balance for 10, exactly 10 are admitted', async () => {
+test('of 100 concurrent calls on 3 processes with a balance for 10, exactly 10 are admitted', async () => {
   const account = await openAccount(stack(), 'Ten of a hundred')
-  const [first, second] = stack().description.base_urls
+  const { base_urls } = stack().description
   const request = {
     format: 'chat' as const,
     model: 'expensive',
@@ -248,7 +251,7 @@ test('of 100 concurrent calls with a balance for 10, exactly 10 are admitted', a
   const count = (status: number) => statuses.filter((each) => each === status).length
   /** Slots are limited too: a call refused with 429 is repeated. */
   const callUntilDecided = async (index: number) => {
-    const target = { ...account.target, baseUrl: index % 2 === 0 ? first! : second! }
+    const target = { ...account.target, baseUrl: base_urls[index % base_urls.length]! }
     for (;;) {
       const answer = await ask(target, request)
       if (answer.status !== 429) return statuses.push(answer.status)
@@ -260,6 +263,7 @@ test('of 100 concurrent calls with a balance for 10, exactly 10 are admitted', a
   await expect.poll(() => count(402), eventually).toBe(90)
   for (let piece = 0; piece < pieces; piece++) lockstep.sendNext()
   await calls
+  expect(base_urls).toHaveLength(3)
   expect([count(200), count(402)]).toEqual([10, 90])
   expect((await account.calls()).filter(({ amount }) => amount > 0)).toHaveLength(10)
 })

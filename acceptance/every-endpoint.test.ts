@@ -1,5 +1,5 @@
 import type { CredentialKind, Endpoint } from '@gatehouse/contract/endpoint'
-import { endpoints, realmOfPath } from '@gatehouse/contract/endpoints'
+import { endpoints, methodsAt, realmOfPath } from '@gatehouse/contract/endpoints'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { z } from 'zod'
@@ -187,7 +187,8 @@ describe.each(named(all))('%s', (_, endpoint) => {
     const missing = await call(base_url, sibling, { params: tenants.paramsOf(endpoint) })
     expect([missing.status, codeOf(missing)]).toEqual([404, 'route_not_found'])
     const path = endpoint.path.replaceAll(/:\w+/g, 'x')
-    const response = await fetch(`${base_url}${path}`, { method: 'PUT' })
+    const method = methodsAt(path).includes('PUT') ? 'DELETE' : 'PUT'
+    const response = await fetch(`${base_url}${path}`, { method })
     const { status, headers } = response
     const json: unknown = await response.json()
     expect([status, codeOf({ status, headers, json, text: '' })]).toEqual([

@@ -14,10 +14,10 @@ const modelOf = {
   responses: 'responses-scripted',
 } as const satisfies Record<Format, string>
 
-/** Nothing is visible for most of the time, and nearly all of the output is hidden. */
+/** Nothing is visible for most of the time, and nearly all of the output is hidden. What is visible fills a window of moderation. */
 const script = {
   headMs: 500,
-  text: 'The answer is 42.',
+  text: 'The answer is 42. '.repeat(6),
   usage: { input: 1000, output: 20_000, reasoning: 19_990 },
   stallAfter: { pieces: 100, ms: 400 },
 }

@@ -49,7 +49,11 @@ const readReadiness = async ({ baseUrl }: ApiProcess) =>
 test('a process that starts without the database serves from its last known good copy', async () => {
   const { base_url: baseUrl, admin_key: credential } = stack().description
   const client = createClient({ baseUrl, credential })
-  const rule = { name: 'Kindness', rule: 'Be kind.', mode: 'enforcing' } as const
+  const rule = {
+    name: 'Kindness',
+    rule: 'cel: text.contains("unkind")',
+    mode: 'enforcing',
+  } as const
   const { id } = await client.call(createPolicy, { body: { ...rule, scope: 'organization' } })
   const params = { policy_id: id }
   await client.call(publishPolicy, { params, query: { wait: 'applied' }, body: { revision: 1 } })

@@ -119,19 +119,27 @@ type Callers = Awaited<ReturnType<typeof makeCallers>>
  * is full, then the other project, so that each scope refuses calls at some time.
  */
 function planOf(second: number, [busy, calm, other]: Callers) {
-  if (second < 2 || second > 55) {
+  // Where starting processes takes long, filling the minute of the project takes longer, too.
+  if (second < 2 || (second > 55 && isFull('project'))) {
     return { spreadMs: 0, callers: [busy, calm, other, busy, calm, busy, other, calm, busy, other] }
   }
-  const isFull = (where: string) => refusals().has(`requests per minute on ${where}`)
   const filling = !isFull('API key') ? busy : !isFull('project') ? calm : other
   const callers = Array.from({ length: 10 }, (_, index) => (index % 5 === 4 ? busy : filling))
   return { spreadMs: 60, callers }
 }
 
+/** Whether calls were refused because the minute of this scope was full. */
+const isFull = (where: string) => refusals().has(`requests per minute on ${where}`)
+const areAllFull = () => ['organization', 'project', 'API key'].every(isFull)
+
 /** Ten calls a second: 600 a minute, 5 times the organization's limit. */
 async function hammer(callers: Callers, startedAtMs: number) {
   const calls: Promise<void>[] = []
-  for (let second = 0; Date.now() < startedAtMs + lastsMs || killed < kills; second++) {
+  const isOver = () => {
+    const afterMs = Date.now() - startedAtMs
+    return killed === kills && afterMs > (areAllFull() ? lastsMs : 2 * lastsMs)
+  }
+  for (let second = 0; !isOver(); second++) {
     const plan = planOf(second, callers)
     for (const [index, caller] of plan.callers.entries()) {
       const later = sleep(index * plan.spreadMs)
@@ -343,9 +351,7 @@ test('no scope admitted more calls than its limit within any 60 seconds', () => 
   }
   // The load was large enough to exceed every limit.
   expect(results[0]!.found).toBeGreaterThan(limits.organization.perMinute * 0.8)
-  for (const where of ['organization', 'project', 'API key']) {
-    expect(refusals(), where).toContain(`requests per minute on ${where}`)
-  }
+  expect(areAllFull(), [...refusals()].join()).toBe(true)
 })
 
 test('no scope ever had more calls in flight than slots', () => {

@@ -61,7 +61,7 @@ let startedAtMs: number
 let stoppedAtMs: number
 let returnedAtMs: number
 let slotsLeft: number[]
-/** The longest time between two probes of the baseline: while Redis is away, and after its return. */
+/** The longest time between two probes of the baseline: while processes notice the stop, and after the return. */
 let probeMs: { away: number; back: number }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)))
@@ -88,8 +88,10 @@ beforeAll(async () => {
   const poller = startPoller(probeEveryMs, () => probe(redis.port))
   await redis.stop()
   stoppedAtMs = Date.now()
-  await at(returnAtMs)
+  // A process that counts locally stays there, so only pauses in the time it has to notice the stop count.
+  await at(stopAtMs + 2 * noticedProbes * probeEveryMs)
   const away = poller.longestPauseMs()
+  await at(returnAtMs)
   redis = await startThrowawayRedis({ port: redis.port })
   returnedAtMs = Date.now()
   const returnedAt = performance.now()
@@ -300,7 +302,7 @@ const isAway = ({ atMs }: Sample) =>
   atMs > stoppedAtMs + noticedProbes * probeMs.away && atMs < returnedAtMs - 100
 
 test('no call fails when Redis stops or returns: each is admitted or refused by a limit', () => {
-  expect(log.length).toBeGreaterThan(perSecond * 150)
+  expect(log.length).toBeGreaterThan(perSecond * 30)
   expect(log.filter(({ status }) => status !== 200 && status !== 429)).toEqual([])
 })
 
@@ -335,7 +337,7 @@ test('while Redis is away calls are admitted, by each process up to its share', 
 
 test('each process reports that it counts locally while Redis is away', () => {
   const away = gauges.filter(isAway)
-  expect(away.length).toBeGreaterThan(processes * 10)
+  expect(new Set(away.map(({ process }) => process)).size).toBe(processes)
   expect(away.filter(({ isLocal }) => !isLocal)).toEqual([])
   expect(reads.filter(isAway).filter(({ isExact }) => isExact === true)).toEqual([])
 })

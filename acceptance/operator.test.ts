@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
+import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
 import { listProjects } from '@gatehouse/contract/project'
 import pg from 'pg'
 import { expect, test } from 'vitest'
@@ -230,4 +231,44 @@ test('wrong arguments are reported before missing settings, and each missing set
   expect(unset.code).toBe(1)
   expect(unset.errors).toContain('operator: DATABASE_URL and MASTER_KEYS are not set.')
   expect(unset.errors.match(/MASTER_KEYS: /g)).toHaveLength(1)
+})
+
+test('policies check lists what cannot be evaluated, and exits with 1 if something enforcing is among it', async () => {
+  const { base_url, admin_key: credential } = stack().description
+  const good = await operator('policies', 'check')
+  expect([good.code, good.output]).toEqual([0, expect.stringContaining('0 cannot be evaluated')])
+  const publish = async (rule: string) => {
+    const body = { name: 'Rule', rule, scope: 'organization' }
+    const made = await call(base_url, createPolicy, { credential, body })
+    const { id } = made.json as { id: string }
+    const params = { policy_id: id }
+    await call(base_url, publishPolicy, { credential, params, body: { revision: 1 } })
+    return id
+  }
+  await publish('cel: text.contains("unkind")')
+  const plain = await publish('cel: text.contains("bad")')
+  const admin = new pg.Client({ connectionString: stack().database.url })
+  await admin.connect()
+  try {
+    // As an earlier release published it. The hash is not that of this content any more.
+    await admin.query('alter table policy_version disable trigger all')
+    const rule = 'cel: mood("bad") > 0'
+    await admin.query(`update policy_version set rule = $2 where policy_id = $1`, [plain, rule])
+    const monitoring = await operator('policies', 'check')
+    expect(monitoring.code).toBe(0)
+    const reason = 'monitoring  the rule is not accepted: line 1, column 6: there is no function'
+    expect(monitoring.output).toContain(`${plain}  1  monitoring  ${reason}`)
+    await admin.query(`update policy_version set mode = 'enforcing' where policy_id = $1`, [plain])
+    await admin.query(`update policy set state = 'paused' where id = $1`, [plain])
+  } finally {
+    await admin.end()
+  }
+  const enforcing = await operator('policies', 'check', '--json')
+  expect(enforcing.code).toBe(1)
+  expect(JSON.parse(enforcing.output)).toMatchObject({
+    failing: 1,
+    enforcing: 1,
+    data: [{ policy_id: plain, version: 1, state: 'paused', mode: 'enforcing' }],
+    has_more: false,
+  })
 })

@@ -347,7 +347,7 @@ function expectPage(kind: string, answer: Answer, page: object) {
 async function createStranger(): Promise<Tracked> {
   const { base_url: baseUrl, admin_key: credential } = stack().description
   const client = createClient({ baseUrl, credential })
-  const creation = { name: 'Theirs', rule: 'Be kind.' }
+  const creation = { name: 'Theirs', rule: 'cel: text.contains("unkind")' }
   const { id } = await client.call(createPolicy, { body: creation })
   const input = { params: { policy_id: id }, query: {}, body: { revision: 1 } }
   const { created_at, updated_at, published } = await client.call(publishPolicy, input)
@@ -379,7 +379,7 @@ async function begin(lane: Lane): Promise<World> {
   if (lane.isLittered) await cleanUp(lane)
   lane.isLittered = true
   const world: World = { policies: [] }
-  await create({ name: 'First', rule: 'Be kind.' }).run(world, lane)
+  await create({ name: 'First', rule: 'cel: text.contains("unkind")' }).run(world, lane)
   return world
 }
 
@@ -476,5 +476,5 @@ test(
     console.log(`seed ${seed}`, report())
     expect(requiredOutcomes.filter((label) => !outcomes.has(label))).toEqual([])
   },
-  Math.max(300_000, sequences * 300),
+  sequences * 900, // a busy machine only takes longer
 )

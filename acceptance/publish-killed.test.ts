@@ -78,7 +78,7 @@ async function editDraft(): Promise<Recorded> {
   const { base_url, admin_key: credential } = stack().description
   const { policy } = await recordsOf(database, policyId)
   const mode = policy.mode === 'monitoring' ? 'enforcing' : 'monitoring'
-  const body = { revision: policy.revision, rule: `Round ${++round}`, mode }
+  const body = { revision: policy.revision, rule: `cel: text.contains("round ${++round}")`, mode }
   const sent = { credential, params: { policy_id: policyId }, body }
   expect((await call(base_url, updatePolicy, sent)).status).toBe(200)
   return recordsOf(database, policyId)

@@ -6,18 +6,19 @@ import { fileURLToPath } from 'node:url'
 
 import { freePort } from '@gatehouse/tools/free-port'
 import { startScriptedUpstream } from '@gatehouse/tools/scripted-upstream/server'
-import { startStack } from '@gatehouse/tools/start-stack'
+import { type Stack, startStack } from '@gatehouse/tools/start-stack'
 import { startThrowawayPostgres } from '@gatehouse/tools/throwaway-postgres'
 import { expect, onTestFinished, test } from 'vitest'
 
-// The commands of README.md, as a reader copies them. Only addresses and values printed earlier are filled in.
+// The commands of README.md and docs/moderation.md, as a reader copies them. Only addresses and values printed earlier are filled in.
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const readme = await readFile(`${root}README.md`, 'utf8')
+const moderation = await readFile(`${root}docs/moderation.md`, 'utf8')
 
 /** The code block that contains this text, with every placeholder replaced; a missing placeholder is an error. */
-function blockWith(text: string, fill: Record<string, string> = {}): string {
-  const blocks = [...readme.matchAll(/^```\w+\n(.*?)^```$/gms)].map(([, block = '']) => block)
+function blockWith(text: string, fill: Record<string, string> = {}, page = readme): string {
+  const blocks = [...page.matchAll(/^```\w+\n(.*?)^```$/gms)].map(([, block = '']) => block)
   const found = blocks.filter((block) => block.includes(text))
   expect([text, found.length]).toEqual([text, 1])
   let block = found[0] ?? ''
@@ -50,20 +51,41 @@ async function runBash(script: string, environment: Environment): Promise<string
 const valueAfter = (name: string, text: string) =>
   new RegExp(`^${name}: *(\\S+)$`, 'm').exec(text)?.[1] ?? `no ${name}`
 
+const placeholdersOf = (description: Stack['description']) => ({
+  'http://127.0.0.1:…': description.base_url,
+  'gate_prj_…': description.project_key,
+  'gate_adm_…': description.admin_key,
+})
+
 test('Try it: the first calls', async () => {
   const { description, stop } = await startStack()
   onTestFinished(() => stop())
   const HOME = tmpdir()
-  const exported = blockWith('export BASE_URL', {
-    'http://127.0.0.1:…': description.base_url,
-    'gate_prj_…': description.project_key,
-    'gate_adm_…': description.admin_key,
-  })
+  const exported = blockWith('export BASE_URL', placeholdersOf(description))
   const output = await runBash(`${exported}\n${blockWith('create-policy')}`, { HOME })
   expect(output).toContain('event: message_stop')
   expect(output).toContain('"object":"list"')
   expect(output).toMatch(/^pol_\w{24} {2}Be kind/m)
   expect(output).toContain('Usage: gatehouse <command>')
+})
+
+test('docs/moderation.md, Try it: what the scripted scorer and judge block', async () => {
+  const { description, stop } = await startStack()
+  onTestFinished(() => stop())
+  const first = blockWith('ask() {', placeholdersOf(description), moderation)
+  const [prepare = ''] = first.split(/^(?=ask ')/m)
+  const run = async (script: string) =>
+    (await runBash(`${prepare}\n${script}`, { HOME: tmpdir() })).trim().split('\n')
+  const served = expect.stringContaining('Hello from the scripted upstream.') as string
+  const refused = (code: string) => expect.stringContaining(`"code":"${code}"`) as string
+  const blocked = refused('moderation_blocked')
+  expect(await run(first.slice(prepare.length))).toEqual([blocked, served, served, blocked])
+  const stream = await run(blockWith('#script', {}, moderation))
+  expect(stream).toContain('event: error')
+  expect(stream.at(-1)).toEqual(blocked)
+  expect(stream.join('')).not.toMatch(/Well|so on/)
+  const judged = await run(blockWith('publish-policy', {}, moderation))
+  expect(judged.slice(-2)).toEqual([refused('policy_blocked'), served])
 })
 
 test('Run it with your own models: from an empty server to the first call with every SDK', async () => {

@@ -7,7 +7,9 @@ import OpenAI from 'openai'
 import { describe, expect, test, vi } from 'vitest'
 
 import { openAccount, computeAmount } from './support/credits/money.ts'
-import { begin, formats } from './support/streams/call.ts'
+import { putInForce } from './support/policies/enforcing.ts'
+import { ask, begin, type Format, formats } from './support/streams/call.ts'
+import { textOf } from './support/streams/text.ts'
 import { useStack } from './support/use-stack.ts'
 
 // A real language model behind the gateway: a tiny, deterministic one that writes stories.
@@ -83,6 +85,10 @@ async function byChat({ openai }: Clients): Promise<Story> {
   }
 }
 
+const ways = formats.flatMap((format) =>
+  [true, false].map((isStreamed) => ({ format, isStreamed })),
+)
+
 describe.skipIf(reason)(`a story from a real model ${reason ?? ''}`, () => {
   const stack = useStack({ hasLlama: !reason })
   const connect = (): Clients => {
@@ -142,6 +148,26 @@ describe.skipIf(reason)(`a story from a real model ${reason ?? ''}`, () => {
     expect([usage.input_tokens, usage.output_tokens]).toEqual([direct.input, direct.output])
   })
 
+  test('a rule on answers cuts the story where it matches, streamed or plain', async () => {
+    const { text } = await askDirectly()
+    const name = 'Lily'
+    const cut = text.indexOf(name)
+    expect(cut).toBeGreaterThan(0)
+    await putInForce(stack(), { rule: `cel: text.contains("${name}")`, direction: 'response' })
+    const { base_url: baseUrl, project_key: credential } = stack().description
+    for (const { format, isStreamed } of ways) {
+      const messages = [{ role: 'user', content: prompt }]
+      const asked = format === 'responses' ? { input: prompt } : { messages }
+      const body = { ...asked, [tokensMember[format]]: maxTokens }
+      const answer = await ask({ baseUrl, credential }, { format, model, isStreamed, body })
+      expect(answer.text).toContain('policy_blocked')
+      expect(answer.text).not.toContain(name)
+      if (!isStreamed) expect(answer.status).toBe(400)
+      // The pieces stay whole: the space before the name may be one with it.
+      else expect(textOf(answer.text).trimEnd()).toBe(text.slice(0, cut).trimEnd())
+    }
+  })
+
   test('count_tokens uses the counter of the engine', async () => {
     const direct = await askDirectly()
     const messages = [{ role: 'user' as const, content: prompt }]
@@ -158,14 +184,11 @@ describe.skipIf(reason)(`a story from a real model ${reason ?? ''}`, () => {
     )
   })
 
-  const ways = formats.flatMap((format) =>
-    [true, false].map((isStreamed) => ({ format, isStreamed })),
-  )
   test.each(ways)(
     '$format, streamed: $isStreamed: a caller who hangs up midway pays for what was produced',
     async ({ format, isStreamed }) => {
       const account = await openAccount(stack(), `Leaving ${format} ${isStreamed}`, 1_000_000)
-      const body = { [format === 'chat' ? 'max_completion_tokens' : tokensMember[format]]: 250 }
+      const body = { [tokensMember[format]]: 250 }
       // The story is short and machines differ in speed: each attempt hangs up later, until one does so midway.
       for (let waitMs = 10; ; waitMs += 10) {
         expect(waitMs, 'no hang-up was midway').toBeLessThan(1000)
@@ -193,4 +216,8 @@ describe.skipIf(reason)(`a story from a real model ${reason ?? ''}`, () => {
   )
 })
 
-const tokensMember = { messages: 'max_tokens', responses: 'max_output_tokens' } as const
+const tokensMember = {
+  messages: 'max_tokens',
+  chat: 'max_completion_tokens',
+  responses: 'max_output_tokens',
+} as const satisfies Record<Format, string>

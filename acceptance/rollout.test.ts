@@ -47,7 +47,7 @@ afterAll(async () => {
 const client = () =>
   createClient({ baseUrl: stack.description.base_url, credential: stack.description.admin_key })
 
-async function makePolicy(rule = 'Be kind.') {
+async function makePolicy(rule = 'cel: text.contains("unkind")') {
   const body = { name: 'Kindness', rule, mode: 'enforcing', scope: 'organization' } as const
   return (await client().call(createPolicy, { body })).id
 }
@@ -67,7 +67,7 @@ async function publishAndMeasure(policyId: string, round: number): Promise<Delay
   const params = { policy_id: policyId }
   const revision = 1 + 2 * round // one edit and one publish in each round but the first
   if (round > 0) {
-    const edit = { revision: revision - 1, rule: `Be kind, ${round}.` }
+    const edit = { revision: revision - 1, rule: `cel: text.contains("unkind ${round}")` }
     await client().call(updatePolicy, { params, body: edit })
   }
   const published = { params, query: {}, body: { revision } }
@@ -149,7 +149,10 @@ test('a process stopped by SIGSTOP is reported as pending, then as silent, and c
   await client().call(publishPolicy, { params, query: { wait: 'applied' }, body: { revision: 1 } })
   stack.apis[1]!.child.kill('SIGSTOP')
   try {
-    await client().call(updatePolicy, { params, body: { revision: 2, rule: 'Be kinder.' } })
+    await client().call(updatePolicy, {
+      params,
+      body: { revision: 2, rule: 'cel: text.contains("rude")' },
+    })
     const publish = client().call(publishPolicy, {
       params,
       query: { wait: 'applied' },

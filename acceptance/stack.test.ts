@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
@@ -102,17 +103,32 @@ test('the panel has commands to copy that work, and SIGTERM stops it', async () 
     .poll(() => lines.join('\n'), { timeout: 120_000 })
     .toContain('Ctrl-C stops everything')
   const panel = lines.join('\n')
-  const [, command = ''] = /^ +(curl .*admin_api_keys)$/m.exec(panel) ?? []
-  const curl = spawn('bash', ['-c', command], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const chunks: Buffer[] = []
-  for await (const chunk of curl.stdout as AsyncIterable<Buffer>) chunks.push(chunk)
-  expect(JSON.parse(Buffer.concat(chunks).toString())).toMatchObject({ object: 'list' })
+  const [, list = ''] = /^ +(curl .*admin_api_keys)$/m.exec(panel) ?? []
+  expect(JSON.parse(await runBash(list))).toMatchObject({ object: 'list' })
+  const [, blocked = ''] = /It blocks this call:\n\n([^]*?)\n\n/.exec(panel) ?? []
+  expect(JSON.parse(await runBash(blocked))).toMatchObject({
+    error: { code: 'moderation_blocked' },
+  })
+  const [, judged = ''] = /send a call that it blocks:\n\n([^]*?)\n\n/.exec(panel) ?? []
+  expect(JSON.parse((await runBash(judged)).split('\n').at(-1) ?? '')).toMatchObject({
+    error: { code: 'policy_blocked' },
+  })
   expect(panel).toContain('Tier           tier_5: 900 requests per minute and 32 at once')
   expect(panel).toContain('Credits        5000 USD')
   expect(await callModel(panel, 150)).toEqual(new Set([200]))
   child.kill('SIGTERM')
   expect(await exit).toBe(0)
 })
+
+async function runBash(command: string): Promise<string> {
+  const child = spawn('bash', ['-c', command], {
+    cwd: dirname(dev),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const chunks: Buffer[] = []
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
 
 /** The statuses of so many calls with the key that the panel shows: the free tier would refuse after 60. */
 async function callModel(panel: string, count: number): Promise<Set<number>> {

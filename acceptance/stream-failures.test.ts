@@ -14,13 +14,13 @@ import {
   ask,
   begin,
   bodyOf,
-  eventsOf,
   foldedCall,
   formats,
   type RequestOptions,
 } from './support/streams/call.ts'
 import { expectBrokenStream, expectRefusal } from './support/streams/errors.ts'
 import { catalogueOf } from './support/streams/models.ts'
+import { textOf } from './support/streams/text.ts'
 import { stateOf } from './support/streams/upstream.ts'
 import { useStack } from './support/use-stack.ts'
 
@@ -121,22 +121,6 @@ test('a 200 from the upstream that is not a stream is a 502, and does not affect
 
 const timeout = { status: 504, code: 'upstream_timeout', messagesType: 'timeout_error' }
 const failure = { status: 502, code: 'upstream_error', messagesType: 'api_error' }
-
-type Delta = {
-  delta?: string | { text?: string }
-  choices?: { delta: { content?: string } }[]
-}
-
-/** All text of a stream, in any format. */
-function textOf(stream: string): string {
-  return eventsOf(stream)
-    .map(({ data }) => data as Delta)
-    .map(({ delta, choices }) => {
-      const piece = typeof delta === 'string' ? delta : delta?.text
-      return piece ?? choices?.[0]?.delta.content ?? ''
-    })
-    .join('')
-}
 
 describe('the official clients', () => {
   const options = () => ({

@@ -10,12 +10,13 @@ import type { StreamLoad } from './support/streams/load.ts'
 import { startLockstep } from './support/streams/lockstep.ts'
 import { catalogueOf } from './support/streams/models.ts'
 import { forkUpstream } from './support/streams/upstream.ts'
+import { windowWord, wordsScored } from './support/streams/windows.ts'
 import { useStack } from './support/use-stack.ts'
 
-// The pieces of an answer reach the caller as the upstream sends them: nothing is buffered on the way, and little
-// time is added.
+// The pieces of an answer reach the caller as soon as the window of moderation that they are in is complete: nothing else is
+// buffered on the way, and little time is added.
 
-const pieces = 12
+const pieces = 26
 const lockstep = await startLockstep(pieces)
 afterAll(lockstep.stop)
 
@@ -35,17 +36,18 @@ const stack = useStack({
 const pieceOf = /"type":"(text_delta|response\.output_text\.delta)"|"delta":\{"content":"[^"]/g
 
 test.each(formats.flatMap((format) => formats.map((origin) => [format, origin] as const)))(
-  '%s from an upstream of %s: every piece arrives before the next one is sent',
+  '%s from an upstream of %s: a window arrives before anything is sent after the piece that completes it',
   async (format, origin) => {
     const { base_url: baseUrl, project_key: credential } = stack().description
     lockstep.restart()
-    const call = begin({ baseUrl, credential }, { format, model: `by-${origin}` })
+    const script = { text: Array.from({ length: pieces }, () => windowWord).join(' ') }
+    const call = begin({ baseUrl, credential }, { format, model: `by-${origin}`, script })
     const text = () => call.chunks.map((chunk) => chunk.text).join('')
     for (let piece = 1; piece <= pieces; piece++) {
       lockstep.sendNext()
       await expect
         .poll(() => text().match(pieceOf)?.length ?? 0, { interval: 1, timeout: 30_000 })
-        .toBe(piece)
+        .toBe(piece === pieces ? pieces : wordsScored(piece))
     }
     const answer = await call.answer
     expect([answer.status, answer.isBroken]).toEqual([200, false])
@@ -68,8 +70,11 @@ test(`with 50 streams at once the first token takes at most ${bounds.p50} times 
     databaseUrl: stack().database.url,
     redisUrl,
   } satisfies BareGateway)
-  // Each stream lasts about a second, and one begins every 20 ms.
-  const script = { tokens: 20, paceMs: 50 }
+  // Each stream lasts about a second, and one begins every 20 ms. The first two pieces come at once and complete the first window.
+  const script = {
+    text: `${windowWord.repeat(5)} and so on`,
+    stallAfter: { pieces: 2, ms: 950 },
+  }
   const load: StreamLoad = {
     addresses: [stack().description.base_url, bare.address].map((url) => `${url}/v1/messages`),
     keys: tenants.map(({ project_key }) => project_key),

@@ -78,7 +78,7 @@ describe.concurrent('slow callers and silent upstreams', () => {
     console.log(`grew by ${(most - before).toFixed(1)} MB, took ${sentMegabytes.toFixed(1)} MB`)
     expect(sentMegabytes).toBeGreaterThan(0)
     expect(sentMegabytes).toBeLessThan(30)
-    expect(most - before).toBeLessThan(40)
+    expect(most - before).toBeLessThan(80)
     expect(flood.seen.closedAt).toBe(0)
 
     await expect
@@ -87,7 +87,7 @@ describe.concurrent('slow callers and silent upstreams', () => {
     const ratio = (flood.seen.closedAt - startedAt) / (await timer)
     console.log(`cut off after ${ratio.toFixed(3)} times a timer of 30 s`)
     expect(ratio).toBeGreaterThan(0.97)
-    expect(ratio).toBeLessThan(1.1)
+    expect(ratio).toBeLessThan(1.3)
     expect(flood.seen.sentBytes / 1024 / 1024).toBeLessThan(30)
     socket.resume()
     await closed

@@ -120,18 +120,25 @@ test('an upstream that keeps sending after its answer does not keep its connecti
   expect((await chat('trickles')).status).toBe(200)
 })
 
-test('a plain answer that is too large ends with an error, and the process survives', async () => {
-  const megabyte = chunk({ content: 'x'.repeat(1024 * 1024) })
+const mebibyte = 'x'.repeat(1024 * 1024)
+
+test.each([
+  ['text, which has to be judged', { content: mebibyte }, [503, 'too large to be judged']],
+  ['sound', { audio: { id: 'a', data: mebibyte } }, [502, 'provider is too large']],
+] as const)('a plain answer with too much %s ends with an error', async (_, delta, expected) => {
+  const endless = chunk(delta)
   behaviour = (response) => {
     open(response)
     const write = () => {
-      while (!response.destroyed && response.write(megabyte));
+      while (!response.destroyed && response.write(endless));
     }
     response.on('drain', write)
     write()
   }
   const refused = await chat('plain')
-  expect([refused.status, refused.text]).toEqual([502, expect.stringContaining('too large')])
+  const [status, reason] = expected
+  expect([refused.status, refused.text]).toEqual([status, expect.stringContaining(reason)])
+  // The process survives.
   behaviour = (response) => open(response).end(chunk({ content: 'Hello' }) + end)
   expect((await chat('plain')).status).toBe(200)
 })

@@ -55,6 +55,9 @@ function parse(text: string): unknown {
 /** Any route can answer with these codes, even if the contract does not list them for it. */
 const anywhere: readonly ErrorCode[] = ['route_not_found', 'invalid_request', 'url_too_long']
 
+/** The last body of each endpoint that matched its schema: the long documents are always the same, and slow to compare. */
+const matched = new Map<string, string>()
+
 /** Every answer has a request id; a success matches its schema exactly; an error code is one the contract lists. */
 function checkAnswer(endpoint: Endpoint, { status, headers, text, json }: Answer) {
   const requestId = headers.get('x-request-id')
@@ -64,7 +67,9 @@ function checkAnswer(endpoint: Endpoint, { status, headers, text, json }: Answer
   if (isStream) return
   expect(headers.get('content-type')).toBe('application/json; charset=utf-8')
   if (status === endpoint.successStatus) {
+    if (matched.get(endpoint.id) === text) return
     expect(endpoint.response.parse(json)).toEqual(json)
+    matched.set(endpoint.id, text)
     return
   }
   expect(errorBodies[endpoint.dialect].parse(json), text).toEqual(json)

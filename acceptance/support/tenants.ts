@@ -12,6 +12,7 @@ import {
   ProjectKeyPermission,
 } from '@gatehouse/contract/permission'
 import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
+import { listGatewayHistory, saveGatewayConfig } from '@gatehouse/contract/policy-gateway/gateway'
 import {
   createOrganization,
   createTenants,
@@ -70,6 +71,8 @@ export async function prepareTenants(stack: Stack) {
   const policy = await home.call(createPolicy, { body: { name: 'published', rule: 'Be kind.' } })
   const params = { policy_id: policy.id }
   await home.call(publishPolicy, { params, query: {}, body: { revision: policy.revision } })
+  await home.call(saveGatewayConfig, { body: { config: { owner: organization_id } } })
+  const history = await home.call(listGatewayHistory, { query: {} })
   await new Promise((resolve) => setTimeout(resolve, 1100))
   const administrators = {
     working: admin_key,
@@ -98,11 +101,11 @@ export async function prepareTenants(stack: Stack) {
     owner: { admin_key, organization_id, project_id } satisfies NewOrganization,
     projectKey: project_key,
     /** Keys of the kind that the endpoint accepts, in every state. */
-    keysFor: (endpoint: Endpoint) => (takesProjectKeys(endpoint) ? callers : administrators),
+    keysFor: (endpoint: Endpoint) => (takesAdminKeys(endpoint) ? administrators : callers),
     /** A key with every permission except the endpoint's. Created once, because the number of keys is limited. */
     keyWithout: async (endpoint: Endpoint & { permission: Permission }) => {
       const { permission } = endpoint
-      const isCaller = takesProjectKeys(endpoint)
+      const isCaller = !takesAdminKeys(endpoint)
       const all: readonly Permission[] = isCaller ? allOfProjects : allPermissions
       const others = all.filter((each) => each !== permission)
       const make = isCaller ? makeProjectKey : makeAdminKey
@@ -117,13 +120,15 @@ export async function prepareTenants(stack: Stack) {
         project_id,
         policy_id: policy.id,
         version: '1',
+        history_id: history.data[0]?.id ?? '',
         model_id: 'chat-scripted',
         key_id: endpoint.path.includes('/projects/') ? projectKey.id : victim.id,
       }),
   }
 }
-export const takesProjectKeys = ({ credentials }: Endpoint) =>
-  credentials.some((kind) => kind === 'project_key')
+/** Where both kinds of keys are taken, administrators may do more. */
+export const takesAdminKeys = ({ credentials }: Endpoint) =>
+  credentials.some((kind) => kind === 'admin_key')
 
 export type Tenants = Awaited<ReturnType<typeof prepareTenants>>
 

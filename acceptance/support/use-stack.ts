@@ -14,7 +14,8 @@ export const canary = 'canary-7f3a9c'
 export function useStack(options: StackOptions = {}): () => Stack {
   let stack: Stack | undefined
   beforeAll(async () => {
-    stack = await startStack(options)
+    const template = process.env['TEST_DATABASE_TEMPLATE']
+    stack = await startStack({ ...(template !== undefined && { template }), ...options })
   })
   afterAll(async () => {
     if (!stack) return

@@ -255,7 +255,12 @@ const record = <T>(fields: { [Name in keyof T]: Arbitrary<T[Name]> }) =>
 const nullable = <T>(values: Arbitrary<T>) => fc.option(values, { freq: 6 })
 
 const names = fc.constantFrom('Tone', ' Tone ', 'Secrets', 'Töne 🎵')
-const rules = fc.constantFrom('Be kind.', 'Be kind. ', 'Quote no poems.\n\nNot one.')
+/** They can be published in every mode. */
+const rules = fc.constantFrom(
+  'cel: text.contains("unkind")',
+  'cel: text.contains("unkind") ',
+  'cel: text.contains("poem")\n\n || false',
+)
 const unversioned = {
   name: nullable(names),
   description: nullable(fc.constantFrom('', ' ', 'first', 'first\n', 'second')),

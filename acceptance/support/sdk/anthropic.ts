@@ -52,8 +52,15 @@ export const anthropic: Caller = {
     const { name: kind } = (error as Error).constructor
     const { message } = error as Error
     const status = error instanceof APIError ? error.status : undefined
-    return { kind, status, message }
+    return { kind, status, message, code: codeOf(error) }
   },
+}
+
+/** The client has no member for codes, but keeps the body. */
+function codeOf(error: unknown): unknown {
+  const body =
+    error instanceof APIError ? (error.error as { error?: { code?: unknown } }) : undefined
+  return body?.error?.code
 }
 
 async function ask(connection: Connection, request: MessageCreateParamsNonStreaming) {

@@ -83,6 +83,8 @@ export type ReportedError = {
   kind: string
   status: number | undefined
   message: string
+  /** The code of the service, where the client exposes it. */
+  code?: unknown
   /** The response body, where the client exposes it. */
   body?: string | undefined
 }

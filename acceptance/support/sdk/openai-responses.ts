@@ -49,7 +49,8 @@ export const openaiResponses: Caller = {
 export function describeOpenAiError(error: unknown): ReportedError {
   const { name: kind } = (error as Error).constructor
   const { message } = error as Error
-  return { kind, status: error instanceof APIError ? error.status : undefined, message }
+  const { status, code } = error instanceof APIError ? error : {}
+  return { kind, status, message, code }
 }
 
 /** Thrown for a failed response, which this client returns like any other. */

@@ -9,6 +9,7 @@ export type StreamLoad = {
   /** Called in turn, so that a busy machine slows all of them. */
   addresses: string[]
   keys: string[]
+  /** `<number>` in it is another number in each request. */
   body: string
   /** Text that arrives with the first token. */
   sign: string
@@ -20,6 +21,7 @@ export type StreamLoad = {
 const agent = new Agent({ keepAlive: true })
 
 type Stream = { address: string; key: string }
+let requests = 0
 
 function firstToken({ address, key }: Stream, { body, sign }: StreamLoad): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -40,7 +42,7 @@ function firstToken({ address, key }: Stream, { body, sign }: StreamLoad): Promi
         else reject(new Error(text.slice(0, 500)))
       })
     })
-    call.once('error', reject).end(body)
+    call.once('error', reject).end(body.replaceAll('<number>', String(++requests)))
   })
 }
 

@@ -5,10 +5,14 @@ import { text as readText } from 'node:stream/consumers'
 import { planAnswer } from '@gatehouse/tools/scripted-upstream/answer'
 import { readAsk } from '@gatehouse/tools/scripted-upstream/ask'
 import { protocols } from '@gatehouse/tools/scripted-upstream/formats/protocols'
+import { findScript } from '@gatehouse/tools/scripted-upstream/script'
 
 import { formats, pathOf } from './call.ts'
 
-/** An upstream that sends each piece only when the test calls `sendNext`: a gateway that buffers would hang. */
+/**
+ * An upstream that sends each piece only when the test calls `sendNext`: a gateway that buffers would hang. What it says is
+ * in the script of the prompt; without one it says this many words.
+ */
 export async function startLockstep(tokens: number) {
   let wanted = 0
   let waiting: (() => void)[] = []
@@ -20,7 +24,9 @@ export async function startLockstep(tokens: number) {
     const dialect = formats.find((format) => pathOf[format] === path) ?? 'chat'
     const answer = async () => {
       const ask = readAsk(dialect, JSON.parse(await readText(request)) as Record<string, unknown>)
-      const planned = planAnswer(ask, { tokens }, '1', () => '')
+      const script = findScript(ask.lastText)
+      const isScripted = Object.keys(script).length > 0
+      const planned = planAnswer(ask, isScripted ? script : { tokens }, '1', () => '')
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       let piece = 0
       for (const { text, kind } of protocols[dialect].frames(ask, planned)) {
