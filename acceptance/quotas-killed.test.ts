@@ -1,6 +1,4 @@
-import { readdir, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { createClient } from '@gatehouse/contract/client'
@@ -16,6 +14,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { countHolds } from './support/credits/books.ts'
 import { crashModels, createRandom } from './support/credits/calls.ts'
+import { hardlyLimited } from './support/hardly-limited.ts'
 
 // Many clients send more than their quotas allow, while processes are killed and, for some organizations, Redis is emptied.
 // Quotas are compared with what the upstream has served, what clients were told, and what the database has.
@@ -29,6 +28,7 @@ const clients = 12
 const burstMs = 6000
 const flushes = 3
 const leaseMs = 60_000
+const limits = hardlyLimited()
 
 /** Of every key as a user, and of every project. */
 const quota = { requests: 150, tokens: 6000 }
@@ -77,20 +77,12 @@ afterAll(async () => {
 async function startEverything() {
   redis = await startThrowawayRedis()
   upstream = await startScriptedUpstream({ onAnswered: (answered) => served.push(answered) })
-  const limitsFile = join(tmpdir(), `quotas-killed-${process.pid}.json`)
-  const many = {
-    requests_per_minute: 1_000_000,
-    requests_per_day: 1_000_000,
-    concurrent_requests: 1000,
-  }
-  const tier = { organization: many, project: many, key: many }
-  await writeFile(limitsFile, JSON.stringify({ tier_5: tier }))
   stack = await startStack({
     processes,
     redis: redis.url,
     models: () => crashModels(upstream.url, 3),
     environment: {
-      LIMITS_FILE: limitsFile,
+      ...limits,
       CREDIT_HOLD_GRACE_SECONDS: '5',
       REDIS_DEADLINE_MS: '1000',
     },
