@@ -2,6 +2,7 @@ import type { NoteBudgets } from '#credits/budgets/budget-alerts.ts'
 import type { Principal } from '#http/principal.ts'
 import { worstCaseOf } from '#inference/bill.ts'
 import type { CallOrigin } from '#inference/call-event.ts'
+import { openConfigured } from '#inference/gateway/configured-call.ts'
 import type { InferenceCall } from '#inference/inference-call.ts'
 import type { Meter } from '#inference/metering/meter.ts'
 import { usedTokens } from '#inference/metering/used-tokens.ts'
@@ -75,6 +76,8 @@ export async function admit(call: AdmittedCall, asked: Asked, deps: AdmitDeps): 
     await deps.noteBudgets(budgetUsages(organizationId, rules.budgets, counted.call, credits))
   }
   if (refusal) {
+    // Where it has a policy, it is by a quota of the configuration.
+    if (refusal.policy) openConfigured(call)?.announce('refuse')
     await settle()
     // A call that can never fit, or exceeds a quota, has passed the limits.
     if (admission.isCounted)

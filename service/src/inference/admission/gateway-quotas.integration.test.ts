@@ -58,7 +58,7 @@ test('every family of endpoints is refused, and says by which quota', async () =
     expect(refused).toMatchObject({
       status: 429,
       policy: { reason_code: 'PROJECT_QUOTA_EXCEEDED' },
-      headers: { 'retry-after': '1' },
+      headers: { 'retry-after': '1', 'x-policy-decision': 'refuse; mode=enforced' },
     })
   }
 })
