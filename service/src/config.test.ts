@@ -48,6 +48,7 @@ test('two settings are enough, and the others have safe defaults', () => {
     RESPONSES_ERRORS: 'flat',
     LOG_LEVEL: 'info',
     POLICIES_MAX: 500,
+    AUDIT_RETENTION_DAYS: 30,
     ADMIN_REQUESTS_PER_MINUTE: 120,
     ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: 600,
     ADMIN_CONCURRENT_REQUESTS: 20,

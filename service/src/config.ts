@@ -126,6 +126,7 @@ const Config = z.object({
   ADMIN_REQUESTS_PER_MINUTE: whole(1, 1_000_000).prefault('120'), // of one administrator key
   ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: whole(1, 1_000_000).prefault('600'), // of all keys of an organization
   ADMIN_CONCURRENT_REQUESTS: whole(1, 10_000).prefault('20'), // concurrent administration calls of an organization
+  AUDIT_RETENTION_DAYS: whole(1, 3650).prefault('30'), // how long audit events are kept
   BILLING: z.enum(billingModes).default('prepaid'), // how calls are paid (docs/billing.md)
   CREDIT_HOLD_GRACE_SECONDS: whole(0, 3600).prefault('60'), // how long a hold outlives the longest possible call
   FREE_REQUESTS_PER_DAY: whole(0, 1_000_000).prefault('0'), // free requests of all anonymous callers together; 0: none

@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { sweepChanges } from '#audit/change-store.ts'
+import { keepPartitions } from '#audit/partitions/keep-partitions.ts'
 import { sweepProcesses } from '#audit/process-store.ts'
 import { sweepPaymentEvents } from '#credits/stripe/sweep-events.ts'
 import { sweepKeys } from '#http/idempotency-store.ts'
 import type { Tx } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import { transact } from '#platform/transaction.ts'
+import { sweepDecisions } from '#policies/decisions/decision-store.ts'
 import { sweepDecisionCounts } from '#policy-gateway/rollout/decision-count-store.ts'
 import { rollBackSpikes } from '#policy-gateway/rollout/roll-back-spikes.ts'
 
@@ -29,6 +31,8 @@ const changesKeptMs = 24 * 60 * 60 * 1000
 const quotasKeptMs = 62 * 24 * 60 * 60 * 1000
 /** Twice the longest window of a rollback. */
 const decisionCountsKeptMs = 2 * 24 * 60 * 60 * 1000
+/** A little longer than the longest chart. */
+const decisionsKeptMs = 400 * 24 * 60 * 60 * 1000
 const paymentEventsKeptMs = 90 * 24 * 60 * 60 * 1000
 
 /** The role for background tasks. Any number of workers may run: every task is safe to do twice. */
@@ -71,7 +75,8 @@ async function sweepExpiredHolds({ db, log, metrics }: House) {
 }
 
 async function sweepAll(house: House) {
-  const { now, log } = house
+  const { db, now, log, config } = house
+  await keepPartitions({ db, log, retentionDays: config.AUDIT_RETENTION_DAYS })
   await sweep(house, 'idempotency_keys_sweep_failed', (tx) => sweepKeys(tx, now(), rowsMax))
   await sweep(house, 'free_requests_sweep_failed', (tx) => sweepFreeRequests(tx, now(), rowsMax))
   await inBatches(log, 'payment_events_sweep_failed', () =>
@@ -84,6 +89,9 @@ async function sweepAll(house: House) {
   )
   await sweep(house, 'gateway_decisions_sweep_failed', (tx) =>
     sweepDecisionCounts(tx, new Date(now().getTime() - decisionCountsKeptMs), rowsMax),
+  )
+  await sweep(house, 'policy_decisions_sweep_failed', (tx) =>
+    sweepDecisions(tx, new Date(now().getTime() - decisionsKeptMs), rowsMax),
   )
   await sweep(house, 'silent_processes_sweep_failed', (tx) => sweepProcesses(tx, rowsMax))
   await sweep(house, 'configuration_changes_sweep_failed', (tx) =>

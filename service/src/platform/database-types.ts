@@ -139,6 +139,12 @@ export interface Event {
   xid: Generated<string>;
 }
 
+export interface EventPartition {
+  end_day: Timestamp | null;
+  first_day: Timestamp | null;
+  name: string | null;
+}
+
 export interface FreeBudget {
   day: Timestamp;
   network: Buffer;
@@ -429,6 +435,7 @@ export interface DB {
   credit_account: CreditAccount;
   credit_hold: CreditHold;
   event: Event;
+  event_partition: EventPartition;
   free_budget: FreeBudget;
   free_request: FreeRequest;
   gateway_config: GatewayConfig;

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,29 +6,12 @@ import { pathToFileURL } from 'node:url'
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { connectServer } from '#testing/migrated-template.ts'
-import { databaseUrl } from '#testing/servers.ts'
-import { connectPatiently, dropDatabase } from '#testing/test-database.ts'
+import { openEmptyDatabase } from '#testing/test-database.ts'
 
 import { migrate, migrationsFolder, readSchemaState } from './migrations.ts'
 
-async function emptyDatabase() {
-  const name = `gatehouse_test_${randomBytes(8).toString('hex')}`
-  const server = connectServer()
-  await sql`create database ${sql.id(name)}`.execute(server)
-  const connect = () =>
-    connectPatiently({ url: databaseUrl(name), poolSize: 2, statementTimeoutMs: 0 })
-  const db = connect()
-  onTestFinished(async () => {
-    await db.destroy()
-    await dropDatabase(server, name)
-    await server.destroy()
-  })
-  return { db, connect }
-}
-
 test('several processes that migrate at once apply everything exactly once', async () => {
-  const { db, connect } = await emptyDatabase()
+  const { db, connect } = await openEmptyDatabase()
   const { missing } = await readSchemaState(db)
   const others = Array.from({ length: 4 }, connect)
   const applied = await Promise.all(others.map((each) => migrate(each)))
@@ -40,7 +22,7 @@ test('several processes that migrate at once apply everything exactly once', asy
 })
 
 test('a migration that fails leaves nothing behind and says which', async () => {
-  const { db } = await emptyDatabase()
+  const { db } = await openEmptyDatabase()
   const folder = await mkdtemp(join(tmpdir(), 'migrations-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   await writeFile(join(folder, '0001_good.sql'), 'create table good (id int);')
@@ -65,7 +47,7 @@ async function releaseWith(files: Record<string, string>): Promise<URL> {
 const added = 'create table added (id int);'
 
 test('a newer schema that works with this release is left as it is', async () => {
-  const { db } = await emptyDatabase()
+  const { db } = await openEmptyDatabase()
   const { release } = await readSchemaState(db)
   const next = await releaseWith({
     '9001_next.sql': `-- Works with releases since ${release}\n${added}`,
@@ -81,7 +63,7 @@ test('a newer schema that works with this release is left as it is', async () =>
 })
 
 test('a newer schema that does not is refused, also after a later migration that demands less', async () => {
-  const { db } = await emptyDatabase()
+  const { db } = await openEmptyDatabase()
   const { release } = await readSchemaState(db)
   const strict = { '9001_strict.sql': added }
   const next = await releaseWith(strict)
@@ -97,7 +79,7 @@ test('a newer schema that does not is refused, also after a later migration that
 })
 
 test('an older release that migrates while a newer one does finds nothing to do', async () => {
-  const { db, connect } = await emptyDatabase()
+  const { db, connect } = await openEmptyDatabase()
   const { release } = await readSchemaState(db)
   const next = await releaseWith({
     '9001_next.sql': `-- Works with releases since ${release}\n${added}`,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { sql } from 'kysely'
+import { onTestFinished } from 'vitest'
 
 import { connectDatabase, type DatabaseOptions, type Db } from '#platform/database.ts'
 
@@ -34,12 +35,28 @@ export async function createTestDatabase({ waitMs = closingMs } = {}) {
   }
 }
 
+/** A private database without tables, for tests of migrations; dropped when the test ends. */
+export async function openEmptyDatabase() {
+  const name = `gatehouse_test_${randomUUID().replaceAll('-', '').slice(0, 20)}`
+  const server = connectServer()
+  await sql`create database ${sql.id(name)}`.execute(server)
+  const connect = () =>
+    connectPatiently({ url: databaseUrl(name), poolSize: 2, statementTimeoutMs: 0 })
+  const db = connect()
+  onTestFinished(async () => {
+    await db.destroy()
+    await dropDatabase(server, name)
+    await server.destroy()
+  })
+  return { db, connect }
+}
+
 /**
  * Drops a database after its last connection has closed. A pool that has ended still has open sockets for a
  * moment; dropping the database under them reports 57P01 on a connection without a listener, which ends the
  * whole test run. A connection that does not close belongs to a test that does not clean up, which fails.
  */
-export async function dropDatabase(server: Db, name: string, waitMs = closingMs) {
+async function dropDatabase(server: Db, name: string, waitMs = closingMs) {
   const open = await waitUntilClosed(server, name, waitMs)
   await sql`drop database ${sql.id(name)} with (force)`.execute(server)
   if (open.length === 0) return

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import type { Db } from '#platform/database.ts'
+import type { Db, Tx } from '#platform/database.ts'
 import type { PolicyKey } from '#policies/policy.ts'
 
 import type { DecisionKey } from './decision-cursor.ts'
@@ -61,4 +61,13 @@ function isAfter(after: DecisionKey, order: 'asc' | 'desc') {
   const side = order === 'asc' ? sql`>` : sql`<`
   return sql`(${columns}) ${side} (to_timestamp(${start}), ${version}, ${projectId}::text collate "C",
     ${direction}::policy_direction, ${decision}::policy_decision, ${mode}::policy_mode)`
+}
+
+export async function sweepDecisions(tx: Tx, before: Date, limit: number): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from policy_decision_hour where ctid = any (array(
+      select ctid from policy_decision_hour where hour < ${before} limit ${limit} for update skip locked))`.execute(
+    tx,
+  )
+  return Number(numAffectedRows ?? 0)
 }

@@ -7,8 +7,11 @@ import { sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
 
 import { createOrganization } from '#access/manage-organizations.ts'
+import { transact } from '#platform/transaction.ts'
 import { createPolicyApi } from '#testing/policy-calls.ts'
 import { createTestClock } from '#testing/test-gateway.ts'
+
+import { sweepDecisions } from './decision-store.ts'
 
 let house: Awaited<ReturnType<typeof createPolicyApi>>
 let policyId: string
@@ -182,4 +185,14 @@ test('403 without policies.read, 404 for an unknown policy', async () => {
   const refused = await house.api.send(readPolicyDecisions, { params, credential: value })
   expect(refused.status).toBe(403)
   expect((await read({}, 'pol_none')).body.error.code).toBe('policy_not_found')
+})
+
+test('what is too old for charts is removed, some at a time', async () => {
+  const hours = ['2025-01-01T00:00:00Z', '2025-01-02T00:00:00Z', '2025-06-01T00:00:00Z']
+  await count(...hours.map((hour) => ({ hour, count: 1 })))
+  const sweep = () =>
+    transact(house.api.db, (tx) => sweepDecisions(tx, new Date('2025-06-01T00:00:00Z'), 1))
+  expect([await sweep(), await sweep(), await sweep()]).toEqual([1, 1, 0])
+  const { rows } = await sql`select hour from policy_decision_hour`.execute(house.api.db)
+  expect(rows).toEqual([{ hour: new Date('2025-06-01T00:00:00Z') }])
 })
