@@ -17,6 +17,7 @@ export const mayImport: Record<string, readonly string[]> = {
   limits: ['http', 'platform'], // counts; writes no events
   credits: ['access', 'audit', 'http', 'platform'], // payments decide the tier; grants and refunds are events
   policies: ['access', 'audit', 'http', 'platform', 'redaction', 'text'],
+  exports: ['audit', 'http', 'platform'], // reading the log
   // puts policies in force, and decides by the configuration of the policy gateway
   'policy-gateway': [
     'policies',
@@ -44,7 +45,7 @@ export const mayImport: Record<string, readonly string[]> = {
     'http',
     'platform',
   ],
-  operator: ['credits', 'policies', 'text', 'access', 'limits', 'audit', 'platform'], // the commands of `gatehouse operator`
+  operator: ['credits', 'policies', 'exports', 'text', 'access', 'limits', 'audit', 'platform'], // the commands of `gatehouse operator`
 }
 
 /** Folders in formats/ that are no formats: `texts` finds the texts of an answer in all of them. */

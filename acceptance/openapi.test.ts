@@ -81,6 +81,7 @@ const calls: Record<string, () => Changes> = {
   saveGatewayConfig: () => ({}),
   simulateGateway: () => ({ body: { persist: true } }),
   listGatewayHistory: () => ({}),
+  listAuditEvents: () => ({}),
   restoreGatewayRevision: () => {
     const { data } = answers.get('listGatewayHistory') as { data: { id: string }[] }
     return { params: { history_id: data[1]?.id } }

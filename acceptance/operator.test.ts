@@ -233,6 +233,25 @@ test('wrong arguments are reported before missing settings, and each missing set
   expect(unset.errors.match(/MASTER_KEYS: /g)).toHaveLength(1)
 })
 
+test('audit events lists the events of an organization, and without one those of nobody', async () => {
+  const { organization_id: id } = stack().description
+  const listed = await operator('audit', 'events', id)
+  expect([listed.code, listed.output]).toEqual([0, expect.stringMatching(/  revision  created  /)])
+  const { data } = JSON.parse((await operator('audit', 'events', id, '--json')).output) as {
+    data: { id: string; event_type: string; payload: unknown }[]
+  }
+  const oldest = data.at(-1)!
+  expect(oldest).toMatchObject({ event_type: 'revision', payload: { before: null } })
+  const beyond = await operator('audit', 'events', id, '--after', oldest.id)
+  expect(beyond.output).toBe(`There are no events of ${id}.\n`)
+  const foreign = await operator('audit', 'events', '--after', oldest.id)
+  expect([foreign.code, foreign.errors]).toEqual([
+    1,
+    expect.stringContaining(`There is no event '${oldest.id}' of operator.`),
+  ])
+  expect((await operator('audit', 'events')).output).toBe('There are no events of operator.\n')
+})
+
 test('policies check lists what cannot be evaluated, and exits with 1 if something enforcing is among it', async () => {
   const { base_url, admin_key: credential } = stack().description
   const good = await operator('policies', 'check')

@@ -4,6 +4,7 @@ import * as countTokens from './count-tokens.ts'
 import * as credits from './credits.ts'
 import type { Endpoint, Method } from './endpoint.ts'
 import type { Dialect } from './error-body.ts'
+import * as auditEvent from './exports/audit-event.ts'
 import * as limits from './limits.ts'
 import * as message from './message.ts'
 import * as model from './model.ts'
@@ -43,6 +44,7 @@ export const endpoints = [
   gateway.restoreGatewayRevision,
   gateway.readGatewayRollout,
   gatewayQuotas.listGatewayQuotas,
+  auditEvent.listAuditEvents,
   project.listProjects,
   project.createProject,
   project.retrieveProject,

@@ -7,6 +7,7 @@ import { serveAccess } from '#access/routes.ts'
 import { serveReadOrganizationCredits } from '#credits/balance/read-organization-credits.ts'
 import { serveCreditBalance, serveCredits } from '#credits/routes.ts'
 import { serveStripeWebhook } from '#credits/stripe/webhook.ts'
+import { serveListAuditEvents } from '#exports/list-audit-events.ts'
 import { limitReads } from '#http/bind.ts'
 import { setErrorDialect } from '#http/error-dialect.ts'
 import { type Readiness, servePublicInfo } from '#http/health.ts'
@@ -60,6 +61,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     serveListOrganizationModels(scope, inference)
     serveReadOrganizationCredits(scope, credits)
     serveCredits(scope, { db, now })
+    serveListAuditEvents(scope, { db })
     servePolicyGateway(scope, { ...mutations, announce, findCategories, countEarlierUsage })
   })
   void app.register(async (scope) => {

@@ -8,6 +8,7 @@ import {
   updateProjectApiKey,
 } from '@gatehouse/contract/api-key'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
+import { listAuditEvents } from '@gatehouse/contract/exports/audit-event'
 import {
   createPolicy,
   deletePolicy,
@@ -75,7 +76,8 @@ async function prepareOwner() {
   const admin = await api.send(createAdminApiKey, { body: { name: canary, permissions: [] } })
   await api.send(saveGatewayConfig, { body: { config: { name: canary } } })
   const history_id = (await api.send(listGatewayHistory)).body.data[0]!.id
-  const ids = { policy_id, project_id, history_id }
+  const event_id = (await api.send(listAuditEvents)).body.data[0]!.id
+  const ids = { policy_id, project_id, history_id, event_id }
   return { ...ids, key_id: key.body.id, admin_key_id: admin.body.id }
 }
 
@@ -84,7 +86,7 @@ type Probe = [endpoint: Endpoint, sent: Sent, refusal: [status: number, code: st
 
 /** In an order in which all succeed for the owner, whose policy has revision 3. */
 function probes(): Probe[] {
-  const { policy_id, project_id, key_id, admin_key_id, history_id } = owned
+  const { policy_id, project_id, key_id, admin_key_id, history_id, event_id } = owned
   const policy = { params: { policy_id } }
   const version = { params: { policy_id, version: '1' } }
   const project = { params: { project_id } }
@@ -125,6 +127,7 @@ function probes(): Probe[] {
     [deleteAdminApiKey, { params: { key_id: admin_key_id } }, [404, 'api_key_not_found']],
     [archiveProject, project, noProject],
     [listGatewayHistory, { query: { after: history_id } }, noCursor],
+    [listAuditEvents, { query: { after: event_id } }, noCursor],
     [restoreGatewayRevision, { params: { history_id } }, [404, 'history_entry_not_found']],
   ]
 }

@@ -1,6 +1,7 @@
 import type { Endpoint } from '../endpoint.ts'
 import type { endpoints } from '../endpoints.ts'
 import { apiKeyExamples } from './api-key.ts'
+import { auditEventExamples } from './audit-event.ts'
 import { creditExamples } from './credits.ts'
 import type { Example } from './example.ts'
 import { gatewayExamples } from './gateway.ts'
@@ -16,6 +17,7 @@ const examples = {
   ...policyExamples,
   ...policyEvaluationExamples,
   ...gatewayExamples,
+  ...auditEventExamples,
   ...projectExamples,
   ...apiKeyExamples,
   ...creditExamples,

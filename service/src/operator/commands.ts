@@ -1,3 +1,4 @@
+import { listEventPage } from './audit.ts'
 import type { Command, CommandOutput, OperatorDeps, Topics } from './command.ts'
 import { addGrant, addPayment, addRefund, reconcileLedger } from './credits.ts'
 import { changeOperatorLimits, showLimits } from './limits.ts'
@@ -181,6 +182,21 @@ const check: Command = {
   prepare: () => checkPolicies,
 }
 
+const events: Command = {
+  synopsis: 'events [<organization id>] [--after <event id>]',
+  help: [
+    'Lists audit events, the newest first, 100 per page: those of an organization, or without',
+    'one those of callers who belong to none. --json prints all members.',
+  ],
+  organizationId: 'optional',
+  required: [],
+  optional: ['after'],
+  prepare:
+    ({ organizationId, values }) =>
+    (deps) =>
+      listEventPage(organizationId, values.after, deps),
+}
+
 export const topics: Topics = {
   organizations: {
     create,
@@ -210,6 +226,7 @@ export const topics: Topics = {
   },
   credits: { reconcile },
   policies: { check },
+  audit: { events },
   limits: {
     show: aboutOrganization(
       'show',

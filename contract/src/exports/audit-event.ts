@@ -1,0 +1,57 @@
+import { z } from 'zod'
+
+import { adminEndpoint } from '../endpoint.ts'
+import { Day, listOf, ListQuery } from '../list.ts'
+import { gatewayDecisions } from '../policy-gateway/gateway.ts'
+import { AnyId } from '../text.ts'
+
+const eventTypes = ['enforcement', 'simulation', 'revision'] as const
+
+/**
+ * What happened, as destinations get it. Which further members an event has depends on what it is about; the `object` of a
+ * revision is the kind of the resource that changed.
+ */
+const AuditEvent = z
+  .looseObject({
+    id: z.uuid(),
+    event_id: z.uuid().describe('The same as `id`, under the name that destinations get.'),
+    event_type: z.enum(eventTypes),
+    source: z.literal('policy_gateway'),
+    created_at: z.iso.datetime({ precision: 3 }),
+    org_id: z.string(),
+    payload: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe('A resource before and after a change, or the usage of a call; null: erased.'),
+    payload_hash: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .describe('SHA-256 of salt and payload. It stays when the payload is erased.'),
+  })
+  .meta({ id: 'AuditEvent' })
+export type AuditEvent = z.infer<typeof AuditEvent>
+
+const Moment = z.union([z.iso.datetime({ offset: true }), Day], {
+  error: 'must be a day as in 2026-01-31, or a time as in 2026-01-31T12:00:00Z',
+})
+
+export const listAuditEvents = adminEndpoint({
+  id: 'listAuditEvents',
+  summary: 'List what happened in the organization, the newest first',
+  method: 'GET',
+  path: '/v1/organization/audit_events',
+  permission: 'audit.read',
+  query: ListQuery.extend({
+    order: z.enum(['asc', 'desc']).default('desc').describe('By time.'),
+    type: z.enum(eventTypes).optional(),
+    policy_id: AnyId.optional().describe('The policy that decided.'),
+    project_id: AnyId.optional(),
+    decision: z.enum(gatewayDecisions).optional(),
+    from: Moment.optional().describe(
+      'The first moment, in RFC 3339; a day is its beginning in UTC.',
+    ),
+    to: Moment.optional().describe('The moment after the last; a day is its beginning in UTC.'),
+  }),
+  response: listOf(AuditEvent).meta({ id: 'AuditEventList' }),
+  errors: ['invalid_cursor'],
+})

@@ -1,0 +1,99 @@
+import { type RawBuilder, sql } from 'kysely'
+
+import type { Db } from '#platform/database.ts'
+
+/** What events are asked for; undefined: any. */
+export type EventFilters = {
+  kind: 'enforcement' | 'simulation' | 'revision' | undefined
+  policyId: string | undefined
+  projectId: string | undefined
+  decision: string | undefined
+  /** The first moment. */
+  from: Date | undefined
+  /** The moment after the last. */
+  to: Date | undefined
+}
+
+export type EventPage = { after: string | undefined; limit: number; order: 'asc' | 'desc' }
+
+export type ListedEvent = {
+  id: string
+  kind: string
+  organizationId: string
+  at: Date
+  header: Record<string, unknown>
+  /** Null if it was erased. */
+  payload: Buffer | null
+  payloadHash: Buffer
+}
+
+/**
+ * Returns one event more than `limit` if there are more. An id begins with the time of its event, so events are in the order of
+ * their ids. Conditions are written as those of the indexes in migrations/0020.
+ */
+export async function listEvents(
+  db: Db,
+  organizationId: string,
+  filters: EventFilters,
+  { after, limit, order }: EventPage,
+): Promise<ListedEvent[]> {
+  const [side, direction] = order === 'asc' ? [sql`>`, sql`asc`] : [sql`<`, sql`desc`]
+  const conditions = [
+    sql`organization_id = ${organizationId}`,
+    ...conditionsOf(filters),
+    ...(after === undefined ? [] : [sql`id ${side} ${after}::uuid`]),
+  ]
+  const { rows } = await sql<ListedEvent>`
+    select id, kind, organization_id as "organizationId", at, header, payload, payload_hash as "payloadHash"
+    from event where ${sql.join(conditions, sql` and `)}
+    order by id ${direction} limit ${limit + 1}`.execute(db)
+  return rows
+}
+
+function conditionsOf(filters: EventFilters): RawBuilder<unknown>[] {
+  const { kind, policyId, projectId, decision, from, to } = filters
+  const conditions: RawBuilder<unknown>[] = []
+  if (kind !== undefined) conditions.push(sql`kind = ${kind}`)
+  if (kind !== undefined && kind !== 'enforcement') conditions.push(sql`kind <> 'enforcement'`)
+  if (policyId !== undefined) conditions.push(sql`header->>'policy_id' = ${policyId}`)
+  if (projectId !== undefined) conditions.push(sql`header->>'project_id' = ${projectId}`)
+  if (decision !== undefined) conditions.push(isDecision(decision))
+  // The day says which partitions have to be looked at.
+  if (from) conditions.push(sql`day >= ${dayOf(from)}::date and id >= ${firstIdAt(from)}::uuid`)
+  if (to) conditions.push(sql`day <= ${dayOf(to)}::date and id < ${firstIdAt(to)}::uuid`)
+  return conditions
+}
+
+/** Of what is allowed no index and so no statistics exist. PostgreSQL would take it for rare, read everything and sort it. */
+const isDecision = (decision: string) =>
+  decision === 'allow'
+    ? sql`case when header->>'decision' = 'allow' then true else false end`
+    : sql`header->>'decision' = ${decision} and header->>'decision' <> 'allow'`
+
+const dayOf = (moment: Date) => moment.toISOString().slice(0, 10)
+
+/** The lowest id that an event of this moment can have. */
+function firstIdAt(moment: Date): string {
+  const hex = Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
+}
+
+/** Whether the organization has this event, by the partition of the day that its id names. */
+export async function hasEvent(db: Db, organizationId: string, id: string): Promise<boolean> {
+  const day = dayOfId(id)
+  if (day === undefined) return false
+  const { rows } = await sql`
+    select from event where day = ${day}::date and id = ${id}::uuid
+      and organization_id = ${organizationId}`.execute(db)
+  return rows.length > 0
+}
+
+const uuid7 = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+/** The year 9999: later ones have more digits than PostgreSQL's dates are written with here. */
+const lastMs = 253_402_300_799_999
+
+function dayOfId(id: string): string | undefined {
+  const [, high, low] = uuid7.exec(id) ?? []
+  const ms = Number.parseInt(`${high}${low}`, 16)
+  return high && ms <= lastMs ? dayOf(new Date(ms)) : undefined
+}

@@ -1,0 +1,45 @@
+import { operatorOrganizationId } from '#audit/event.ts'
+import { hasEvent, listEvents } from '#exports/event-list-store.ts'
+import { presentEvent } from '#exports/present-event.ts'
+
+import type { CommandOutput, OperatorDeps } from './command.ts'
+
+const pageSize = 100
+
+const all = {
+  kind: undefined,
+  policyId: undefined,
+  projectId: undefined,
+  decision: undefined,
+  from: undefined,
+  to: undefined,
+}
+
+/** Lists the events of an organization, or without one those of callers who belong to none. */
+export async function listEventPage(
+  id: string,
+  after: string | undefined,
+  { db }: OperatorDeps,
+): Promise<CommandOutput> {
+  const organizationId = id || operatorOrganizationId
+  if (after !== undefined && !(await hasEvent(db, organizationId, after))) {
+    throw new Error(`There is no event '${after}' of ${organizationId}.`)
+  }
+  const page = { after, limit: pageSize, order: 'desc' } as const
+  const events = await listEvents(db, organizationId, all, page)
+  const data = events.slice(0, pageSize).map(presentEvent)
+  const hasMore = events.length > pageSize
+  const lines = data.map((event) => {
+    const what = firstText(event['action'], event['outcome'], event['decision'])
+    const actor = firstText(event['actor'])
+    return [event.created_at, event.id, event.event_type, what, actor].join('  ')
+  })
+  const next = hasMore
+    ? [`There are more: audit events ${id ? `${id} ` : ''}--after ${data.at(-1)?.id}`]
+    : []
+  const text = [...lines, ...next].join('\n') || `There are no events of ${organizationId}.`
+  return { result: { data, has_more: hasMore }, text: `${text}\n` }
+}
+
+const firstText = (...members: unknown[]): string =>
+  members.find((member) => typeof member === 'string') ?? ''
