@@ -13,6 +13,8 @@ const rings: Rings = {
   counts: { projects: ['counts'] },
 }
 
-// Ctrl-C ends the tests, and their servers after them.
-process.on('SIGINT', () => undefined)
-process.exitCode = await runTests(process.argv.slice(2), { root, rings })
+// Ctrl-C ends vitest too, which has the same terminal; the servers are stopped after it, and no other ring starts.
+const interruption = new AbortController()
+process.once('SIGINT', () => interruption.abort())
+const { signal } = interruption
+process.exitCode = await runTests(process.argv.slice(2), { root, rings, signal })

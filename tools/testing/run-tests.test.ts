@@ -25,15 +25,21 @@ async function repositoryWith(files: Record<string, string>) {
   for (const [name, text] of Object.entries(files)) {
     await writeFile(join(root, `${name}.test.mjs`), text)
   }
+  const interruption = new AbortController()
   return async (...args: string[]) => {
     const lines: string[] = []
     const startServers = async () => ({
       environment: { SERVER_URL: 'here' },
-      stop: async () => {},
+      stop: async () => {
+        if ('interrupted' in files) interruption.abort()
+      },
     })
     const rings = { first: { projects: ['first'], startServers }, second: { projects: ['second'] } }
     const write = (text: string) => lines.push(...text.split('\n').filter(Boolean))
-    return { exitCode: await runTests(args, { root, rings, write }), lines }
+    return {
+      exitCode: await runTests(args, { root, rings, write, signal: interruption.signal }),
+      lines,
+    }
   }
 }
 
@@ -98,6 +104,11 @@ test('a ring has its servers while it runs, and no longer', async () => {
     second: "test('reads', () => expect(process.env.SERVER_URL).toBeUndefined())",
   })
   expect(await run()).toMatchObject({ exitCode: 0 })
+})
+
+test('after an interruption no other ring starts', async () => {
+  const run = await repositoryWith({ first: "test('passes', () => {})", interrupted: '' })
+  expect(await run()).toEqual({ exitCode: 0, lines: ['-- first', '1 passed, 0 failed'] })
 })
 
 test('one ring by its name, and --long for every test process', async () => {

@@ -5,14 +5,20 @@ type Servers = { environment: NodeJS.ProcessEnv; stop: () => Promise<void> }
 type Ring = { projects: readonly string[]; startServers?: () => Promise<Servers> }
 export type Rings = Record<string, Ring>
 
-type Options = { root: string; rings: Rings; write?: (text: string) => void }
+type Options = {
+  root: string
+  rings: Rings
+  /** After the ring that runs, no other one starts. */
+  signal?: AbortSignal
+  write?: (text: string) => void
+}
 
 /**
  * `[--long] [--again] [ring] [vitest arguments]`. Without a ring all of them run, in the order they are written, also
  * after one has failed: a run shows everything that is broken, at its end. Returns the exit code.
  */
 export async function runTests(args: readonly string[], options: Options): Promise<number> {
-  const { root, rings, write = console.log } = options
+  const { root, rings, signal, write = console.log } = options
   const isLong = args.includes('--long')
   const isAgain = args.includes('--again')
   const [first = '', ...others] = args.filter((each) => !['--long', '--again'].includes(each))
@@ -21,12 +27,13 @@ export async function runTests(args: readonly string[], options: Options): Promi
   const further = named ? others : [first, ...others].filter((each) => each !== '')
   const results: Result[] = []
   for (const [name, { projects, startServers }] of Object.entries(chosen)) {
+    if (signal?.aborted) break
     write(`\n-- ${name}`)
     const servers = await startServers?.()
     const environment = { ...servers?.environment, ...(isLong && { LONG_TESTS: '1' }) }
     try {
       const run = { root, projects, further, environment }
-      results.push({ ring: name, ...(await (isAgain ? runTwice(run) : runOnce(run))) })
+      results.push({ ring: name, ...(await (isAgain ? runTwice(run, signal) : runOnce(run))) })
     } finally {
       await servers?.stop()
     }
@@ -44,10 +51,10 @@ async function runOnce(run: VitestRun): Promise<Outcome> {
 }
 
 /** On a loaded machine a test may fail for lack of time: its file runs once more, with the machine to itself. */
-async function runTwice(run: VitestRun): Promise<Outcome> {
+async function runTwice(run: VitestRun, signal?: AbortSignal): Promise<Outcome> {
   const first = await runOnce(run)
   const { failures, errors } = first.totals
-  if (failures.length === 0 || errors.length > 0) return first
+  if (failures.length === 0 || errors.length > 0 || signal?.aborted) return first
   const files = [...new Set(failures.map(({ file }) => file))]
   const second = await runOnce({ ...run, further: ['--no-file-parallelism', ...files] })
   const failed = second.totals.failures
