@@ -35,8 +35,9 @@ begin
   return true;
 end $$;
 
--- Turns the default partition into one of the days that it has, and makes a new one. Writers wait until its rows were read
--- once. If a day in between has a partition, the default partition stays as it is.
+-- Turns the default partition into one of the days that it has, and makes a new one, if these days come after all that have a
+-- partition. Writers wait until its rows were read once. What a writer with a wrong clock has put there stays there: as a day of
+-- its own it would be dropped at once, or come after all other days for years.
 create function date_default_partition() returns boolean language plpgsql as $$
 declare
   first date;
@@ -44,7 +45,8 @@ declare
   name text;
 begin
   select min(day), max(day) + 1 into first, ending from event_default;
-  if first is null or exists (select from event_partition where first_day < ending and first < end_day) then
+  if first is null or ending > (now() at time zone 'UTC')::date + 8
+    or exists (select from event_partition where end_day > first) then
     return false;
   end if;
   name := 'event_' || to_char(first, 'YYYYMMDD') || '_' || to_char(ending - 1, 'YYYYMMDD');
