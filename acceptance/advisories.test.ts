@@ -30,11 +30,15 @@ test('GHSA-xqmj-j6mv-4862, GHSA-46cm-pfwv-cgf8: template syntax stays text', asy
   }
 })
 
-test('GHSA-69x8-hrgq-fjj8: no response schema has a member for a hash', () => {
+/** Of the salted payload of an audit event: evidence, and no credential. */
+const publicHashes = ['"payload_hash":']
+
+test('GHSA-69x8-hrgq-fjj8: no response schema has a member for the hash of a secret', () => {
   for (const { id, response } of endpoints) {
     if (id.endsWith('OpenApi')) continue
-    const members = JSON.stringify(z.toJSONSchema(response)).match(/"[^"]*hash[^"]*":/gi)
-    expect([id, members]).toEqual([id, null])
+    const members = JSON.stringify(z.toJSONSchema(response)).match(/"[^"]*hash[^"]*":/gi) ?? []
+    const secret = members.filter((member) => !publicHashes.includes(member))
+    expect([id, secret]).toEqual([id, []])
   }
 })
 
