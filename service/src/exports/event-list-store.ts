@@ -2,16 +2,16 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
 
-/** What events are asked for; undefined: any. */
+/** Which events are asked for. */
 export type EventFilters = {
-  kind: 'enforcement' | 'simulation' | 'revision' | undefined
-  policyId: string | undefined
-  projectId: string | undefined
-  decision: string | undefined
+  kind?: 'enforcement' | 'simulation' | 'revision' | undefined
+  policyId?: string | undefined
+  projectId?: string | undefined
+  decision?: string | undefined
   /** The first moment. */
-  from: Date | undefined
+  from?: Date | undefined
   /** The moment after the last. */
-  to: Date | undefined
+  to?: Date | undefined
 }
 
 export type EventPage = { after: string | undefined; limit: number; order: 'asc' | 'desc' }

@@ -16,19 +16,11 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => seeded[Symbol.asyncDispose]())
 
-const none: EventFilters = {
-  kind: undefined,
-  policyId: undefined,
-  projectId: undefined,
-  decision: undefined,
-  from: undefined,
-  to: undefined,
-}
 const firstPage: EventPage = { after: undefined, limit: 100, order: 'desc' }
-const list = (filters: Partial<EventFilters>, page: Partial<EventPage> = {}) =>
-  listEvents(db, 'org_0', { ...none, ...filters }, { ...firstPage, ...page })
+const list = (filters: EventFilters, page: Partial<EventPage> = {}) =>
+  listEvents(db, 'org_0', filters, { ...firstPage, ...page })
 
-type Query = { filters: Partial<EventFilters>; condition: string; isRare?: true }
+type Query = { filters: EventFilters; condition: string; isRare?: true }
 const queries: Record<string, Query> = {
   'all events': { filters: {}, condition: 'organization_id' },
   calls: { filters: { kind: 'enforcement' }, condition: 'organization_id' },

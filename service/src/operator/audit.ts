@@ -6,15 +6,6 @@ import type { CommandOutput, OperatorDeps } from './command.ts'
 
 const pageSize = 100
 
-const all = {
-  kind: undefined,
-  policyId: undefined,
-  projectId: undefined,
-  decision: undefined,
-  from: undefined,
-  to: undefined,
-}
-
 /** Lists the events of an organization, or without one those of callers who belong to none. */
 export async function listEventPage(
   id: string,
@@ -26,7 +17,7 @@ export async function listEventPage(
     throw new Error(`There is no event '${after}' of ${organizationId}.`)
   }
   const page = { after, limit: pageSize, order: 'desc' } as const
-  const events = await listEvents(db, organizationId, all, page)
+  const events = await listEvents(db, organizationId, {}, page)
   const data = events.slice(0, pageSize).map(presentEvent)
   const hasMore = events.length > pageSize
   const lines = data.map((event) => {

@@ -7,10 +7,9 @@ import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import { sql } from 'kysely'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 
-import { assemble, type House } from '#assemble.ts'
-import { loadConfig } from '#config.ts'
-import { silentLog } from '#testing/silent-log.ts'
-import { createTestApi } from '#testing/test-api.ts'
+import type { House } from '#assemble.ts'
+import type { Clock } from '#platform/clock.ts'
+import { createTestApi, startAnotherHouse } from '#testing/test-api.ts'
 import { masterKey } from '#testing/test-gateway.ts'
 
 // The configuration of the policy gateway, in organizations that have never published a policy.
@@ -29,16 +28,8 @@ const save = async (...denylist: string[]) => {
 }
 const termsIn = (house?: House) => pin(house).gateway?.config.rules.denylist
 
-/** Another process on the same database, or on another one. */
-function startHouse(environment: Record<string, string>, now = () => new Date()) {
-  const url = { DATABASE_URL: api.house.config.DATABASE_URL }
-  const config = loadConfig({ ...url, MASTER_KEYS: masterKey(1), ...environment })
-  const house = assemble(config, { now, log: silentLog })
-  let stopped: Promise<void> | undefined
-  const stop = () => (stopped ??= house.stop())
-  onTestFinished(stop)
-  return { ...house, stop }
-}
+const startHouse = (environment: Record<string, string>, now?: Clock) =>
+  startAnotherHouse(api.house, environment, now)
 
 test('what is saved is in force, in the next epoch, with its terms compiled', async () => {
   expect([pin().epoch, pin().gateway]).toEqual([0, null])

@@ -19,14 +19,13 @@ import { z } from 'zod'
 
 import { guard } from '#access/guard.ts'
 import { createOrganization } from '#access/manage-organizations.ts'
-import { assemble, type House } from '#assemble.ts'
-import { loadConfig } from '#config.ts'
+import type { House } from '#assemble.ts'
 import { bind } from '#http/bind.ts'
 import { setErrorDialect } from '#http/error-dialect.ts'
 import { createServer } from '#http/server.ts'
+import type { Clock } from '#platform/clock.ts'
 import { exactRule } from '#testing/policy-calls.ts'
-import { silentLog } from '#testing/silent-log.ts'
-import { createTestApi } from '#testing/test-api.ts'
+import { createTestApi, startAnotherHouse } from '#testing/test-api.ts'
 import { createProjectKey, masterKey } from '#testing/test-gateway.ts'
 
 import { describePinned } from './in-force.ts'
@@ -57,16 +56,8 @@ const versions = () => inForce().policies.map(({ version, mode }) => `${version}
 
 const untilEpoch = (epoch: number) => waitUntil(() => inForce().epoch === epoch)
 
-/** Another process on the same database. */
-function startHouse(environment: Record<string, string>, now = () => new Date()) {
-  const url = { DATABASE_URL: api.house.config.DATABASE_URL }
-  const config = loadConfig({ ...url, MASTER_KEYS: masterKey(1), ...environment })
-  const house = assemble(config, { now, log: silentLog })
-  let stopped: Promise<void> | undefined
-  const stop = () => (stopped ??= house.stop())
-  onTestFinished(stop)
-  return { ...house, stop }
-}
+const startHouse = (environment: Record<string, string>, now?: Clock) =>
+  startAnotherHouse(api.house, environment, now)
 
 test('what is published is in force; drafts and paused policies are not', async () => {
   const id = await makePolicy()

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { afterAll, beforeAll } from 'vitest'
+
 import { connectRedis, type Redis } from '#platform/redis.ts'
 
 // Redis servers of a single test, for tests that would disturb others and for tests of a cluster.
@@ -81,6 +83,26 @@ export async function startRedis(args: readonly string[] = []) {
   }
 }
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>
+
+/** A server for all tests of a file, and a connection to it. */
+export function useRedis(): () => Redis {
+  let server: RedisServer | undefined
+  let redis: Redis | undefined
+  const connected = (): Redis => {
+    if (!redis) throw new Error('Redis is not running yet.')
+    return redis
+  }
+  beforeAll(async () => {
+    server = await startRedis()
+    redis = connectPatiently(server.url)
+    await until(async () => Boolean(await connected().send('', ['PING'])))
+  })
+  afterAll(async () => {
+    redis?.close()
+    await server?.[Symbol.asyncDispose]()
+  })
+  return connected
+}
 
 /** Three primaries, each with a third of the slots. */
 export async function startRedisCluster() {

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '#platform/clock.ts'
 import type { FindAddresses } from '#platform/egress.ts'
 import { serveRoutes } from '#routes.ts'
 
+import { silentLog } from './silent-log.ts'
 import { createTestDatabase } from './test-database.ts'
 import { generousLimits, masterKey } from './test-gateway.ts'
 
@@ -107,4 +108,18 @@ type Body = {
   first_id: string | null
   last_id: string | null
   error: { code: string; param: string | null; message: string }
+}
+
+/** The parts of another process, on the same database unless the settings say otherwise; stopped when the test ends. */
+export function startAnotherHouse(
+  { config: { DATABASE_URL } }: House,
+  settings: Record<string, string>,
+  now: Clock = systemClock,
+) {
+  const config = loadConfig({ DATABASE_URL, MASTER_KEYS: masterKey(1), ...settings })
+  const house = assemble(config, { now, log: silentLog })
+  let stopped: Promise<void> | undefined
+  const stop = () => (stopped ??= house.stop())
+  onTestFinished(stop)
+  return { ...house, stop }
 }

@@ -4,7 +4,11 @@ import { createScorerDouble } from '#moderation/testing/scorer-double.ts'
 
 import { openEveryWay } from './testing/every-way.ts'
 import { writeModeration } from './testing/moderated-calls.ts'
-import { inAnswer, inRequest, outcomesOf, ways } from './testing/outcomes-on-every-way.ts'
+import {
+  expectBlockedOnEveryWay,
+  expectOnlyMonitored,
+  ways,
+} from './testing/outcomes-on-every-way.ts'
 
 // Rules that read scores, on every way to a model. Texts say their scores themselves, as in [[cat:hate=0.9]].
 
@@ -18,22 +22,13 @@ test.each([
   ['cel: score("hate") > 0.8', hateful, mild],
   ['cel: score("hate") + score("illicit") > 1.1', `${mild} ${illicit}`, illicit],
   ['cel: score("hate") > 0.5 && text.contains("and words")', mild, '[[cat:hate=0.9]] alone.'],
-])('%s blocks requests and answers on every way', patience, async (rule, broken, harmless) => {
-  const { ask, putInForce } = await openEveryWay()
-  await putInForce({ mode: 'enforcing', rule, direction: 'both' }, false)
-  for (const place of [inRequest, inAnswer]) {
-    expect(await outcomesOf(ask, place(broken))).toEqual(new Set(['blocked']))
-    expect(await outcomesOf(ask, place(harmless))).toEqual(new Set(['served']))
-  }
-})
+])('%s blocks requests and answers on every way', patience, (rule, broken, harmless) =>
+  expectBlockedOnEveryWay(rule, { broken, harmless }),
+)
 
-test('a monitoring rule that reads scores lets everything pass', patience, async () => {
-  const { ask, putInForce } = await openEveryWay()
-  await putInForce({ mode: 'monitoring', rule: 'cel: score("hate") > 0.8' }, false)
-  for (const place of [inRequest, inAnswer]) {
-    expect(await outcomesOf(ask, place(hateful))).toEqual(new Set(['served']))
-  }
-})
+test('a monitoring rule that reads scores lets everything pass', patience, () =>
+  expectOnlyMonitored('cel: score("hate") > 0.8', hateful),
+)
 
 /** A scorer of all categories that is asked over a socket. */
 async function startScorer() {

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { type Amounts, type Limits, type Scope, scopes, unlimited } from '#limits/limits.ts'
-import type { Redis } from '#platform/redis.ts'
 import { createRandom } from '#testing/fault-proxy.ts'
-import { connectPatiently, type RedisServer, startRedis, until } from '#testing/redis-cluster.ts'
+import { useRedis } from '#testing/redis-cluster.ts'
 
 import { organizationKeys } from './counter-names.ts'
 import { createRedisCounters, type RedisCounters } from './redis-counters.ts'
@@ -16,17 +15,7 @@ import { asFirstVersion } from './testing/other-libraries.ts'
 
 const seed = Number(process.env['LIMIT_SEED'] ?? Date.now() % 2 ** 31)
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = connectPatiently(server.url)
-  await until(async () => Boolean(await redis.send('', ['PING'])))
-})
-afterAll(async () => {
-  redis.close()
-  await server[Symbol.asyncDispose]()
-})
+const redis = useRedis()
 
 const slotLimits: Record<Scope, number> = { organization: 330, project: 250, key: 180 }
 const requestsMax = 6000
@@ -64,8 +53,8 @@ function createAccount() {
 
 test('while both versions run, no limit is exceeded, and nothing is lost or counted twice', async () => {
   const random = createRandom(seed)
-  const first = createRedisCounters({ redis: asFirstVersion(redis), prefix: 'roll' })
-  const current = createRedisCounters({ redis, prefix: 'roll' })
+  const first = createRedisCounters({ redis: asFirstVersion(redis()), prefix: 'roll' })
+  const current = createRedisCounters({ redis: redis(), prefix: 'roll' })
   await Promise.all([first.load(), current.load()])
   const account = createAccount()
   const outcomes = { admitted: 0, 'admitted by the first version': 0, refused: 0 }
@@ -134,7 +123,8 @@ test('while both versions run, no limit is exceeded, and nothing is lost or coun
     expect(account.most.get(name)).toBeGreaterThan(limit / 2)
   }
   const [, leases, index] = organizationKeys('roll', 'acme')
-  expect([await redis.send('', ['ZCARD', leases]), await redis.send('', ['ZCARD', index])]).toEqual(
-    [0, 0],
-  )
+  expect([
+    await redis().send('', ['ZCARD', leases]),
+    await redis().send('', ['ZCARD', index]),
+  ]).toEqual([0, 0])
 }, 120_000)

@@ -1,12 +1,11 @@
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { createRedisCounters, type RedisCounters } from '#limits/counters/redis-counters.ts'
 import { createLimiter, type Slot } from '#limits/limiter.ts'
 import { leaseMs, unlimited } from '#limits/limits.ts'
 import { type QuotaCounter, type QuotaRules, toCallQuotas } from '#limits/quotas/quota.ts'
 import { createMetrics } from '#platform/metrics.ts'
-import type { Redis } from '#platform/redis.ts'
-import { connectPatiently, type RedisServer, startRedis, until } from '#testing/redis-cluster.ts'
+import { useRedis } from '#testing/redis-cluster.ts'
 import { silentLog } from '#testing/silent-log.ts'
 
 import { createCountersWithFallback } from './counters-with-fallback.ts'
@@ -27,24 +26,14 @@ const rules: QuotaRules = {
   policy: null,
 }
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = connectPatiently(server.url)
-  await until(async () => Boolean(await redis.send('', ['PING'])))
-})
-afterAll(async () => {
-  redis.close()
-  await server[Symbol.asyncDispose]()
-})
+const redis = useRedis()
 
 function setUp(organizationId: string) {
   const line = { isCut: false }
   const books = { requests: 0, tokens: 0, credits: 0 }
   const send = async <T>(command: () => Promise<T>): Promise<T> =>
     line.isCut ? Promise.reject(new Error('cut')) : command()
-  const real = createRedisCounters({ redis, prefix: 'q' })
+  const real = createRedisCounters({ redis: redis(), prefix: 'q' })
   const overLine: RedisCounters = {
     ...real,
     load: () => send(real.load),
@@ -134,7 +123,7 @@ test.for(['kept', 'lost'])(
     const fromOutage = await all[1]!.begin()
     const endedInOutage = await all[2]!.begin()
     await all[2]!.end(endedInOutage!)
-    if (what === 'lost') await redis.send('', ['FLUSHALL'])
+    if (what === 'lost') await redis().send('', ['FLUSHALL'])
     line.isCut = false
     await untilExact()
     // 9, 4 and 1 have ended, and 2 are running. The first process has not noticed the outage: what its call reserves is
@@ -152,7 +141,7 @@ test.for(['kept', 'lost'])(
 test('what a running call reserves is counted again after Redis was emptied, with its renewal', async () => {
   const { books, all, line, untilExact } = setUp('emptied')
   const running = await Promise.all(Array.from({ length: 5 }, () => all[0]!.begin()))
-  await redis.send('', ['FLUSHALL'])
+  await redis().send('', ['FLUSHALL'])
   // An outage makes the process renew its leases at once.
   line.isCut = true
   await all[0]!.use(1)

@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { createRedisCounters, type RedisCounters } from '#limits/counters/redis-counters.ts'
 import { type Lease, type Limits, unlimited } from '#limits/limits.ts'
 import { createMetrics } from '#platform/metrics.ts'
-import type { Redis } from '#platform/redis.ts'
-import { connectPatiently, type RedisServer, startRedis, until } from '#testing/redis-cluster.ts'
+import { until, useRedis } from '#testing/redis-cluster.ts'
 import { silentLog } from '#testing/silent-log.ts'
 
 import { createCountersWithFallback } from './counters-with-fallback.ts'
@@ -13,23 +12,13 @@ import { createCountersWithFallback } from './counters-with-fallback.ts'
 
 const limits: Limits = { organization: unlimited, project: unlimited, key: unlimited }
 
-let server: RedisServer
-let redis: Redis
-beforeAll(async () => {
-  server = await startRedis()
-  redis = connectPatiently(server.url)
-  await until(async () => Boolean(await redis.send('', ['PING'])))
-})
-afterAll(async () => {
-  redis.close()
-  await server[Symbol.asyncDispose]()
-})
+const redis = useRedis()
 
 type Command = 'absorb' | 'release'
 
 /** Counters over a line that can be cut; `before` runs before a command of the recovery is sent. */
 function setUp(organizationId: string, before: (command: Command) => Promise<void>) {
-  const real = createRedisCounters({ redis, prefix: 'r' })
+  const real = createRedisCounters({ redis: redis(), prefix: 'r' })
   const line = { isCut: false }
   const send = async <T>(command: () => Promise<T>): Promise<T> =>
     line.isCut ? Promise.reject(new Error('cut')) : command()

@@ -1,4 +1,6 @@
-import { type Call, everyWay, isCounting, nameOf } from './every-way.ts'
+import { expect } from 'vitest'
+
+import { type Call, everyWay, isCounting, nameOf, openEveryWay } from './every-way.ts'
 
 /** The models take turns. Anonymous calls have no policies. */
 export const ways = everyWay
@@ -18,4 +20,24 @@ export async function outcomesOf(ask: (way: Call, talk: Talk) => Promise<string>
       ['served', 'blocked'].includes(answer) ? answer : `${nameOf(met[index]!)}: ${answer}`,
     ),
   )
+}
+
+type Texts = { broken: string; harmless: string }
+
+/** An enforcing rule ends what breaks it, in requests and answers, and nothing else. */
+export async function expectBlockedOnEveryWay(rule: string, { broken, harmless }: Texts) {
+  const { ask, putInForce } = await openEveryWay()
+  await putInForce({ mode: 'enforcing', rule, direction: 'both' }, false)
+  for (const place of [inRequest, inAnswer]) {
+    expect(await outcomesOf(ask, place(broken))).toEqual(new Set(['blocked']))
+    expect(await outcomesOf(ask, place(harmless))).toEqual(new Set(['served']))
+  }
+}
+
+export async function expectOnlyMonitored(rule: string, broken: string) {
+  const { ask, putInForce } = await openEveryWay()
+  await putInForce({ mode: 'monitoring', rule }, false)
+  for (const place of [inRequest, inAnswer]) {
+    expect(await outcomesOf(ask, place(broken))).toEqual(new Set(['served']))
+  }
 }
