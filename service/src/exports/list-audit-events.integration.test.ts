@@ -171,6 +171,13 @@ test.each([
   expect([status, body.error.param]).toEqual([422, param])
 })
 
+test('422: a moment that cannot be read is told how to be written', async () => {
+  const { body } = await list({ from: 'yesterday' })
+  expect(body.error.message).toBe(
+    "'query.from' must be a day as in 2026-01-31, or a time as in 2026-01-31T12:00:00Z.",
+  )
+})
+
 test('403 without audit.read', async () => {
   const body = { name: 'Reader', permissions: ['policies.read'] }
   const created = await api.send(createAdminApiKey, { body })
