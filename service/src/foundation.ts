@@ -2,7 +2,8 @@ import { holdPool } from '#credits/holds/hold-pool.ts'
 import { createBoundedOutput, standardOutput } from '#platform/bounded-output.ts'
 import { type Clock, steadyClock, systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
-import { createAddressFinder, createEgress, type FindAddresses } from '#platform/egress.ts'
+import { createEgress, createTenantEgress } from '#platform/egress.ts'
+import { createAddressFinder, type FindAddresses } from '#platform/egress/find-addresses.ts'
 import { createLog, type Log, type LogLevel } from '#platform/log.ts'
 import { createMetrics, type Metrics } from '#platform/metrics.ts'
 import { connectRedis, type Redis } from '#platform/redis.ts'
@@ -44,6 +45,8 @@ export function layFoundation(config: Config, edges: Edges) {
   const creditsDb = connect(holdPool.poolSize, { lockTimeoutMs: holdPool.lockTimeoutMs })
   const redis = openRedis(config, log)
   const egress = createEgress({ privateTargets: config.EGRESS_PRIVATE_TARGETS })
+  // Tenants choose where this one calls, so the addresses that only the service itself may call are not on its list.
+  const exportEgress = createTenantEgress({ privateTargets: config.EXPORT_PRIVATE_TARGETS })
   const files = createTrustedFiles({
     directory: config.STATE_DIRECTORY,
     now,
@@ -62,11 +65,13 @@ export function layFoundation(config: Config, edges: Edges) {
     creditsDb,
     redis,
     egress,
+    exportEgress,
     findAddresses: edges.findAddresses ?? createAddressFinder(),
     files,
     async stop() {
       redis?.close()
       await egress.close()
+      await exportEgress.close()
       await Promise.all([db, changesDb, creditsDb].map((each) => each.destroy()))
     },
   }

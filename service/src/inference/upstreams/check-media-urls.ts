@@ -4,7 +4,7 @@ import { BoundedMap } from '#platform/bounded-map.ts'
 import type { Clock } from '#platform/clock.ts'
 import { within } from '#platform/deadline.ts'
 import { checkTarget, EgressBlocked } from '#platform/egress-target.ts'
-import type { FindAddresses } from '#platform/egress.ts'
+import type { FindAddresses } from '#platform/egress/find-addresses.ts'
 import { isPublicAddress } from '#platform/special-addresses.ts'
 
 import type { Upstream } from './catalogue.ts'
