@@ -73,9 +73,9 @@ test('a record has the header and what every event has, in one order', () => {
       policies_unevaluated: ['pol_2'],
     },
   }
-  expect(writeCanonicalRecord(event)).toBe(
+  expect(writeCanonicalRecord(event, 7)).toBe(
     `{"created_at":"2026-05-04T10:11:12.013Z","enforced":false,"event_id":"${event.id}","event_type":"enforcement",` +
-      `"matches":[{"policy_id":"pol_1","version":3}],"org_id":"org_1","payload_hash":"${'ab'.repeat(32)}",` +
+      `"matches":[{"policy_id":"pol_1","version":3}],"org_id":"org_1","org_seq":7,"payload_hash":"${'ab'.repeat(32)}",` +
       `"policies_unevaluated":["pol_2"],"request_id":"req_1","version":null}`,
   )
 })

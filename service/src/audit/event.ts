@@ -19,6 +19,9 @@ export type RevisionAction =
   | 'restored'
   | 'rolled_back'
   | 'budget_alert'
+  | 'gap'
+  | 'replayed'
+  | 'requeued'
 
 /** Who made a change: the id of a key, `operator`, `stripe` or `gatehouse`; and the request, if it came with one. */
 export type Actor = { readonly id: string; readonly requestId: string | null }

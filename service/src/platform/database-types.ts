@@ -89,6 +89,58 @@ export interface ApiProcess {
   started_at: Timestamp;
 }
 
+export interface AuditCheckpoint {
+  at: Timestamp;
+  frontier: Buffer;
+  hash: Buffer;
+  key_id: number;
+  note: string;
+  organization_id: string;
+  root: Buffer;
+  size: Int8;
+}
+
+export interface AuditCursor {
+  restored_xid: string | null;
+  seq: Int8;
+  shard: number;
+  xid: string;
+}
+
+export interface AuditHead {
+  day: Timestamp;
+  frontier: Buffer;
+  org_seq: Int8;
+  organization_id: string;
+  signed_at: Timestamp | null;
+  signed_size: Generated<Int8>;
+  tiled_size: Generated<Int8>;
+}
+
+export interface AuditKey {
+  created_at: Timestamp;
+  id: number;
+  public_key: Buffer;
+  retired_at: Timestamp | null;
+}
+
+export interface AuditLog {
+  day: Timestamp;
+  event_day: Timestamp;
+  event_id: string;
+  leaf: Buffer;
+  org_seq: Int8;
+  organization_id: string;
+}
+
+export interface AuditTile {
+  hashes: Buffer;
+  index: Int8;
+  level: number;
+  organization_id: string;
+  root: Buffer | null;
+}
+
 export interface BudgetAlert {
   budget: Int8;
   month: Timestamp;
@@ -143,6 +195,61 @@ export interface EventPartition {
   end_day: Timestamp | null;
   first_day: Timestamp | null;
   name: string | null;
+}
+
+export interface ExportCursor {
+  attempt: Generated<number>;
+  batch_max: number | null;
+  day: Timestamp;
+  end_seq: Int8 | null;
+  id: Generated<Int8>;
+  is_replay: boolean;
+  last_error: string | null;
+  last_error_at: Timestamp | null;
+  last_success_at: Timestamp | null;
+  lease_owner: string | null;
+  lease_until: Timestamp | null;
+  next_at: Timestamp;
+  org_seq: Int8;
+  organization_id: string;
+  planned_to: Int8 | null;
+  signed_size: Int8;
+  sink_id: string;
+  state: Generated<string>;
+}
+
+export interface ExportDeadLetter {
+  attempts: number;
+  created_at: Timestamp;
+  error: string;
+  event_day: Timestamp;
+  event_id: string;
+  org_seq: Int8;
+  sink_id: string;
+}
+
+export interface ExportObject {
+  at: Timestamp;
+  bytes: Int8;
+  first_seq: Int8;
+  key: string;
+  last_seq: Int8;
+  sha256: string;
+  sink_id: string;
+}
+
+export interface ExportSink {
+  config: Json;
+  created_at: Timestamp;
+  digest_key: string | null;
+  digest_sha256: string | null;
+  enabled: boolean;
+  id: string;
+  label: string;
+  organization_id: string;
+  secrets: Buffer | null;
+  type: string;
+  updated_at: Timestamp;
 }
 
 export interface FreeBudget {
@@ -430,12 +537,22 @@ export interface UsageDay {
 export interface DB {
   api_key: ApiKey;
   api_process: ApiProcess;
+  audit_checkpoint: AuditCheckpoint;
+  audit_cursor: AuditCursor;
+  audit_head: AuditHead;
+  audit_key: AuditKey;
+  audit_log: AuditLog;
+  audit_tile: AuditTile;
   budget_alert: BudgetAlert;
   config_change: ConfigChange;
   credit_account: CreditAccount;
   credit_hold: CreditHold;
   event: Event;
   event_partition: EventPartition;
+  export_cursor: ExportCursor;
+  export_dead_letter: ExportDeadLetter;
+  export_object: ExportObject;
+  export_sink: ExportSink;
   free_budget: FreeBudget;
   free_request: FreeRequest;
   gateway_config: GatewayConfig;

@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 
+import { auditMetrics } from './metrics/audit-metrics.ts'
 import {
   judgeMetrics,
   moderationMetrics,
@@ -20,6 +21,7 @@ export function createMetrics() {
     ...limitMetrics(registers),
     ...inferenceMetrics(registers),
     ...creditMetrics(registers),
+    ...auditMetrics(registers),
     ...moderationMetrics(registers),
     ...judgeMetrics(registers),
     ...replacementMetrics(registers),
@@ -144,17 +146,6 @@ function creditMetrics(registers: Registry[]) {
     settlementsWaiting: new Gauge({
       name: 'gatehouse_settlements_waiting',
       help: 'Settlement files on disk that wait for the database, plus settlements that are only in memory.',
-      aggregator: 'max',
-      registers,
-    }),
-    eventsSpooled: new Counter({
-      name: 'gatehouse_events_spooled_total',
-      help: 'Audit events written to disk, because they could not be written to the database.',
-      registers,
-    }),
-    eventsWaiting: new Gauge({
-      name: 'gatehouse_events_waiting',
-      help: 'Files of audit events on disk that wait for the database, plus events that are only in memory.',
       aggregator: 'max',
       registers,
     }),

@@ -15,11 +15,11 @@ type Plan = {
   Plans?: Plan[]
 }
 
-/** A test database with the rows of a SQL file of this folder. It records its statements. */
-export async function openSeeded(file: string) {
+/** A test database with the rows of SQL files of this folder. It records its statements. */
+export async function openSeeded(...files: string[]) {
   const database = await createTestDatabase()
   const pool = new pg.Pool({ connectionString: database.url, max: 2 })
-  await pool.query(await readFile(new URL(file, import.meta.url), 'utf8'))
+  for (const file of files) await pool.query(await readFile(new URL(file, import.meta.url), 'utf8'))
   const { db, plansOf } = observeQueries(pool)
   return {
     db,

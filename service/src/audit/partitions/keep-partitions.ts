@@ -1,19 +1,26 @@
 import { type Db, isLockTimeout } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 
-import { dropOldPartition, makePartitions } from './partition-store.ts'
+import {
+  type BeforeDrop,
+  dropOldLogPartition,
+  dropOldPartition,
+  makePartitions,
+} from './partition-store.ts'
 
 /** So long may the worker be away before events are written to the default partition. */
 const daysAhead = 7
 
-type Deps = { db: Db; log: Log; retentionDays: number }
+type Deps = { db: Db; log: Log; retentionDays: number; beforeDrop: BeforeDrop }
 
 /** Makes the partitions of the log ahead of time, and drops those that are too old. */
-export async function keepPartitions({ db, log, retentionDays }: Deps) {
+export async function keepPartitions({ db, log, retentionDays, beforeDrop }: Deps) {
   try {
     await makePartitions(db, daysAhead)
     for (;;) {
-      const partition = await dropOldPartition(db, retentionDays)
+      const partition =
+        (await dropOldPartition(db, retentionDays, beforeDrop)) ??
+        (await dropOldLogPartition(db, retentionDays))
       if (partition === undefined) return
       log.event('audit_events_dropped', { partition })
     }

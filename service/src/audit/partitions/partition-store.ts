@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 
+import { isOfOtherServer } from '#audit/log/log-store.ts'
 import type { Db, Tx } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 
@@ -20,18 +21,63 @@ export async function makePartitions(db: Db, daysAhead: number) {
         select (now() at time zone 'UTC')::date + days as day from generate_series(-1, ${daysAhead}::integer) as days
       ) as wanted
       where not exists (select from event_default where event_default.day = wanted.day)`.execute(tx)
+    await sql`
+      select make_audit_log_partition((now() at time zone 'UTC')::date + days)
+      from generate_series(0, ${daysAhead}::integer) as days`.execute(tx)
   })
 }
 
-/** Drops the oldest partition that has nothing of the last `days`. Returns its name, or undefined if there is none. */
-export async function dropOldPartition(db: Db, days: number): Promise<string | undefined> {
+/** Days of events that are dropped, from the first up to the day before `end`. */
+export type DroppedDays = { first: string; end: string }
+
+/** Called in the transaction that drops events, before they are gone. */
+export type BeforeDrop = (tx: Tx, days: DroppedDays) => Promise<void>
+
+/**
+ * Drops the oldest partition that has nothing of the last `days`. Returns its name, or undefined if there is none. A partition with
+ * events that have no number in the audit log yet is kept.
+ */
+export async function dropOldPartition(
+  db: Db,
+  days: number,
+  beforeDrop: BeforeDrop,
+): Promise<string | undefined> {
   return alone(db, async (tx) => {
-    const { rows } = await sql<{ name: string }>`
-      select name from event_partition
+    const { rows } = await sql<DroppedDays & { name: string }>`
+      select name, first_day::text as first, end_day::text as end from event_partition
       where end_day <= (now() at time zone 'UTC')::date - ${days}::integer
       order by end_day limit 1`.execute(tx)
+    const [oldest] = rows
+    if (!oldest || (await hasUnnumbered(tx, oldest))) return undefined
+    await beforeDrop(tx, oldest)
+    await sql`select drop_event_partition(${oldest.name})`.execute(tx)
+    return oldest.name
+  })
+}
+
+/** Events of another server that this one has taken over have numbers, and are ahead of the cursor for as long as they are kept. */
+async function hasUnnumbered(tx: Tx, { first, end }: DroppedDays): Promise<boolean> {
+  const { rows } = await sql`
+    select from audit_cursor as done where ${isOfOtherServer} or exists (
+      select from event
+      where event.day >= ${first}::date and event.day < ${end}::date
+        and event.shard = done.shard and (event.xid, event.seq) > (done.xid, done.seq)
+        and event.xid < pg_snapshot_xmax(pg_current_snapshot())
+    )`.execute(tx)
+  return rows.length > 0
+}
+
+/** Drops the oldest day of the audit log that is not one of the last `days`, unless its leaves have still to be put into tiles. */
+export async function dropOldLogPartition(db: Db, days: number): Promise<string | undefined> {
+  return alone(db, async (tx) => {
+    const { rows } = await sql<{ name: string }>`
+      select relname as name from pg_inherits join pg_class on pg_class.oid = inhrelid
+      where inhparent = 'audit_log'::regclass and relname ~ '^audit_log_[0-9]{8}$'
+        and right(relname, 8)::date < (now() at time zone 'UTC')::date - ${days}::integer
+        and not exists (select from audit_head where org_seq >= tiled_size + 256)
+      order by relname limit 1`.execute(tx)
     const name = rows[0]?.name
-    if (name !== undefined) await sql`select drop_event_partition(${name})`.execute(tx)
+    if (name !== undefined) await sql`select drop_audit_log_partition(${name})`.execute(tx)
     return name
   })
 }

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { insertEvents } from '#audit/event-store.ts'
 import { buildRevisionEvent, operator } from '#audit/event.ts'
+import { numberAllEvents } from '#audit/log/testing/number-all-events.ts'
 import type { Db } from '#platform/database.ts'
 import { migrate, migrationsFolder } from '#platform/migrations.ts'
 import { silentLog } from '#testing/silent-log.ts'
@@ -59,7 +60,13 @@ async function placesIn(db: Db) {
   return rows.map(({ name }) => name)
 }
 
-function keep(db: Db, retentionDays = 30) {
+/** Only events that have a number in the audit log are dropped. */
+async function keep(db: Db, retentionDays = 30) {
+  await numberAllEvents(db)
+  return keepUnnumbered(db, retentionDays)
+}
+
+function keepUnnumbered(db: Db, retentionDays: number) {
   const problems: string[] = []
   const dropped: unknown[] = []
   const log = {
@@ -67,7 +74,8 @@ function keep(db: Db, retentionDays = 30) {
     problem: (code: string, thrown: unknown) => void problems.push(`${code} ${String(thrown)}`),
     event: (_: string, fields?: object) => void dropped.push(fields),
   }
-  return keepPartitions({ db, log, retentionDays }).then(() => ({ problems, dropped }))
+  const beforeDrop = async () => undefined
+  return keepPartitions({ db, log, retentionDays, beforeDrop }).then(() => ({ problems, dropped }))
 }
 const nothingDone = { problems: [], dropped: [] }
 
@@ -113,6 +121,14 @@ test('what is older than the retention is dropped, by days, and nothing else', a
   expect((await keep(db, 29)).dropped).toEqual([{ partition: nameOf(-30) }])
 })
 
+test('events that have no number in the audit log are kept', async () => {
+  const db = await openDatabase()
+  await sql`select make_event_partition(${noonOf(-50)}::date)`.execute(db)
+  await write(db, -50)
+  expect(await keepUnnumbered(db, 30)).toEqual(nothingDone)
+  expect((await keep(db)).dropped).toEqual([{ partition: nameOf(-50) }])
+})
+
 test('what was written while no worker ran gets a partition of its own, and is dropped with it', async () => {
   const db = await openDatabase()
   for (const name of await partitionsIn(db))
@@ -149,6 +165,7 @@ test('a reader delays a drop and not the writers', async () => {
   const db = await openDatabase()
   await sql`select make_event_partition(${noonOf(-50)}::date)`.execute(db)
   await write(db, -50)
+  await numberAllEvents(db)
   let longestMs = 0
   let isDone = false
   const writer = async () => {
@@ -162,7 +179,7 @@ test('a reader delays a drop and not the writers', async () => {
     await sql`select count(*) from event`.execute(reader)
     const writing = writer()
     const waitedMs = performance.now()
-    expect(await keep(db)).toEqual(nothingDone)
+    expect(await keepUnnumbered(db, 30)).toEqual(nothingDone)
     console.log(
       `gave up after ${Math.round(performance.now() - waitedMs)} ms, the longest write took ${Math.round(longestMs)} ms`,
     )

@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Clock } from '#platform/clock.ts'
+import type { Db } from '#platform/database.ts'
+import { createLogThrottle } from '#platform/log-throttle.ts'
+import type { Log } from '#platform/log.ts'
+import type { Metrics } from '#platform/metrics.ts'
+
+import { keepTiles } from './keep-tiles.ts'
+import { hasCursorOfOtherServer } from './log-store.ts'
+import { sequenceEvents } from './sequence-events.ts'
+import { publishKeys, signCheckpoints } from './sign-checkpoints.ts'
+import type { SigningKeys } from './signing-keys.ts'
+
+/** How long the worker waits for new events after it has found none, and after it has found some. */
+const idleMs = 1000
+const busyMs = 100
+const signEveryMs = 5000
+const tileEveryMs = 30_000
+const checkEveryMs = 60_000
+
+type Deps = {
+  db: Db
+  now: Clock
+  log: Log
+  metrics: Metrics
+  /** Without keys there are no checkpoints. */
+  keys: SigningKeys | undefined
+}
+
+/** Numbers events, signs checkpoints and keeps tiles, until `signal` aborts. */
+export async function keepAuditLog({ keys, ...deps }: Deps, signal: AbortSignal) {
+  const tryTiling = createAttempt(deps, 'audit_tiles_failed')
+  const tryChecking = createAttempt(deps, 'audit_cursor_not_checked')
+  await Promise.all([
+    numberEvents(deps, signal),
+    keys ? sign({ ...deps, keys }, signal) : undefined,
+    again(signal, async () => {
+      await tryTiling(() => keepTiles(deps.db))
+      return tileEveryMs
+    }),
+    again(signal, async () => {
+      await tryChecking(() => checkCursor(deps))
+      return checkEveryMs
+    }),
+  ])
+}
+
+/** On a server that has given fewer transaction numbers than the one before, new events look as if they had been numbered. */
+export async function checkCursor({ db, log, metrics }: Pick<Deps, 'db' | 'log' | 'metrics'>) {
+  const isAhead = await hasCursorOfOtherServer(db)
+  metrics.auditNumberingStopped.set(isAhead ? 1 : 0)
+  if (!isAhead) return
+  log.problem(
+    'audit_cursor_ahead',
+    new Error(
+      'The database has transaction numbers of another server, so new audit events get no numbers and are not exported. Run: gatehouse operator audit resume',
+    ),
+  )
+}
+
+function numberEvents(deps: Omit<Deps, 'keys'>, signal: AbortSignal) {
+  const tryNumbering = createAttempt(deps, 'audit_sequencing_failed')
+  return again(signal, async () => {
+    const numbered = await tryNumbering(() => sequenceEvents(deps.db))
+    if (!numbered) return idleMs
+    deps.metrics.auditEventsNumbered.inc(numbered.events)
+    if (numbered.hasMore) return 0
+    return numbered.events > 0 ? busyMs : idleMs
+  })
+}
+
+async function sign(deps: Omit<Deps, 'keys'> & { keys: SigningKeys }, signal: AbortSignal) {
+  const tryPublishing = createAttempt(deps, 'audit_keys_not_published')
+  const trySigning = createAttempt(deps, 'audit_checkpoints_failed')
+  let isPublished = false
+  await again(signal, async () => {
+    isPublished ||=
+      (await tryPublishing(async () => {
+        await publishKeys(deps)
+        return true
+      })) ?? false
+    if (!isPublished) return signEveryMs
+    const signed = await trySigning(() => signCheckpoints(deps))
+    deps.metrics.auditCheckpoints.inc(signed ?? 0)
+    return signed ? 0 : signEveryMs
+  })
+}
+
+/** Repeats `work`, which returns how long to wait until the next time. */
+async function again(signal: AbortSignal, work: () => Promise<number>) {
+  while (!signal.aborted) {
+    const waitMs = await work()
+    await sleep(waitMs, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+/** Logs failures of one kind, which repeat for as long as the database is away, now and then. Returns undefined then. */
+function createAttempt({ log, now }: { log: Log; now: Clock }, failureCode: string) {
+  const throttle = createLogThrottle({ log, now })
+  return async <T>(work: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      return await work()
+    } catch (error) {
+      throttle(failureCode, error)
+      return undefined
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import { sql } from 'kysely'
+
+import type { Db, Tx } from '#platform/database.ts'
+
+import { splitHashes } from './merkle.ts'
+
+/** So many hashes has a complete tile. */
+export const tileWidth = 256
+
+/** A complete tile, or the first leaves of one. */
+export type Tile = { level: number; index: number; hashes: readonly Buffer[]; root: Buffer | null }
+
+/** Locks an organization with so many leaves outside tiles that there is a complete one. */
+export async function lockUntiledHead(
+  tx: Tx,
+): Promise<{ organizationId: string; size: number; tiledSize: number } | undefined> {
+  const { rows } = await sql<{ organizationId: string; size: string; tiledSize: string }>`
+    select organization_id as "organizationId", org_seq as size, tiled_size as "tiledSize"
+    from audit_head where org_seq >= tiled_size + 256 limit 1 for update skip locked`.execute(tx)
+  const [row] = rows
+  return row && { ...row, size: Number(row.size), tiledSize: Number(row.tiledSize) }
+}
+
+export async function setTiledSize(tx: Tx, organizationId: string, tiledSize: number) {
+  await sql`
+    update audit_head set tiled_size = ${tiledSize} where organization_id = ${organizationId}`.execute(
+    tx,
+  )
+}
+
+/** The leaves after the first `from` ones, up to the leaf number `to`, as far as they have not been dropped. */
+export async function listLeaves(
+  db: Db,
+  organizationId: string,
+  from: number,
+  to: number,
+): Promise<Buffer[]> {
+  const { rows } = await sql<{ leaf: Buffer }>`
+    select leaf from audit_log
+    where organization_id = ${organizationId} and org_seq > ${from} and org_seq <= ${to}
+    order by org_seq`.execute(db)
+  return rows.map(({ leaf }) => leaf)
+}
+
+export async function findTiles(
+  db: Db,
+  organizationId: string,
+  level: number,
+  [first, last]: readonly [first: number, last: number],
+): Promise<Tile[]> {
+  const { rows } = await sql<{ index: string; hashes: Buffer; root: Buffer | null }>`
+    select index, hashes, root from audit_tile
+    where organization_id = ${organizationId} and level = ${level} and index between ${first} and ${last}
+    order by index`.execute(db)
+  return rows.map(({ index, hashes, root }) => ({
+    level,
+    index: Number(index),
+    hashes: splitHashes(hashes),
+    root,
+  }))
+}
+
+/** A tile whose first leaves were kept when their entries were dropped is replaced by the complete one. */
+export async function putTile(
+  tx: Tx,
+  organizationId: string,
+  { level, index, hashes, root }: Tile,
+) {
+  await sql`
+    insert into audit_tile (organization_id, level, index, hashes, root)
+    values (${organizationId}, ${level}, ${index}, ${Buffer.concat(hashes)}, ${root})
+    on conflict (organization_id, level, index) do update
+      set hashes = excluded.hashes, root = excluded.root`.execute(tx)
+}
