@@ -20,10 +20,11 @@ test.each(all)('$id: its path names exactly the parameters its schema checks', (
   expect(Object.keys(endpoint.params?.shape ?? {})).toEqual(named)
 })
 
-test('only six endpoints are public', () => {
+test('only seven endpoints are public', () => {
   const open = all.filter(({ permission }) => permission === null).map(({ path }) => path)
   expect(open.toSorted()).toEqual([
     '/',
+    '/.well-known/gatehouse-audit-keys.json',
     '/.well-known/openapi.json',
     '/health/live',
     '/health/ready',
@@ -60,8 +61,8 @@ const administration = all.filter(
   (endpoint) => endpoint.dialect === 'admin' && !isWebhook(endpoint),
 )
 
-/** A trial or a replay has a body and changes nothing. */
-const isTrial = ({ path }: Endpoint) => /\/(evaluate|replay)$/.test(path)
+/** A trial, the replay of a policy and the test of a sink change nothing. */
+const isTrial = ({ path }: Endpoint) => /\/(evaluate|test)$|\/policies\/.*\/replay$/.test(path)
 const withTexts = /\/(evaluate|examples)$|^\/api\/policy-gateway\//
 
 test.each(administration.filter(({ method }) => method !== 'GET'))(
@@ -81,7 +82,7 @@ const gateway = all.filter(
 test.each(gateway)('$id: the policy gateway takes every kind of credential', (endpoint) => {
   expect(endpoint.credentials).toEqual(['project_key', 'jwt', 'admin_key'])
   expect([endpoint.permission, endpoint.bodyLimitBytes]).toEqual([
-    expect.stringMatching(/^policy_gateway[.](read|write)$/) as string,
+    expect.stringMatching(/^(policy_gateway|exports)[.](read|write)$/) as string,
     262_144,
   ])
 })

@@ -5,6 +5,8 @@ import * as credits from './credits.ts'
 import type { Endpoint, Method } from './endpoint.ts'
 import type { Dialect } from './error-body.ts'
 import * as auditEvent from './exports/audit-event.ts'
+import * as auditLog from './exports/audit-log.ts'
+import * as exportSink from './exports/export-sink.ts'
 import * as limits from './limits.ts'
 import * as message from './message.ts'
 import * as model from './model.ts'
@@ -44,7 +46,19 @@ export const endpoints = [
   gateway.restoreGatewayRevision,
   gateway.readGatewayRollout,
   gatewayQuotas.listGatewayQuotas,
+  exportSink.listExports,
+  exportSink.createExport,
+  exportSink.retrieveExport,
+  exportSink.updateExport,
+  exportSink.deleteExport,
+  exportSink.testExport,
+  exportSink.replayExport,
+  exportSink.listExportDeadLetters,
+  exportSink.requeueExportDeadLetters,
   auditEvent.listAuditEvents,
+  auditLog.readAuditProof,
+  auditLog.listAuditRecords,
+  auditLog.listAuditCheckpoints,
   project.listProjects,
   project.createProject,
   project.retrieveProject,
@@ -73,6 +87,7 @@ export const endpoints = [
   serviceInfo.readRoot,
   serviceInfo.readOpenApi,
   serviceInfo.readWellKnownOpenApi,
+  auditLog.readAuditKeys,
   serviceInfo.readLiveness,
   serviceInfo.readReadiness,
 ] as const satisfies readonly Endpoint[]

@@ -143,6 +143,9 @@ export const errors = {
   history_entry_not_found: notFound(
     'The history of the policy gateway has no saved revision with this id. Only the last 50 are kept.',
   ),
+  audit_event_not_found: notFound(
+    'No audit event with this id exists in your organization, or it is older than the events that are kept.',
+  ),
   export_not_found: notFound('No export sink with this id exists in your organization.'),
   unknown_model: notFound('No model has this id or alias. GET /v1/models lists the models.'),
   project_not_found: notFound(
@@ -162,6 +165,9 @@ export const errors = {
     'The path exists, but not with this method. The Allow header lists its methods.',
   ),
   request_timeout: invalid(408, 'The request did not arrive in time. Send it again.'),
+  proof_not_ready: conflict(
+    'The event is not covered by a signed checkpoint yet. Checkpoints are signed once a minute by a worker that has AUDIT_SIGNING_KEYS; try again later.',
+  ),
   revision_conflict: conflict(
     'The policy, or the configuration of the policy gateway, has changed since you read it. Read it again and repeat your change with its current revision.',
   ),
@@ -225,7 +231,10 @@ export const errors = {
     422,
     'The type of an export sink cannot be changed. Create a new sink instead.',
   ),
-  invalid_export_config: invalid(422, 'The configuration does not fit the type of the sink.'),
+  invalid_export_config: invalid(
+    422,
+    'The configuration of the export sink has a value that is not allowed, contradicts itself, or leads to an address that may not be called. `param` names the member, the message its rule.',
+  ),
   invalid_gateway_config: invalid(
     422,
     'The configuration of the policy gateway contradicts itself. `param` names the member, the message its rule.',

@@ -14,6 +14,11 @@ const chapters: readonly (readonly [name: string, description: string, paths: Re
     /^\/v1\/organization\/policies\b/,
   ],
   [
+    'Export sinks',
+    "Where audit events are delivered to: the organization's own systems.",
+    /^\/api\/policy-gateway\/exports\b/,
+  ],
+  [
     'Policy gateway',
     'One configuration for every call of the organization: what it decides, and how it is tried.',
     /^\/api\/policy-gateway\b/,

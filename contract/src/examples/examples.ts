@@ -2,8 +2,10 @@ import type { Endpoint } from '../endpoint.ts'
 import type { endpoints } from '../endpoints.ts'
 import { apiKeyExamples } from './api-key.ts'
 import { auditEventExamples } from './audit-event.ts'
+import { auditLogExamples } from './audit-log.ts'
 import { creditExamples } from './credits.ts'
 import type { Example } from './example.ts'
+import { exportSinkExamples } from './export-sink.ts'
 import { gatewayExamples } from './gateway.ts'
 import { inferenceExamples } from './inference.ts'
 import { modelExamples } from './model.ts'
@@ -17,7 +19,9 @@ const examples = {
   ...policyExamples,
   ...policyEvaluationExamples,
   ...gatewayExamples,
+  ...exportSinkExamples,
   ...auditEventExamples,
+  ...auditLogExamples,
   ...projectExamples,
   ...apiKeyExamples,
   ...creditExamples,

@@ -31,7 +31,8 @@ const AuditEvent = z
   .meta({ id: 'AuditEvent' })
 export type AuditEvent = z.infer<typeof AuditEvent>
 
-const Moment = z.union([
+/** A moment in a request. */
+export const Moment = z.union([
   z.iso.datetime({
     offset: true,
     error: 'must be a day as in 2026-01-31, or a time as in 2026-01-31T12:00:00Z',
