@@ -3,6 +3,7 @@
  * share one, because loading the modules anew takes longer than the tests.
  */
 export const aloneInUnit = [
+  'cli/src/audit/streaming.test.ts',
   'service/src/platform/trusted-file.test.ts',
   'service/src/tokens/count.test.ts',
   'service/src/limits/counters/memory-counters.test.ts',
@@ -16,6 +17,7 @@ export const aloneInIntegration = [
   'service/src/credits/reconcile/many-entries.integration.scenario.test.ts',
   'service/src/access/authenticate-jwt.integration.test.ts',
   'service/src/platform/egress.integration.test.ts',
+  'service/src/platform/egress/tenant-limits.integration.test.ts',
 ]
 
 /**

@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto'
+
+import type { SplunkHecConfig } from '@gatehouse/contract/exports/sink-config'
+
+import { addressWith } from '#exports/destinations/address.ts'
+import { compress } from '#exports/destinations/compress.ts'
+import type {
+  DestinationAnswer,
+  DestinationDeps,
+  DestinationType,
+  ExportItem,
+  Outcome,
+} from '#exports/destinations/destination.ts'
+import { membersOf, readJson } from '#exports/destinations/json-answer.ts'
+import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
+import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+
+import { awaitAck } from './ack.ts'
+import { explainCode } from './codes.ts'
+
+const eventPath = '/services/collector/event'
+
+/** About 15 seconds in all: a sink is leased for 30, and a batch that is not acknowledged is sent again. */
+const usualPausesMs = [250, 500, 1000, 2000, 3000, 4000, 4000]
+
+/** Splunk's HTTP Event Collector, also that of Splunk Cloud and of collectors that speak it. */
+export function createSplunkHec(ackPausesMs = usualPausesMs): DestinationType<SplunkHecConfig> {
+  return {
+    limits: { itemsMax: 1000, bytesMax: 1_000_000 },
+    addressesOf: ({ endpoint }) => [addressWith(endpoint, eventPath)],
+    async send(config, batch, deps) {
+      const answer = await post(config, batch, deps)
+      const explain = (given: DestinationAnswer) => outcomeOfHecAnswer(config, given)
+      const refusal = explain(answer)
+      if (refusal || !config.ack) return refusal ?? { kind: 'delivered' }
+      const ackId = membersOf(readJson(answer.body))?.['ackId']
+      if (typeof ackId !== 'number') {
+        const error =
+          'The token has no indexer acknowledgement: switch it on in Splunk, or `ack` off.'
+        return { kind: 'misconfigured', error }
+      }
+      const ask = () => askForAck(config, ackId, deps)
+      return awaitAck({ ackId, pausesMs: ackPausesMs, ask, explain }, deps)
+    },
+  }
+}
+
+export const splunkHec = createSplunkHec()
+
+async function post(config: SplunkHecConfig, batch: readonly ExportItem[], deps: DestinationDeps) {
+  const body = await compress(batch.map((item) => writeEnvelope(config, item)).join(''))
+  const headers = { ...headersOf(config), 'content-encoding': 'gzip' }
+  const address = addressWith(config.endpoint, eventPath)
+  return deps.request(address, { method: 'POST', headers, body, ...tlsOf(config) })
+}
+
+async function askForAck(config: SplunkHecConfig, ackId: number, deps: DestinationDeps) {
+  const body = JSON.stringify({ acks: [ackId] })
+  const call = { method: 'POST', headers: headersOf(config), body, ...tlsOf(config) } as const
+  return deps.request(ackAddressOf(config), call)
+}
+
+const headersOf = (config: SplunkHecConfig) => ({
+  authorization: `Splunk ${config.token}`,
+  'content-type': 'application/json',
+  ...(config.ack && { 'x-splunk-request-channel': channelOf(config) }),
+})
+
+const tlsOf = ({ verify_tls }: SplunkHecConfig) => (verify_tls ? {} : { tls: { verify: false } })
+
+/** The collector takes JSON objects one after another, which is no JSON document. */
+function writeEnvelope(config: SplunkHecConfig, { record, json }: ExportItem): string {
+  const { host, source, sourcetype, index } = config
+  const metadata = JSON.stringify({ host, source, sourcetype, index })
+  // Digits: Splunk refuses the exponents that JSON allows.
+  const time = (Date.parse(record.created_at) / 1000).toFixed(3)
+  return `{"time":${time},${metadata.slice(1, -1)},"event":${json}}`
+}
+
+/** One channel for a configuration. Splunk keeps the acknowledgements of each apart, and wants a UUID. */
+function channelOf({ endpoint, token }: SplunkHecConfig): string {
+  const hash = createHash('sha256').update(`${endpoint}\n${token}`).digest()
+  hash[6] = (hash.readUInt8(6) & 0x0f) | 0x80
+  hash[8] = (hash.readUInt8(8) & 0x3f) | 0x80
+  const hex = hash.toString('hex', 0, 16)
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}
+
+/** Beside the path of events, also where a proxy puts the collector behind a path of its own. */
+function ackAddressOf(config: SplunkHecConfig): string {
+  const url = new URL(addressWith(config.endpoint, eventPath))
+  const [before = ''] = url.pathname.split('/services/collector')
+  const prefix = url.pathname.includes('/services/collector') ? before : ''
+  url.pathname = `${prefix}/services/collector/ack`
+  url.searchParams.set('channel', channelOf(config))
+  return url.href
+}
+
+/** Undefined if it is a success. */
+function outcomeOfHecAnswer(
+  config: SplunkHecConfig,
+  answer: DestinationAnswer,
+): Outcome | undefined {
+  const said = membersOf(readJson(answer.body))
+  const code = said?.['code']
+  const isAckAnswer = said?.['acks'] !== undefined && code === undefined
+  if (answer.status === 200 && (code === 0 || isAckAnswer)) return undefined
+  const text = said?.['text']
+  const isHec = typeof text === 'string' && typeof code === 'number'
+  const quoted = isHec ? `${text} (code ${code})` : answer.body.toString()
+  const detail = withoutSecrets(quoted, [config.token])
+  if (answer.status === 200 && !isHec) {
+    const error = 'The destination answered 200, but not as an HTTP Event Collector does.'
+    return { kind: 'misconfigured', error }
+  }
+  return explainCode(code, detail) ?? outcomeOfAnswer(answer, detail)
+}

@@ -1,0 +1,51 @@
+import { createHash, createHmac } from 'node:crypto'
+
+import type { WebhookConfig } from '@gatehouse/contract/exports/sink-config'
+
+import type { DestinationType, ExportItem } from '#exports/destinations/destination.ts'
+import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
+import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+import { toSeconds } from '#platform/clock.ts'
+
+/** Any server that takes webhooks, signed as Standard Webhooks says (https://www.standardwebhooks.com). */
+export const webhook: DestinationType<WebhookConfig> = {
+  limits: { itemsMax: 1000, bytesMax: 1_000_000 },
+  addressesOf: ({ endpoint }) => [endpoint],
+  async send(config, batch, deps) {
+    const id = idOf(batch)
+    const timestamp = toSeconds(deps.now())
+    const body = writeBody(batch)
+    const answer = await deps.request(config.endpoint, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'webhook-id': id,
+        'webhook-timestamp': String(timestamp),
+        'webhook-signature': `v1,${sign(config.secret, `${id}.${timestamp}.${body}`)}`,
+      },
+      body,
+      ...(!config.verify_tls && { tls: { verify: false } }),
+    })
+    if (answer.status >= 200 && answer.status < 300) return { kind: 'delivered' }
+    return outcomeOfAnswer(answer, withoutSecrets(answer.body.toString(), [config.secret]))
+  },
+}
+
+/** The same when the same events are sent again, so that a receiver knows what it has already. */
+function idOf(batch: readonly ExportItem[]): string {
+  const hash = createHash('sha256')
+  for (const { record } of batch) hash.update(`${record.event_id}\n`)
+  return `msg_${hash.digest('base64url')}`
+}
+
+/** Nothing in it depends on when it is sent: a retry has the same body. */
+function writeBody(batch: readonly ExportItem[]): string {
+  const timestamp = batch.at(-1)?.record.created_at
+  const events = batch.map(({ json }) => json).join(',')
+  return `{"type":"audit.events","timestamp":${JSON.stringify(timestamp)},"data":{"events":[${events}]}}`
+}
+
+function sign(secret: string, text: string): string {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+  return createHmac('sha256', key).update(text).digest('base64')
+}
