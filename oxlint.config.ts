@@ -17,7 +17,7 @@ export const mayImport: Record<string, readonly string[]> = {
   limits: ['http', 'platform'], // counts; writes no events
   credits: ['access', 'audit', 'http', 'platform'], // payments decide the tier; grants and refunds are events
   policies: ['access', 'audit', 'http', 'platform', 'redaction', 'text'],
-  exports: ['audit', 'http', 'platform'], // reading the log
+  exports: ['access', 'audit', 'http', 'platform'], // reading the log and sending it on; locks organizations
   // puts policies in force, and decides by the configuration of the policy gateway
   'policy-gateway': [
     'policies',

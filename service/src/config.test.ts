@@ -44,6 +44,9 @@ test('two settings are enough, and the others have safe defaults', () => {
     MASTER_KEYS: [{ version: 1, bytes: Buffer.from(keyOf(1), 'base64') }],
     JWT_ISSUERS: [],
     EGRESS_PRIVATE_TARGETS: [],
+    EXPORT_PRIVATE_TARGETS: [],
+    EXPORT_ALLOW_INSECURE_TLS: false,
+    EXPORT_S3_FLUSH_SECONDS: 60,
     TRUSTED_PROXIES: [],
     RESPONSES_ERRORS: 'flat',
     LOG_LEVEL: 'info',
@@ -109,6 +112,14 @@ test.each([
   ['JWT_ISSUERS', JSON.stringify([{ ...issuer, algorithms: ['HS256'], audience: canary }])],
   ['JWT_ISSUERS', JSON.stringify([{ ...issuer, permissions: { user: ['canary'] } }])],
   ['JWT_ISSUERS', JSON.stringify([issuer, { ...issuer, audience: canary }])],
+  ['AUDIT_SIGNING_KEYS', 'canary'],
+  ['AUDIT_SIGNING_KEYS', ''],
+  ['AUDIT_RETENTION_DAYS', '0'],
+  ['EXPORT_PRIVATE_TARGETS', 'canary'],
+  ['EXPORT_ALLOW_INSECURE_TLS', 'canary'],
+  ['EXPORT_AZURE_LOGIN_URL', 'ftp://canary'],
+  ['EXPORT_S3_FLUSH_SECONDS', '3601'],
+  ['EXPORT_S3_FLUSH_SECONDS', 'canary'],
   ['TRUSTED_PROXIES', '10.0.0.0/8,canary'],
   ['TRUSTED_PROXIES', '10.0.0.0/33'],
   ['TRUSTED_PROXIES', 'loopback'],
@@ -212,6 +223,29 @@ test('the first master key writes, the others follow in their order', () => {
   })
   expect(MASTER_KEYS.map(({ version }) => version)).toEqual([65_535, 1, 2])
   expect(MASTER_KEYS[1]?.bytes).toEqual(Buffer.from(keyOf(1), 'base64'))
+})
+
+test.each([
+  ['33 bytes', `1:${base64(Buffer.concat([Buffer.from(keyOf(1), 'base64'), Buffer.alloc(1)]))}`],
+  ['31 bytes', `1:${base64(Buffer.from(keyOf(1), 'base64').subarray(1))}`],
+  ['the same number twice', `1:${keyOf(1)},1:${keyOf(2)}`],
+])('%s: not keys that sign checkpoints', (_, value) => {
+  const text = complaint({ AUDIT_SIGNING_KEYS: value })
+  expect(text).toMatch(
+    /\n {2}AUDIT_SIGNING_KEYS: must be version:base64 of exactly 32 random bytes/,
+  )
+  expect(text).not.toContain(value.slice(2, 20))
+})
+
+test('the first signing key is the one that signs', () => {
+  const config = loadConfig({ ...good, AUDIT_SIGNING_KEYS: `2:${keyOf(2)},1:${keyOf(1)}` })
+  expect(config.AUDIT_SIGNING_KEYS?.map(({ version }) => version)).toEqual([2, 1])
+})
+
+test('the settings can be sent to another process', () => {
+  const config = loadConfig({ ...good, AUDIT_SIGNING_KEYS: `1:${keyOf(1)}` })
+  // A supervisor sends them, and a function or a key object among them would end it.
+  expect(() => structuredClone(config)).not.toThrow()
 })
 
 test('lists may have spaces and empty items', () => {

@@ -84,6 +84,19 @@ const MasterKeys = z.string({ error: masterKeysRule }).transform((text, context)
   return [first, ...others]
 })
 
+const signingKeysRule =
+  'must be version:base64 of exactly 32 random bytes, such as the output of echo "1:$(openssl rand -base64 32)"'
+
+/** As MASTER_KEYS, but seeds of Ed25519 keys: the first one signs checkpoints, the public keys of the others stay published. */
+const SigningSeeds = z.string().transform((text, context): Keyring => {
+  const seeds = MasterKeys.safeParse(text)
+  if (!seeds.success || seeds.data.some(({ bytes }) => bytes.length !== 32)) {
+    context.addIssue({ code: 'custom', message: signingKeysRule })
+    return z.NEVER
+  }
+  return seeds.data
+})
+
 const PrivateTarget = z.string().refine(canRead(readPrivateTarget), {
   error: 'must be host:port',
 })
@@ -118,6 +131,13 @@ const Config = z.object({
     .transform((text) => text === 'true'), // whether MODERATION_FILE may name scripted scorers; never in production
   STATE_DIRECTORY: z.string().min(1).optional(), // survives restarts: last good copies of policies and keys, and waiting charges
   EGRESS_PRIVATE_TARGETS: list.pipe(z.array(PrivateTarget)).prefault(''), // private host:port addresses that the service may call
+  EXPORT_PRIVATE_TARGETS: list.pipe(z.array(PrivateTarget)).prefault(''), // private host:port addresses that export sinks may lead to
+  EXPORT_AZURE_LOGIN_URL: url(/^https?$/, 'https://login.microsoftonline.us').optional(), // where Azure gives out tokens, if not login.microsoftonline.com
+  EXPORT_S3_FLUSH_SECONDS: whole(0, 3600).prefault('60'), // how long events for S3 wait until an object is full
+  EXPORT_ALLOW_INSECURE_TLS: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true'), // whether sinks may ignore the certificates of their destinations
   TRUSTED_PROXIES: list.pipe(z.array(ProxyAddress)).prefault(''), // whose X-Forwarded-For is used
   DOCS_URL: url(/^https?$/, 'https://docs.example.com').optional(), // base of doc_url in error bodies
   RESPONSES_ERRORS: z.enum(['flat', 'openai']).default('flat'), // error bodies of /v1/responses; openai: as OpenAI's own clients read them
@@ -126,6 +146,7 @@ const Config = z.object({
   ADMIN_REQUESTS_PER_MINUTE: whole(1, 1_000_000).prefault('120'), // of one administrator key
   ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: whole(1, 1_000_000).prefault('600'), // of all keys of an organization
   ADMIN_CONCURRENT_REQUESTS: whole(1, 10_000).prefault('20'), // concurrent administration calls of an organization
+  AUDIT_SIGNING_KEYS: SigningSeeds.optional(), // sign the checkpoints of the audit log; only workers need them
   AUDIT_RETENTION_DAYS: whole(1, 3650).prefault('30'), // how long audit events are kept
   BILLING: z.enum(billingModes).default('prepaid'), // how calls are paid (docs/billing.md)
   CREDIT_HOLD_GRACE_SECONDS: whole(0, 3600).prefault('60'), // how long a hold outlives the longest possible call
@@ -183,7 +204,7 @@ function load<Schema extends z.ZodObject>(schema: Schema, environment: Environme
 }
 
 /** For these an empty value is an error, not the same as unset: the operator meant to set a secret. */
-const neverEmpty = new Set(['STRIPE_WEBHOOK_SECRETS'])
+const neverEmpty = new Set(['STRIPE_WEBHOOK_SECRETS', 'AUDIT_SIGNING_KEYS'])
 
 /** Reads the settings that are set. `NAME_FILE` names a file with the value, as secret stores mount them. */
 function readValues(names: readonly string[], environment: Environment): Record<string, string> {

@@ -3,6 +3,7 @@ import { createAnnouncer } from '#audit/announce.ts'
 import { systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
 import { requireCompatibleSchema } from '#platform/migrations.ts'
+import { createSecretBox } from '#platform/secrets.ts'
 
 import { loadOperatorConfig } from './config.ts'
 import { type CommandOutput, type OperatorDeps, UsageError } from './operator/command.ts'
@@ -46,7 +47,9 @@ async function withDeps(execute: (deps: OperatorDeps) => Promise<CommandOutput>)
     await requireCompatibleSchema(db)
     // Without a hint to the processes: they poll at least once a second.
     const announce = createAnnouncer(now, () => undefined)
-    return await execute({ db, now, hashKey: createKeyHasher(config.MASTER_KEYS), announce })
+    const hashKey = createKeyHasher(config.MASTER_KEYS)
+    const secretBox = createSecretBox(config.MASTER_KEYS)
+    return await execute({ db, now, hashKey, secretBox, announce })
   } finally {
     await db.destroy()
   }

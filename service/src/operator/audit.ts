@@ -1,4 +1,5 @@
 import { operatorOrganizationId } from '#audit/event.ts'
+import { resumeNumbering } from '#audit/log/resume-numbering.ts'
 import { hasEvent, listEvents } from '#exports/event-list-store.ts'
 import { presentEvent } from '#exports/present-event.ts'
 
@@ -30,6 +31,11 @@ export async function listEventPage(
     : []
   const text = [...lines, ...next].join('\n') || `There are no events of ${organizationId}.`
   return { result: { data, has_more: hasMore }, text: `${text}\n` }
+}
+
+/** For databases that were moved to another server. */
+export async function resumeAuditLog({ db }: OperatorDeps): Promise<CommandOutput> {
+  return { result: { events_numbered: await resumeNumbering(db) } }
 }
 
 const firstText = (...members: unknown[]): string =>

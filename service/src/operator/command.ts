@@ -2,6 +2,7 @@ import type { HashKey } from '#access/secret.ts'
 import type { Announce } from '#audit/announce.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
+import type { SecretBox } from '#platform/secrets.ts'
 
 /** The flags that take a value. `--json` and `--help` belong to every command. */
 export const flags = [
@@ -27,7 +28,13 @@ export type CommandArguments = {
   values: Readonly<Partial<Record<Flag, string | undefined>>>
 }
 
-export type OperatorDeps = { db: Db; now: Clock; hashKey: HashKey; announce: Announce }
+export type OperatorDeps = {
+  db: Db
+  now: Clock
+  hashKey: HashKey
+  secretBox: SecretBox
+  announce: Announce
+}
 
 export type CommandOutput = {
   /** Printed as JSON, or as one line for each member. */

@@ -1,4 +1,4 @@
-import { listEventPage } from './audit.ts'
+import { listEventPage, resumeAuditLog } from './audit.ts'
 import type { Command, CommandOutput, OperatorDeps, Topics } from './command.ts'
 import { addGrant, addPayment, addRefund, reconcileLedger } from './credits.ts'
 import { changeOperatorLimits, showLimits } from './limits.ts'
@@ -21,6 +21,7 @@ import {
   readPlan,
   readPositiveAmount,
 } from './read-values.ts'
+import { rewrapSecrets } from './secrets.ts'
 
 const create: Command = {
   synopsis: 'create --name <name> [--usd <amount>]',
@@ -197,6 +198,31 @@ const events: Command = {
       listEventPage(organizationId, values.after, deps),
 }
 
+const resume: Command = {
+  synopsis: 'resume',
+  help: [
+    'Run it after a dump was restored into another PostgreSQL server: transaction numbers start',
+    'again there, and new events would get no number in the audit log. Numbers the events that',
+    'have none, and lets the worker go on from there. Can be repeated.',
+  ],
+  organizationId: 'none',
+  required: [],
+  optional: [],
+  prepare: () => resumeAuditLog,
+}
+
+const rewrap: Command = {
+  synopsis: 'rewrap',
+  help: [
+    'Seals the secrets of export sinks with the first key of MASTER_KEYS, as part of a rotation.',
+    'Can be repeated. The exit code is 1 if no key opens some of them.',
+  ],
+  organizationId: 'none',
+  required: [],
+  optional: [],
+  prepare: () => rewrapSecrets,
+}
+
 export const topics: Topics = {
   organizations: {
     create,
@@ -226,7 +252,8 @@ export const topics: Topics = {
   },
   credits: { reconcile },
   policies: { check },
-  audit: { events },
+  audit: { events, resume },
+  secrets: { rewrap },
   limits: {
     show: aboutOrganization(
       'show',

@@ -18,6 +18,8 @@ import { transact } from '#platform/transaction.ts'
 import type { CommandOutput, OperatorDeps } from './command.ts'
 import { noOrganization } from './present.ts'
 
+type LimitsDeps = Omit<OperatorDeps, 'secretBox'>
+
 /** Whose limits are meant; without a project and a key those of the organization. */
 export type LimitsTarget = { organizationId: string; projectId?: string; keyId?: string }
 
@@ -28,7 +30,7 @@ const shownMax = 1000
 
 export async function showLimits(
   organizationId: string,
-  { db }: OperatorDeps,
+  { db }: LimitsDeps,
 ): Promise<CommandOutput> {
   if (!(await findOrganization(db, organizationId))) throw noOrganization(organizationId)
   const rows = await listOverrides(db, organizationId, shownMax + 1)
@@ -48,7 +50,7 @@ export async function showLimits(
 export async function changeOperatorLimits(
   target: LimitsTarget,
   edit: OperatorEdit | null,
-  { db, announce }: OperatorDeps,
+  { db, announce }: LimitsDeps,
 ): Promise<CommandOutput> {
   const { organizationId } = target
   const { scope, scopeId } = scopeOf(target)

@@ -47,7 +47,7 @@ test.each([
   ['reconcile', "There is no command 'reconcile'. Did you mean 'credits reconcile'?"],
   [
     'planets list',
-    "There is no command 'planets'. Commands start with organizations, credits, policies, audit, or limits.",
+    "There is no command 'planets'. Commands start with organizations, credits, policies, audit, secrets, or limits.",
   ],
   ['credits', "A command of 'credits' is missing: reconcile."],
   ['organizations create --nmae x', "There is no flag '--nmae'. Did you mean '--name'?"],

@@ -37,6 +37,8 @@ const wrappedKeyBytes = ivBytes + 32 + tagBytes
 export type SecretBox = {
   seal(plaintext: Buffer, context: string): Buffer
   open(sealed: Buffer, context: string): Buffer
+  /** Whether the current master key has sealed it. */
+  isCurrent(sealed: Buffer): boolean
 }
 
 /**
@@ -67,6 +69,7 @@ export function createSecretBox(keyring: Keyring): SecretBox {
       const dataKey = decrypt(wrapper, sealed.subarray(2, 2 + wrappedKeyBytes), context)
       return decrypt(createSecretKey(dataKey), sealed.subarray(2 + wrappedKeyBytes), context)
     },
+    isCurrent: (sealed) => sealed.readUInt16BE(0) === keyring[0].version,
   }
 }
 

@@ -1,0 +1,13 @@
+import { rewrapSinkSecrets } from '#exports/sinks/rewrap-secrets.ts'
+
+import type { CommandOutput, OperatorDeps } from './command.ts'
+
+/** Seals what an older master key has sealed with the current one. */
+export async function rewrapSecrets({ db, secretBox }: OperatorDeps): Promise<CommandOutput> {
+  const { sinks, rewrapped, unreadable } = await rewrapSinkSecrets(db, secretBox)
+  const result = { sinks, rewrapped, unreadable: unreadable.length }
+  if (unreadable.length === 0) return { result }
+  const named = unreadable.slice(0, 10).join(', ')
+  const failure = `No key of MASTER_KEYS opens the secrets of ${named}. Add the key that sealed them, or save these secrets again.`
+  return { result, failure, exitCode: 1 }
+}
