@@ -8,6 +8,9 @@ import { followChanges } from '#audit/follow-changes.ts'
 import { createBudgetAlerts } from '#credits/budgets/budget-alerts.ts'
 import { type BudgetSubject, seedQuotaUsage } from '#credits/budgets/seed-usage.ts'
 import { createCredits } from '#credits/create-credits.ts'
+import type { DestinationDeps } from '#exports/destinations/destination.ts'
+import { createDestinations } from '#exports/destinations/destinations.ts'
+import { createTestSender } from '#exports/sinks/send-test.ts'
 import type { MutationDeps } from '#http/bind-mutation.ts'
 import { createBodyBudget } from '#http/body-budget.ts'
 import { createOverload } from '#http/overload/overload.ts'
@@ -84,6 +87,7 @@ export function assemble(config: Config, edges: Edges = {}) {
     events,
     moderation,
     inference,
+    exports: assembleExports(foundation),
     /** Credits before the rest: they wait for the calls that are still open, which use everything else. */
     async stop() {
       limits.stop() // its timers only
@@ -224,6 +228,32 @@ const assembleModeration = ({ config, environment, now, steadyNow, log, metrics 
     log,
     metrics,
   })
+
+/** A call to a destination, from resolving its name to the last byte of its answer. */
+const destinationMaxMs = 10_000
+const destinationAnswerBytes = 64 * 1024
+
+/** Where audit events are sent to: the only place that joins destinations and what they call with. */
+function assembleExports({ config, exportEgress, findAddresses, now }: Foundation) {
+  const destinations = createDestinations({
+    azureLoginUrl: config.EXPORT_AZURE_LOGIN_URL,
+    s3PatienceMs: config.EXPORT_S3_FLUSH_SECONDS * 1000,
+  })
+  const request: DestinationDeps['request'] = (address, call) =>
+    exportEgress.request(address, {
+      answerLimitBytes: destinationAnswerBytes,
+      ...call,
+      deadlineMs: destinationMaxMs,
+    })
+  return {
+    destinations,
+    request,
+    findAddresses,
+    privateTargets: config.EXPORT_PRIVATE_TARGETS,
+    allowsInsecureTls: config.EXPORT_ALLOW_INSECURE_TLS,
+    sendTest: createTestSender({ destinations, request, now }),
+  }
+}
 
 type InferenceNeeds = {
   moderation: ReturnType<typeof assembleModeration>

@@ -7,7 +7,9 @@ import { serveAccess } from '#access/routes.ts'
 import { serveReadOrganizationCredits } from '#credits/balance/read-organization-credits.ts'
 import { serveCreditBalance, serveCredits } from '#credits/routes.ts'
 import { serveStripeWebhook } from '#credits/stripe/webhook.ts'
-import { serveListAuditEvents } from '#exports/list-audit-events.ts'
+import { serveReadAuditKeys } from '#exports/log/read-keys.ts'
+import { serveAuditLog } from '#exports/routes.ts'
+import { serveExports } from '#exports/sinks/routes.ts'
 import { limitReads } from '#http/bind.ts'
 import { setErrorDialect } from '#http/error-dialect.ts'
 import { type Readiness, servePublicInfo } from '#http/health.ts'
@@ -31,6 +33,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
   void app.register(async (scope) => {
     setErrorDialect(scope, 'admin', errors)
     servePublicInfo(scope, { readiness })
+    serveReadAuditKeys(scope, { db, now })
   })
   void app.register(async (scope) => {
     setErrorDialect(scope, 'admin', errors)
@@ -61,7 +64,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     serveListOrganizationModels(scope, inference)
     serveReadOrganizationCredits(scope, credits)
     serveCredits(scope, { db, now })
-    serveListAuditEvents(scope, { db })
+    serveEvents(scope, house)
     servePolicyGateway(scope, { ...mutations, announce, findCategories, countEarlierUsage })
   })
   void app.register(async (scope) => {
@@ -80,6 +83,15 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     inference,
     overload: house.overload,
   })
+}
+
+/** The audit log, and where it is sent to. */
+function serveEvents(
+  scope: FastifyInstance,
+  { db, mutations, announce, exports, readGate }: House,
+) {
+  serveAuditLog(scope, { db })
+  serveExports(scope, { ...mutations, announce, ...exports, readGate })
 }
 
 /** What is used of limits, quotas and budgets. */

@@ -10,6 +10,22 @@ import {
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { listAuditEvents } from '@gatehouse/contract/exports/audit-event'
 import {
+  listAuditCheckpoints,
+  listAuditRecords,
+  readAuditProof,
+} from '@gatehouse/contract/exports/audit-log'
+import {
+  createExport,
+  deleteExport,
+  listExportDeadLetters,
+  listExports,
+  replayExport,
+  requeueExportDeadLetters,
+  retrieveExport,
+  testExport,
+  updateExport,
+} from '@gatehouse/contract/exports/export-sink'
+import {
   createPolicy,
   deletePolicy,
   listPolicies,
@@ -45,6 +61,9 @@ import {
 import { beforeEach, expect, test } from 'vitest'
 
 import { createOrganization } from '#access/manage-organizations.ts'
+import { publishKeys, signCheckpoints } from '#audit/log/sign-checkpoints.ts'
+import { createSigningKey } from '#audit/log/signing-keys.ts'
+import { numberAllEvents } from '#audit/log/testing/number-all-events.ts'
 import { createTestApi } from '#testing/test-api.ts'
 
 // An administrator with every permission tries the ids of another organization, in requests that are valid in every
@@ -60,6 +79,11 @@ beforeEach(async () => {
 })
 
 const canary = 'canary-5d1e'
+
+const webhook = {
+  endpoint: 'https://hooks.example.com',
+  secret: `whsec_${Buffer.alloc(24).toString('base64')}`,
+}
 
 async function prepareOwner() {
   const { id: policy_id } = (
@@ -77,8 +101,20 @@ async function prepareOwner() {
   await api.send(saveGatewayConfig, { body: { config: { name: canary } } })
   const history_id = (await api.send(listGatewayHistory)).body.data[0]!.id
   const event_id = (await api.send(listAuditEvents)).body.data[0]!.id
-  const ids = { policy_id, project_id, history_id, event_id }
+  await signAuditLog()
+  const sink = await api.send(createExport, {
+    body: { type: 'webhook', label: canary, config: webhook },
+  })
+  const { id: export_id } = (sink.body as unknown as { export: { id: string } }).export
+  const ids = { policy_id, project_id, history_id, event_id, export_id }
   return { ...ids, key_id: key.body.id, admin_key_id: admin.body.id }
+}
+
+async function signAuditLog() {
+  await numberAllEvents(api.db)
+  const keys = [createSigningKey({ version: 1, bytes: Buffer.alloc(32, 7) })] as const
+  await publishKeys({ ...api.house, keys })
+  await signCheckpoints({ ...api.house, keys })
 }
 
 type Sent = NonNullable<Parameters<typeof api.send>[1]>
@@ -86,7 +122,9 @@ type Probe = [endpoint: Endpoint, sent: Sent, refusal: [status: number, code: st
 
 /** In an order in which all succeed for the owner, whose policy has revision 3. */
 function probes(): Probe[] {
-  const { policy_id, project_id, key_id, admin_key_id, history_id, event_id } = owned
+  const { policy_id, project_id, key_id, admin_key_id, history_id, event_id, export_id } = owned
+  const sink = { params: { export_id } }
+  const noSink: Probe[2] = [404, 'export_not_found']
   const policy = { params: { policy_id } }
   const version = { params: { policy_id, version: '1' } }
   const project = { params: { project_id } }
@@ -128,7 +166,16 @@ function probes(): Probe[] {
     [archiveProject, project, noProject],
     [listGatewayHistory, { query: { after: history_id } }, noCursor],
     [listAuditEvents, { query: { after: event_id } }, noCursor],
+    [readAuditProof, { params: { event_id } }, [404, 'audit_event_not_found']],
     [restoreGatewayRevision, { params: { history_id } }, [404, 'history_entry_not_found']],
+    [listExports, { query: { after: export_id } }, noCursor],
+    [retrieveExport, sink, noSink],
+    [updateExport, { ...sink, body: { label: 'Mine' } }, noSink],
+    [testExport, sink, noSink],
+    [replayExport, { ...sink, body: { from: '2026-01-01' } }, noSink],
+    [listExportDeadLetters, sink, noSink],
+    [requeueExportDeadLetters, { ...sink, body: {} }, noSink],
+    [deleteExport, sink, noSink],
   ]
 }
 
@@ -144,6 +191,8 @@ type OwnedTable =
   | 'limit_override'
   | 'gateway_config'
   | 'gateway_history'
+  | 'export_sink'
+  | 'export_cursor'
   | 'event'
 
 /** All that the owner has, as PostgreSQL stores it. */
@@ -159,6 +208,7 @@ async function readOwner() {
     keys: (await rowsOf('api_key')).map((row) => ({ ...row, last_used_at: null })),
     limits: await rowsOf('limit_override'),
     gateway: [await rowsOf('gateway_config'), await rowsOf('gateway_history')],
+    sinks: [await rowsOf('export_sink'), await rowsOf('export_cursor')],
     events: await rowsOf('event'),
   }
 }
@@ -180,6 +230,23 @@ test('ids of another organization are not found, and nothing of it is told or ch
   for (const probe of probes()) {
     const { status } = await api.send(probe[0], probe[1])
     expect([nameOf(probe), Math.floor(status / 100)]).toEqual([nameOf(probe), 2])
+  }
+})
+
+test('the audit log has only what belongs to the organization, whatever number is asked for', async () => {
+  const ofOwner = (await api.send(listAuditRecords)).body.data
+  expect(ofOwner.length).toBeGreaterThan(5)
+  expect((await api.send(listAuditCheckpoints)).body.data).toHaveLength(1)
+  const { organizationId, adminKey: credential } = foreign
+  for (const after of ['0', '1', '3']) {
+    const records = await api.send(listAuditRecords, { query: { after }, credential })
+    const checkpoints = await api.send(listAuditCheckpoints, { query: { after }, credential })
+    const told = [records.body, checkpoints.body]
+      .flatMap((body) => JSON.stringify(body).match(/"org_id":"\w+"/g) ?? [])
+      .filter((text) => text !== `"org_id":"${organizationId}"`)
+    expect(told).toEqual([])
+    expect([records.status, checkpoints.status]).toEqual([200, 200])
+    expect(JSON.stringify([records.body, checkpoints.body])).not.toContain(canary)
   }
 })
 

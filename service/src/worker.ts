@@ -1,9 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { sweepChanges } from '#audit/change-store.ts'
+import { keepAuditLog } from '#audit/log/keep-log.ts'
+import { createSigningKeys } from '#audit/log/signing-keys.ts'
 import { keepPartitions } from '#audit/partitions/keep-partitions.ts'
 import { sweepProcesses } from '#audit/process-store.ts'
 import { sweepPaymentEvents } from '#credits/stripe/sweep-events.ts'
+import { announceGaps } from '#exports/delivery/announce-gaps.ts'
+import { deliverEvents } from '#exports/delivery/deliver-events.ts'
+import { measureDelivery } from '#exports/delivery/measure-delivery.ts'
 import { sweepKeys } from '#http/idempotency-store.ts'
 import type { Tx } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
@@ -23,6 +28,7 @@ const sweepMs = 60_000
 const sweepHoldsMs = 5000
 /** With the way of a change to every process, a rollback takes less than 5 seconds. */
 const rollBackMs = 2000
+const measureMs = 30_000
 const rowsMax = 500
 /** Fewer than rows of other tables: a sweep locks the accounts of its holds. */
 const holdsMax = 100
@@ -48,10 +54,14 @@ export function startWorker(house: House) {
 }
 
 async function run(house: House, signal: AbortSignal) {
+  const seeds = house.config.AUDIT_SIGNING_KEYS
   await Promise.all([
     repeat(sweepMs, signal, () => sweepAll(house)),
     repeat(sweepHoldsMs, signal, () => sweepExpiredHolds(house)),
     repeat(rollBackMs, signal, () => rollBackSpikes(house)),
+    keepAuditLog({ ...house, keys: seeds && createSigningKeys(seeds) }, signal),
+    deliverEvents({ ...house, ...house.exports, secretBox: house.mutations.secretBox }, signal),
+    repeat(measureMs, signal, () => measureDelivery(house)),
     reconcileHourly(house, signal),
   ])
 }
@@ -76,7 +86,12 @@ async function sweepExpiredHolds({ db, log, metrics }: House) {
 
 async function sweepAll(house: House) {
   const { db, now, log, config } = house
-  await keepPartitions({ db, log, retentionDays: config.AUDIT_RETENTION_DAYS })
+  await keepPartitions({
+    db,
+    log,
+    retentionDays: config.AUDIT_RETENTION_DAYS,
+    beforeDrop: (tx, days) => announceGaps(tx, days, now()),
+  })
   await sweep(house, 'idempotency_keys_sweep_failed', (tx) => sweepKeys(tx, now(), rowsMax))
   await sweep(house, 'free_requests_sweep_failed', (tx) => sweepFreeRequests(tx, now(), rowsMax))
   await inBatches(log, 'payment_events_sweep_failed', () =>

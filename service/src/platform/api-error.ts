@@ -91,6 +91,7 @@ const notFoundMessages = {
   project: 'Your organization has no project with this id.',
   api_key: 'There is no active key with this id here.',
   policy: 'Your organization has no policy with this id.',
+  export: 'Your organization has no export sink with this id.',
 }
 
 export const notFound = (what: keyof typeof notFoundMessages) =>

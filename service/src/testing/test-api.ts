@@ -8,7 +8,7 @@ import { assemble, type House } from '#assemble.ts'
 import { loadConfig } from '#config.ts'
 import { createServer } from '#http/server.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
-import type { FindAddresses } from '#platform/egress.ts'
+import type { FindAddresses } from '#platform/egress/find-addresses.ts'
 import { serveRoutes } from '#routes.ts'
 
 import { silentLog } from './silent-log.ts'

@@ -1,0 +1,225 @@
+import type { SinkConfig } from '@gatehouse/contract/exports/sink-config'
+
+import type {
+  DestinationDeps,
+  DestinationType,
+  ItemResult,
+  Outcome,
+  StoredObject,
+} from '#exports/destinations/destination.ts'
+import { outcomeForSink } from '#exports/destinations/outcome-for-sink.ts'
+import type { Db } from '#platform/database.ts'
+import { transact } from '#platform/transaction.ts'
+
+import { type Batch, buildBatch } from './build-batch.ts'
+import {
+  addDeadLetters,
+  countDeadLetters,
+  type DeadLetter,
+  hasDeadLetters,
+} from './dead-letter-store.ts'
+import {
+  addObject,
+  changeCursor,
+  deleteCursor,
+  type Lease,
+  recordFailure,
+  recordSuccess,
+  release,
+  showError,
+} from './lease-store.ts'
+import { waitAfterFailure, waitForProbeMs } from './wait-after-failure.ts'
+
+export type DeliveryDeps = {
+  db: Db
+  destination: DestinationType<SinkConfig>
+  config: SinkConfig
+  /** For one call to the destination. */
+  calls: DestinationDeps
+  /** Aborts when the worker stops: what then fails is no fault of the destination. */
+  stopping: AbortSignal
+  onSent(outcome: Outcome['kind'], events: number): void
+}
+
+/** What comes next: another batch, or the cursor was given back. */
+export type Step = { lease: Lease; isReleased: boolean }
+
+const released = (lease: Lease): Step => ({ lease, isReleased: true })
+
+/** Sends the next batch of a cursor and moves the cursor, or gives it back. */
+export async function deliverBatch(lease: Lease, deps: DeliveryDeps): Promise<Step> {
+  const { db, destination, calls, stopping } = deps
+  const batch = await buildBatch(db, lease, destination)
+  if (!batch) return finish(lease, db)
+  if (batch.items.length === 0) return advance(lease, batch, deps, {})
+  const waitMs = patienceLeft(batch, destination.patienceMs ?? 0, calls.now())
+  if (waitMs > 0) {
+    await release(db, lease, waitMs)
+    return released(lease)
+  }
+  // Also makes sure that nobody else has the cursor, and that nobody takes it before the batch must have ended.
+  const plan = batch.kind === 'events' ? { plannedTo: batch.to } : {}
+  await changeCursor(db, lease, plan)
+  const outcome = await send(lease, batch, deps)
+  if (stopping.aborted && outcome.kind === 'failed') {
+    await release(db, lease)
+    return released(lease)
+  }
+  deps.onSent(outcome.kind, batch.items.length)
+  return settle({ ...lease, ...plan }, batch, outcome, deps)
+}
+
+async function send({ sink }: Lease, batch: Batch, deps: DeliveryDeps): Promise<Outcome> {
+  const { destination, config, calls } = deps
+  const sending = destination.send(config, batch.items, calls)
+  const outcome = await outcomeForSink(sending, { type: sink.type, config })
+  if (outcome.kind !== 'failed' || !calls.signal.aborted) return outcome
+  return { ...outcome, error: 'The destination did not take the batch in time.' }
+}
+
+/** How long a batch that is not full still waits for more events. */
+function patienceLeft({ items, isFull }: Batch, patienceMs: number, now: Date): number {
+  const [oldest] = items
+  if (isFull || patienceMs === 0 || !oldest) return 0
+  const waitedMs = now.getTime() - Date.parse(oldest.record.created_at)
+  // Clocks differ: an event of the far future does not wait until then.
+  if (waitedMs < -patienceMs) return 0
+  return Math.max(0, Math.min(patienceMs, patienceMs - waitedMs))
+}
+
+async function settle(
+  lease: Lease,
+  batch: Batch,
+  outcome: Outcome,
+  deps: DeliveryDeps,
+): Promise<Step> {
+  if (outcome.kind === 'delivered') {
+    return advance(lease, batch, deps, { ...(outcome.object && { object: outcome.object }) })
+  }
+  if (outcome.kind === 'itemised') return settleItems(lease, batch, outcome.items, deps)
+  if (outcome.kind === 'refused') return isolate(lease, batch, outcome.error, deps)
+  const { error } = outcome
+  if (outcome.kind === 'misconfigured') {
+    await recordFailure(deps.db, lease, { error, state: 'error', waitMs: waitForProbeMs() })
+  } else {
+    const waitMs = waitAfterFailure(lease.attempt, outcome.retryAfterMs)
+    await recordFailure(deps.db, lease, { error, state: 'retrying', waitMs })
+  }
+  return released(lease)
+}
+
+/** Items that failed are sent again with their whole batch: a destination that reports about items recognises the others. */
+async function settleItems(
+  lease: Lease,
+  batch: Batch,
+  items: readonly ItemResult[],
+  deps: DeliveryDeps,
+): Promise<Step> {
+  const letters = batch.items.flatMap((item, at) => {
+    const result = items[at]
+    return result?.kind === 'refused' ? [letterOf(item, result.error)] : []
+  })
+  const [first] = letters
+  if (first && letters.length === batch.items.length)
+    return isolate(lease, batch, first.error, deps)
+  const failed =
+    items.length < batch.items.length
+      ? 'The destination did not report about every event.'
+      : items.find((item) => item.kind === 'failed')?.error
+  if (failed === undefined) return advance(lease, batch, deps, { letters })
+  const waitMs = waitAfterFailure(lease.attempt)
+  await transact(deps.db, async (tx) => {
+    await recordFailure(tx, lease, { error: failed, state: 'retrying', waitMs })
+    if (batch.kind === 'events') await addDeadLetters(tx, lease.sink.id, letters)
+  })
+  return released(lease)
+}
+
+/** Halves what is sent until the event that the destination refuses is alone; that one becomes a dead letter. */
+async function isolate(
+  lease: Lease,
+  batch: Batch,
+  error: string,
+  deps: DeliveryDeps,
+): Promise<Step> {
+  const [only, ...others] = batch.items
+  if (only && others.length === 0) return bury(lease, batch, letterOf(only, error), deps)
+  const batchMax = Math.ceil(batch.items.length / 2)
+  await changeCursor(deps.db, lease, { batchMax, plannedTo: null })
+  return { lease: { ...lease, batchMax, plannedTo: null }, isReleased: false }
+}
+
+/** If so many events in a row are refused, the fault is not in the events. */
+const inARowMax = 20
+/** Of a sink. No event is dropped without a dead letter, so the delivery stops there. */
+const deadLettersMax = 10_000
+
+/**
+ * A destination that refuses everything must not turn the whole log into dead letters: after some in a row there is one with each
+ * probe. It does not stop altogether, because large events in a row may be refused for good reason.
+ */
+async function bury(
+  lease: Lease,
+  batch: Batch,
+  letter: DeadLetter,
+  deps: DeliveryDeps,
+): Promise<Step> {
+  const { db } = deps
+  if (batch.kind !== 'events') return advance(lease, batch, deps, { letters: [letter] })
+  const { id: sinkId } = lease.sink
+  const probing = { state: 'error', waitMs: waitForProbeMs() } as const
+  if (await hasDeadLetters(db, sinkId, deadLettersMax)) {
+    const error = `There are ${deadLettersMax} dead letters: requeue some. ${letter.error}`
+    await recordFailure(db, lease, { error: error.slice(0, 500), ...probing })
+    return released(lease)
+  }
+  const before = { first: letter.orgSeq - inARowMax + 1, last: letter.orgSeq - 1 }
+  const run = lease.isReplay ? 0 : 1 + (await countDeadLetters(db, sinkId, before))
+  if (run < inARowMax) return advance(lease, batch, deps, { letters: [letter] })
+  await transact(db, async (tx) => {
+    const error = `The destination refuses every event. ${letter.error}`.slice(0, 500)
+    const moved = { orgSeq: batch.to, day: batch.day, plannedTo: null, batchMax: 1 }
+    await recordFailure(tx, lease, { error, ...probing }, moved)
+    await addDeadLetters(tx, sinkId, [letter])
+  })
+  return released(lease)
+}
+
+const letterOf = (item: Batch['items'][number], error: string): DeadLetter => ({
+  orgSeq: item.record.org_seq,
+  eventId: item.record.event_id,
+  eventDay: item.eventDay,
+  error,
+})
+
+type Delivered = { letters?: readonly DeadLetter[]; object?: StoredObject }
+
+/** The cursor moves in the transaction that keeps what else is to be known about the batch. */
+async function advance(
+  lease: Lease,
+  batch: Batch,
+  { db, destination }: DeliveryDeps,
+  { letters = [], object }: Delivered,
+): Promise<Step> {
+  const grown = lease.batchMax === null ? null : lease.batchMax * 2
+  const batchMax = grown !== null && grown >= destination.limits.itemsMax ? null : grown
+  const moved =
+    batch.kind === 'events'
+      ? { orgSeq: batch.to, day: batch.day, plannedTo: null, batchMax }
+      : { signedSize: batch.to, batchMax }
+  await transact(db, async (tx) => {
+    await recordSuccess(tx, lease, moved)
+    // A checkpoint that is refused is not kept: the next one covers what it says.
+    if (batch.kind === 'events') await addDeadLetters(tx, lease.sink.id, letters)
+    const error = letters.at(-1)?.error
+    if (error !== undefined) await showError(tx, lease, error)
+    if (object) await addObject(tx, lease.sink.id, object)
+  })
+  return { lease: { ...lease, ...moved, attempt: 0 }, isReleased: false }
+}
+
+/** A replay that has sent everything is over. */
+async function finish(lease: Lease, db: Db): Promise<Step> {
+  await (lease.isReplay ? deleteCursor(db, lease) : release(db, lease))
+  return released(lease)
+}

@@ -1,0 +1,22 @@
+import { ageInSeconds } from '#exports/sinks/present-sink.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Db } from '#platform/database.ts'
+import type { Log } from '#platform/log.ts'
+import type { Metrics } from '#platform/metrics.ts'
+
+import { readStanding } from './standing-store.ts'
+
+type Deps = { db: Db; now: Clock; log: Log; metrics: Metrics }
+
+/** Sets the gauges of all sinks together. They keep their values while the database is away. */
+export async function measureDelivery({ db, now, log, metrics }: Deps) {
+  try {
+    const { failing, retrying, pendingEvents, oldestEventId } = await readStanding(db)
+    metrics.exportSinks.set({ state: 'error' }, failing)
+    metrics.exportSinks.set({ state: 'retrying' }, retrying)
+    metrics.exportPending.set(pendingEvents)
+    metrics.exportLagSeconds.set(oldestEventId === null ? 0 : ageInSeconds(oldestEventId, now()))
+  } catch (error) {
+    log.problem('export_delivery_not_measured', error)
+  }
+}

@@ -1,0 +1,15 @@
+import type { FastifyInstance } from 'fastify'
+
+import type { Db } from '#platform/database.ts'
+
+import { serveListAuditEvents } from './list-audit-events.ts'
+import { serveListAuditCheckpoints, serveListAuditRecords } from './log/list-records.ts'
+import { serveReadAuditProof } from './log/read-proof.ts'
+
+/** The endpoints of the audit log: events, the numbered log, checkpoints and proofs. */
+export function serveAuditLog(app: FastifyInstance, deps: { db: Db }) {
+  serveListAuditEvents(app, deps)
+  serveListAuditRecords(app, deps)
+  serveListAuditCheckpoints(app, deps)
+  serveReadAuditProof(app, deps)
+}
