@@ -16,7 +16,7 @@ export type Arguments = {
 type Values = Record<string, string | boolean | (string | boolean)[] | undefined>
 
 export function readArguments(endpoint: Endpoint, flags: readonly Flag[], args: readonly string[]) {
-  const { values, positionals } = parse(args, {
+  const { values, positionals } = parseFlags(args, {
     ...Object.fromEntries(flags.map((flag) => [flag.name, optionOf(flag)])),
     ...generalFlagsOf(endpoint),
   })
@@ -39,7 +39,11 @@ function optionOf({ shape }: Flag): ParseArgsOptionDescriptor {
   return shape.kind === 'boolean' ? { type: 'boolean' } : { type: 'string', multiple: true }
 }
 
-function parse(args: readonly string[], options: ParseArgsOptionsConfig) {
+/** Parses the flags of a command; its errors say what to write instead. */
+export function parseFlags<const Options extends ParseArgsOptionsConfig>(
+  args: readonly string[],
+  options: Options,
+) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true, allowNegative: true })
   } catch (error) {

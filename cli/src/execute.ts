@@ -27,6 +27,8 @@ export type Machine = {
   readText: ReadText
   wait: Wait
   randomKey: () => string
+  /** Tells how far a long command is, on the standard error. */
+  say: (line: string) => void
 }
 
 /** Runs one command and returns its output. */

@@ -12,6 +12,9 @@ export function helpForAll(): string {
     'Commands:',
     ...aligned(rows).map((line) => `  ${line}`),
     '',
+    'Audit log:',
+    ...aligned(auditRows).map((line) => `  ${line}`),
+    '',
     'gatehouse <command> --help   shows the flags of a command and the permission it needs',
     'gatehouse --version          shows the version of this client',
     '',
@@ -22,3 +25,9 @@ export function helpForAll(): string {
   ]
   return `${lines.join('\n')}\n`
 }
+
+/** More than one call each, so they are not derived from the contract. */
+const auditRows = [
+  ['audit verify', 'Verify audit records offline, from a bundle or from the files of a sink'],
+  ['audit export', 'Write the audit records of the organization into a bundle'],
+]

@@ -15,6 +15,7 @@ const { exitCode, stdout, stderr } = await run(process.argv.slice(2), {
   readText: (path) => readFileSync(path, 'utf8'),
   wait: (ms) => setTimeout(ms),
   randomKey: randomUUID,
+  say: (line) => void process.stderr.write(`${line}\n`),
 })
 
 // Not `process.exit`: a pipe would lose what is still on its way.

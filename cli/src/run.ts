@@ -9,6 +9,9 @@ type Outcome = { exitCode: 0 | 1 | 2; stdout: string; stderr: string }
 /** The whole client: arguments in, exit code and output out. Exit code 2 means that the command was wrong. */
 export async function run(args: readonly string[], machine: Machine): Promise<Outcome> {
   try {
+    const [first, ...rest] = args
+    if (first === 'audit') return await audit(rest, machine)
+    if (first === 'help' && rest[0] === 'audit') return await audit(['--help'], machine)
     return { exitCode: 0, stdout: await answer(args, machine), stderr: '' }
   } catch (error) {
     if (error instanceof UsageError) {
@@ -18,6 +21,11 @@ export async function run(args: readonly string[], machine: Machine): Promise<Ou
     const { explainFailure } = await import('./failure.ts')
     return { exitCode: 1, stdout: '', stderr: `error: ${explainFailure(error)}\n` }
   }
+}
+
+async function audit(args: readonly string[], machine: Machine): Promise<Outcome> {
+  const { executeAudit } = await import('./audit/audit-command.ts')
+  return executeAudit(args, machine)
 }
 
 /** Modules that load the contract are imported only by what needs them: `--version` and `help` answer at once. */
@@ -32,7 +40,7 @@ async function answer([first = 'help', ...rest]: readonly string[], machine: Mac
 }
 
 function whereToLook(name: string | undefined): string {
-  const isCommand = commands.some((command) => command.name === name)
+  const isCommand = name === 'audit' || commands.some((command) => command.name === name)
   return isCommand
     ? `Run \`gatehouse ${name} --help\` for its flags.`
     : 'Run `gatehouse help` for the list of commands.'
