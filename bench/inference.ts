@@ -16,7 +16,7 @@ import { ensureProgram } from './targets/debian-package.ts'
 import { startGatehouse } from './targets/gatehouse.ts'
 import { startBareProxy, startUpstream } from './targets/start-targets.ts'
 
-const usage = `Usage: ./dev bench [--quick] [--write] [cpu] [added] [paced] [idle] [processes] [rules] [moderation] [gateway]
+const usage = `Usage: ./dev bench [--quick] [--write] [cpu] [added] [paced] [idle] [processes] [rules] [moderation] [gateway] [audit]
        ./dev bench --profile
        ./dev bench --counts
        ./dev bench administration | overload | memory | scale
@@ -32,6 +32,7 @@ next to nothing, except in the section moderation.
   rules      what 20 exact rules add: CPU time per request, time to the first token
   moderation CPU time per request with the local scorer, and with a remote one that answers at once
   gateway    what a configuration of the policy gateway adds: CPU time per request, time to the first token
+  audit      CPU time of the worker per request: numbering its event, and delivering it to a sink
   --quick    fewer requests and windows: for trying things, not for quoting
   --write    keeps the costs in bench/costs.json, from which the tables of docs/scale.md are computed
   --profile  where Gatehouse's main thread spends its time, by part

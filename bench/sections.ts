@@ -1,5 +1,6 @@
 import type { Costs } from '@gatehouse/tools/scale/costs'
 
+import { measureAudit } from './audit/measure-audit.ts'
 import type { Figures } from './budget/goals.ts'
 import { type Mode, modes } from './chat-call.ts'
 import { capacityOf, costsOf, cpuFiguresOf, cpuTableOf } from './cpu/cpu-table.ts'
@@ -154,6 +155,12 @@ async function gateway(run: Run): Promise<Figures> {
   return {}
 }
 
+/** Prints only: no goal has been set for it. */
+async function audit(run: Run): Promise<Figures> {
+  await measureAudit(run)
+  return {}
+}
+
 /** Figures of a target that did other work than it should have are worth nothing. */
 export async function refuseCaveat({ caveat }: Target) {
   const found = await caveat?.()
@@ -161,5 +168,5 @@ export async function refuseCaveat({ caveat }: Target) {
 }
 
 /** In the order in which they run: a later one uses what an earlier one has warmed up and measured. */
-export const sections = { cpu, added, paced, idle, processes, rules, moderation, gateway }
+export const sections = { cpu, added, paced, idle, processes, rules, moderation, gateway, audit }
 export type SectionName = keyof typeof sections

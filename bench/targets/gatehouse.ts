@@ -50,6 +50,7 @@ export async function startGatehouse(options: GatehouseOptions) {
       headers: {},
       keys: tenants.map(({ project_key }) => project_key),
       pids: stack.apis.map(({ child }) => pidOf(child)),
+      workerPid: pidOf(stack.worker.child),
       children: stack.apis.map(({ child }) => child),
       database: stack.database,
       service: stack.service,
