@@ -206,6 +206,7 @@ test('only these endpoints need no credential', async () => {
     '/',
     '/openapi.json',
     '/.well-known/openapi.json',
+    '/.well-known/gatehouse-audit-keys.json',
     '/health/live',
     '/health/ready',
   ])

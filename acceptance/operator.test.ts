@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 
+import { createExport, deleteExport } from '@gatehouse/contract/exports/export-sink'
 import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
 import { listProjects } from '@gatehouse/contract/project'
 import pg from 'pg'
@@ -252,6 +254,31 @@ test('audit events lists the events of an organization, and without one those of
   expect((await operator('audit', 'events')).output).toBe('There are no events of operator.\n')
 })
 
+test('secrets rewrap seals the secrets of sinks with a new master key, and says which none opens', async () => {
+  const { base_url, admin_key: credential } = stack().description
+  const config = { endpoint: 'https://splunk.example.com', token: 'canary-5b1f' }
+  const body = { type: 'splunk_hec', config }
+  const made = await call(base_url, createExport, { credential, body })
+  const { id } = (made.json as { export: { id: string } }).export
+  const keys = [2, 3].map((version) => `${version}:${randomBytes(32).toString('base64')}`)
+  const rewrapWith = (MASTER_KEYS: string) =>
+    operatorWith({ ...stack().service, MASTER_KEYS }, ['secrets', 'rewrap', '--json'])
+  const { MASTER_KEYS: old = '' } = stack().service as { MASTER_KEYS?: string }
+  const rewrapped = await rewrapWith(`${keys[0]},${old}`)
+  expect(JSON.parse(rewrapped.output)).toEqual({ sinks: 1, rewrapped: 1, unreadable: 0 })
+  const again = await rewrapWith(String(keys[0]))
+  expect(JSON.parse(again.output)).toEqual({ sinks: 1, rewrapped: 0, unreadable: 0 })
+  const without = await rewrapWith(String(keys[1]))
+  expect([without.code, JSON.parse(without.output)]).toEqual([
+    1,
+    { sinks: 1, rewrapped: 0, unreadable: 1 },
+  ])
+  expect(without.errors).toContain(`No key of MASTER_KEYS opens the secrets of ${id}.`)
+  const shown = [rewrapped, again, without].flatMap(({ output, errors }) => [output, errors])
+  expect(shown.join('')).not.toContain(config.token)
+  await call(base_url, deleteExport, { credential, params: { export_id: id } })
+})
+
 test('policies check lists what cannot be evaluated, and exits with 1 if something enforcing is among it', async () => {
   const { base_url, admin_key: credential } = stack().description
   const good = await operator('policies', 'check')
@@ -290,4 +317,26 @@ test('policies check lists what cannot be evaluated, and exits with 1 if somethi
     data: [{ policy_id: plain, version: 1, state: 'paused', mode: 'enforcing' }],
     has_more: false,
   })
+})
+
+test('audit resume numbers what a moved database has left without a number', async () => {
+  const admin = new pg.Client({ connectionString: stack().database.url })
+  await admin.connect()
+  try {
+    // As after a dump from a server with more transactions: nothing that is written now is numbered.
+    await admin.query(`update audit_cursor set xid = '1000000000000'`)
+    await operator('organizations', 'create', '--name', 'Moved Ltd')
+    const { code, output } = await operator('audit', 'resume', '--json')
+    expect([code, JSON.parse(output)]).toEqual([0, { events_numbered: expect.any(Number) }])
+    const open = `select count(*)::integer as events from event
+      where not exists (select from audit_log where event_id = event.id)`
+    await expect
+      .poll(async () => (await admin.query(open)).rows, { timeout: 60_000 })
+      .toEqual([{ events: 0 }])
+    expect(JSON.parse((await operator('audit', 'resume', '--json')).output)).toEqual({
+      events_numbered: 0,
+    })
+  } finally {
+    await admin.end()
+  }
 })

@@ -6,6 +6,8 @@ import {
 } from '@gatehouse/contract/api-key'
 import { createClient } from '@gatehouse/contract/client'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
+import { listAuditEvents } from '@gatehouse/contract/exports/audit-event'
+import { createExport } from '@gatehouse/contract/exports/export-sink'
 import {
   AdminKeyPermission,
   type Permission,
@@ -20,6 +22,11 @@ import {
   runOperator,
   type Stack,
 } from '@gatehouse/tools/start-stack'
+
+const webhook = {
+  endpoint: 'https://hooks.example.com',
+  secret: `whsec_${Buffer.alloc(24, 1).toString('base64')}`,
+}
 
 const allPermissions = AdminKeyPermission.options
 const allOfProjects = ProjectKeyPermission.options
@@ -73,6 +80,10 @@ export async function prepareTenants(stack: Stack) {
   await home.call(publishPolicy, { params, query: {}, body: { revision: policy.revision } })
   await home.call(saveGatewayConfig, { body: { config: { owner: organization_id } } })
   const history = await home.call(listGatewayHistory, { query: {} })
+  const events = await home.call(listAuditEvents, { query: {} })
+  const { export: sink } = await home.call(createExport, {
+    body: { type: 'webhook', enabled: false, config: webhook },
+  })
   await new Promise((resolve) => setTimeout(resolve, 1100))
   const administrators = {
     working: admin_key,
@@ -121,6 +132,8 @@ export async function prepareTenants(stack: Stack) {
         policy_id: policy.id,
         version: '1',
         history_id: history.data[0]?.id ?? '',
+        event_id: events.data[0]?.id ?? '',
+        export_id: sink.id,
         model_id: 'chat-scripted',
         key_id: endpoint.path.includes('/projects/') ? projectKey.id : victim.id,
       }),
