@@ -113,12 +113,15 @@ test('the glossary explains every required word and names its file', async () =>
   expect(words.length).toBe(new Set(words).size)
 })
 
-test('compose gives the service every secret that the example catalogue reads, and no other', async () => {
+test('compose gives the service every secret that its settings and the example catalogue read, and no other', async () => {
   const catalogue = await read('deploy/models.example.json')
-  const needed = [...catalogue.matchAll(/"\/run\/secrets\/(\w+)"/g)].map(([, name]) => name)
   const compose = await read('deploy/compose.yaml')
+  const needed = [
+    ...catalogue.matchAll(/"\/run\/secrets\/(\w+)"/g),
+    ...compose.matchAll(/_FILE: \/run\/secrets\/(\w+)$/gm),
+  ].map(([, name]) => name)
   const [, given = ''] = /^ {4}secrets: \[(.*)\]$/m.exec(compose) ?? []
-  expect(needed.length).toBeGreaterThan(0)
+  expect(needed.length).toBeGreaterThan(1)
   expect(new Set(given.split(', '))).toEqual(new Set(needed))
   const defined = [...compose.matchAll(/^ {2}(\w+): \{ environment: (\w+) \}$/gm)]
   expect(new Set(defined.map(([, name]) => name))).toEqual(new Set(needed))

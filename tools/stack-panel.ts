@@ -74,6 +74,11 @@ export function panelOf(stack: Stack, { limits, creditsUsd, hasLlama }: PanelFac
     export GATEHOUSE_URL=${url} GATEHOUSE_ADMIN_KEY=${adminKey}
     ./dev gatehouse list-projects
 
+  Export the audit log, once its first checkpoint is signed, and verify it:
+
+    curl -s ${url}/.well-known/gatehouse-audit-keys.json > keys.json
+    ./dev gatehouse audit export --out bundle.ndjson && ./dev gatehouse audit verify bundle.ndjson --keys keys.json
+
   Ctrl-C stops everything and drops the data.
 `
 }

@@ -227,6 +227,7 @@ function serviceSettings(places: ServicePlaces): Record<string, string> {
     DATABASE_URL: databaseUrl,
     ...(redis && { REDIS_URL: redis, REDIS_NAMESPACE: name }),
     MASTER_KEYS: `1:${randomBytes(32).toString('base64')}`,
+    AUDIT_SIGNING_KEYS: `1:${randomBytes(32).toString('base64')}`,
     HOST: '127.0.0.1',
     PORT: '0',
     OPERATIONS_PORT: '0',
