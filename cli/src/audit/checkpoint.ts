@@ -36,9 +36,11 @@ export function readCheckpoint(record: CheckpointRecord, keys: Keys): Checkpoint
   const text = members['note']
   const note = typeof text === 'string' ? parseNote(text) : undefined
   if (!note || typeof text !== 'string') throw faultOf(record, 'has a note that cannot be read')
-  const wrong = wrongMember(record, text, note)
-  if (wrong) throw faultOf(record, `has been changed: ${wrong} is not what its note says`)
   const forged = faultOfSignature(note, keys)
+  // A note that was signed says which checkpoint it is, whatever became of its other members.
+  const named = forged === undefined ? { ...record, seq: note.size } : record
+  const wrong = wrongMember(record, text, note)
+  if (wrong) throw faultOf(named, `has been changed: ${wrong} is not what its note says`)
   if (forged) throw faultOf(record, forged)
   const frontier = frontierFrom(members['frontier'], note)
   if (!frontier) throw faultOf(record, 'has been changed: its frontier does not lead to its root')

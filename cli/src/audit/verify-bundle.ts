@@ -1,11 +1,13 @@
 import { checkKeys, type Header, headerFault, readHeader } from './bundle.ts'
 import { isObject, joinMembers, type JsonObject, writeCanonical } from './canonical.ts'
+import { readCheckpoint } from './checkpoint.ts'
 import { textFrom } from './encoding.ts'
 import { BadLine, Fault } from './fault.ts'
 import type { Keys } from './keys.ts'
 import type { Line } from './lines.ts'
 import {
   type AuditRecord,
+  type CheckpointRecord,
   type EventRecord,
   objectIn,
   recordFrom,
@@ -28,7 +30,7 @@ export async function verifyBundle(
 ): Promise<{ progress: Progress; keys: Keys }> {
   const header = await firstLine(lines, options)
   const { organizationId, keys, from } = header
-  const reader = { lines, file: options.file }
+  const reader = { lines, file: options.file, keys }
   const chain = from === 0 ? createChain({ organizationId, keys }) : await continued(reader, header)
   let isCovered = false
   for (let line; (line = await nextLine(lines));) {
@@ -45,7 +47,7 @@ export async function verifyBundle(
   return { progress, keys }
 }
 
-type Reader = { lines: Lines; file: string }
+type Reader = { lines: Lines; file: string; keys: Keys }
 
 async function nextLine(lines: Lines): Promise<Line | undefined> {
   const next = await lines.next()
@@ -99,20 +101,22 @@ async function addLine(line: Line, chain: Chain, reader: Reader) {
     // Whose record it is comes first: one of another organization has a number of that organization.
     if (record.seq === size + 1 || !chain.isOf(record)) chain.addRecord(record)
     else throw await outOfOrder(record, size, reader)
-  } else if (record.seq > size && chain.isOf(record)) {
-    throw await outOfOrder(record, size, reader)
-  } else if (record.seq < size && chain.isOf(record)) {
-    const { seq, eventId, place } = record
-    throw new Fault(
-      { kind: 'checkpoint', seq, eventId },
-      place,
-      `stands after record ${size}, not after record ${seq}`,
-    )
+  } else if (record.seq !== size && chain.isOf(record)) {
+    // One whose number was changed only looks as if it stood in the wrong place.
+    readCheckpoint(record, reader.keys)
+    throw record.seq > size ? await outOfOrder(record, size, reader) : tooLate(record, size)
   } else {
     chain.addCheckpoint(record)
   }
   return record.kind
 }
+
+const tooLate = ({ seq, eventId, place }: CheckpointRecord, size: number) =>
+  new Fault(
+    { kind: 'checkpoint', seq, eventId },
+    place,
+    `stands after record ${size}, not after record ${seq}`,
+  )
 
 /** What a line that cannot be read was meant to be: the beginnings differ. */
 function kindOf(text: string): 'record' | 'checkpoint' {
