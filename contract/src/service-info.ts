@@ -2,7 +2,8 @@ import { z } from 'zod'
 
 import { adminBodyLimitBytes, type Endpoint } from './endpoint.ts'
 
-const publicRead = {
+/** What everybody may read, without a credential. */
+export const publicRead = {
   method: 'GET',
   dialect: 'admin',
   credentials: [],

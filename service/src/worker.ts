@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import { sweepChanges } from '#audit/change-store.ts'
 import { keepAuditLog } from '#audit/log/keep-log.ts'
 import { createSigningKeys } from '#audit/log/signing-keys.ts'
@@ -10,6 +8,7 @@ import { announceGaps } from '#exports/delivery/announce-gaps.ts'
 import { deliverEvents } from '#exports/delivery/deliver-events.ts'
 import { measureDelivery } from '#exports/delivery/measure-delivery.ts'
 import { sweepKeys } from '#http/idempotency-store.ts'
+import { repeat } from '#platform/background/repeat.ts'
 import type { Tx } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import { transact } from '#platform/transaction.ts'
@@ -56,23 +55,22 @@ export function startWorker(house: House) {
 async function run(house: House, signal: AbortSignal) {
   const seeds = house.config.AUDIT_SIGNING_KEYS
   await Promise.all([
-    repeat(sweepMs, signal, () => sweepAll(house)),
-    repeat(sweepHoldsMs, signal, () => sweepExpiredHolds(house)),
-    repeat(rollBackMs, signal, () => rollBackSpikes(house)),
+    repeatEvery(sweepMs, signal, () => sweepAll(house)),
+    repeatEvery(sweepHoldsMs, signal, () => sweepExpiredHolds(house)),
+    repeatEvery(rollBackMs, signal, () => rollBackSpikes(house)),
     keepAuditLog({ ...house, keys: seeds && createSigningKeys(seeds) }, signal),
     deliverEvents({ ...house, ...house.exports, secretBox: house.mutations.secretBox }, signal),
-    repeat(measureMs, signal, () => measureDelivery(house)),
+    repeatEvery(measureMs, signal, () => measureDelivery(house)),
     reconcileHourly(house, signal),
   ])
 }
 
 /** Runs `work` again and again, one run at a time, until `signal` aborts. */
-async function repeat(everyMs: number, signal: AbortSignal, work: () => Promise<void>) {
-  while (!signal.aborted) {
+const repeatEvery = (everyMs: number, signal: AbortSignal, work: () => Promise<void>) =>
+  repeat(signal, async () => {
     await work()
-    await sleep(everyMs, undefined, { signal }).catch(() => undefined)
-  }
-}
+    return everyMs
+  })
 
 /** Releases the holds of calls that were never settled. */
 async function sweepExpiredHolds({ db, log, metrics }: House) {

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 
-import { adminBodyLimitBytes, adminEndpoint, type Endpoint } from '../endpoint.ts'
+import { adminEndpoint, type Endpoint } from '../endpoint.ts'
 import { integerInQuery, listOf, ListQuery } from '../list.ts'
+import { publicRead } from '../service-info.ts'
 import { AnyId } from '../text.ts'
 
 const Hash = z.string().regex(/^[0-9a-f]{64}$/)
@@ -130,16 +131,10 @@ const AuditKey = z
 export type AuditKey = z.infer<typeof AuditKey>
 
 export const readAuditKeys = {
+  ...publicRead,
   id: 'readAuditKeys',
   summary: 'The public keys that checkpoints are verified with, retired ones too',
-  method: 'GET',
   path: '/.well-known/gatehouse-audit-keys.json',
-  dialect: 'admin',
-  credentials: [],
-  permission: null,
-  bodyLimitBytes: adminBodyLimitBytes,
-  successStatus: 200,
-  isIdempotent: false,
   response: z.object({ keys: z.array(AuditKey) }).meta({ id: 'AuditKeys' }),
   errors: ['dependency_unavailable'],
 } as const satisfies Endpoint

@@ -50,3 +50,17 @@ export function createUuid(now: Date): string {
   const hex = bytes.toString('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
+
+/** The lowest UUID that anything of this moment can have: one of version 7 begins with its time. */
+export function firstUuidAt(moment: Date): string {
+  const hex = Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
+}
+
+const uuid7 = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+/** The moment that a UUID of version 7 begins with; undefined for any other text. */
+export function momentOfUuid(id: string): Date | undefined {
+  const [, high, low] = uuid7.exec(id) ?? []
+  return high ? new Date(Number.parseInt(`${high}${low}`, 16)) : undefined
+}

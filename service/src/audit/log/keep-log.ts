@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
+import { repeat } from '#platform/background/repeat.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 import { createLogThrottle } from '#platform/log-throttle.ts'
@@ -35,11 +34,11 @@ export async function keepAuditLog({ keys, ...deps }: Deps, signal: AbortSignal)
   await Promise.all([
     numberEvents(deps, signal),
     keys ? sign({ ...deps, keys }, signal) : undefined,
-    again(signal, async () => {
+    repeat(signal, async () => {
       await tryTiling(() => keepTiles(deps.db))
       return tileEveryMs
     }),
-    again(signal, async () => {
+    repeat(signal, async () => {
       await tryChecking(() => checkCursor(deps))
       return checkEveryMs
     }),
@@ -61,7 +60,7 @@ export async function checkCursor({ db, log, metrics }: Pick<Deps, 'db' | 'log' 
 
 function numberEvents(deps: Omit<Deps, 'keys'>, signal: AbortSignal) {
   const tryNumbering = createAttempt(deps, 'audit_sequencing_failed')
-  return again(signal, async () => {
+  return repeat(signal, async () => {
     const numbered = await tryNumbering(() => sequenceEvents(deps.db))
     if (!numbered) return idleMs
     deps.metrics.auditEventsNumbered.inc(numbered.events)
@@ -74,7 +73,7 @@ async function sign(deps: Omit<Deps, 'keys'> & { keys: SigningKeys }, signal: Ab
   const tryPublishing = createAttempt(deps, 'audit_keys_not_published')
   const trySigning = createAttempt(deps, 'audit_checkpoints_failed')
   let isPublished = false
-  await again(signal, async () => {
+  await repeat(signal, async () => {
     isPublished ||=
       (await tryPublishing(async () => {
         await publishKeys(deps)
@@ -85,14 +84,6 @@ async function sign(deps: Omit<Deps, 'keys'> & { keys: SigningKeys }, signal: Ab
     deps.metrics.auditCheckpoints.inc(signed ?? 0)
     return signed ? 0 : signEveryMs
   })
-}
-
-/** Repeats `work`, which returns how long to wait until the next time. */
-async function again(signal: AbortSignal, work: () => Promise<number>) {
-  while (!signal.aborted) {
-    const waitMs = await work()
-    await sleep(waitMs, undefined, { signal }).catch(() => undefined)
-  }
 }
 
 /** Logs failures of one kind, which repeat for as long as the database is away, now and then. Returns undefined then. */
