@@ -8,9 +8,7 @@ import { followChanges } from '#audit/follow-changes.ts'
 import { createBudgetAlerts } from '#credits/budgets/budget-alerts.ts'
 import { type BudgetSubject, seedQuotaUsage } from '#credits/budgets/seed-usage.ts'
 import { createCredits } from '#credits/create-credits.ts'
-import type { DestinationDeps } from '#exports/destinations/destination.ts'
-import { createDestinations } from '#exports/destinations/destinations.ts'
-import { createTestSender } from '#exports/sinks/send-test.ts'
+import { createExports } from '#exports/create-exports.ts'
 import type { MutationDeps } from '#http/bind-mutation.ts'
 import { createBodyBudget } from '#http/body-budget.ts'
 import { createOverload } from '#http/overload/overload.ts'
@@ -229,31 +227,16 @@ const assembleModeration = ({ config, environment, now, steadyNow, log, metrics 
     metrics,
   })
 
-/** A call to a destination, from resolving its name to the last byte of its answer. */
-const destinationMaxMs = 10_000
-const destinationAnswerBytes = 64 * 1024
-
-/** Where audit events are sent to: the only place that joins destinations and what they call with. */
-function assembleExports({ config, exportEgress, findAddresses, now }: Foundation) {
-  const destinations = createDestinations({
-    azureLoginUrl: config.EXPORT_AZURE_LOGIN_URL,
-    s3PatienceMs: config.EXPORT_S3_FLUSH_SECONDS * 1000,
-  })
-  const request: DestinationDeps['request'] = (address, call) =>
-    exportEgress.request(address, {
-      answerLimitBytes: destinationAnswerBytes,
-      ...call,
-      deadlineMs: destinationMaxMs,
-    })
-  return {
-    destinations,
-    request,
+const assembleExports = ({ config, exportEgress, findAddresses, now }: Foundation) =>
+  createExports({
+    egress: exportEgress,
     findAddresses,
     privateTargets: config.EXPORT_PRIVATE_TARGETS,
     allowsInsecureTls: config.EXPORT_ALLOW_INSECURE_TLS,
-    sendTest: createTestSender({ destinations, request, now }),
-  }
-}
+    azureLoginUrl: config.EXPORT_AZURE_LOGIN_URL,
+    s3PatienceMs: config.EXPORT_S3_FLUSH_SECONDS * 1000,
+    now,
+  })
 
 type InferenceNeeds = {
   moderation: ReturnType<typeof assembleModeration>

@@ -8,7 +8,7 @@ import { serveReadOrganizationCredits } from '#credits/balance/read-organization
 import { serveCreditBalance, serveCredits } from '#credits/routes.ts'
 import { serveStripeWebhook } from '#credits/stripe/webhook.ts'
 import { serveReadAuditKeys } from '#exports/log/read-keys.ts'
-import { serveAuditLog } from '#exports/routes.ts'
+import { serveAuditLog } from '#exports/log/routes.ts'
 import { serveExports } from '#exports/sinks/routes.ts'
 import { limitReads } from '#http/bind.ts'
 import { setErrorDialect } from '#http/error-dialect.ts'

@@ -1,7 +1,7 @@
 import { operatorOrganizationId } from '#audit/event.ts'
 import { resumeNumbering } from '#audit/log/resume-numbering.ts'
-import { hasEvent, listEvents } from '#exports/event-list-store.ts'
-import { presentEvent } from '#exports/present-event.ts'
+import { hasEvent, listEvents } from '#exports/log/event-list-store.ts'
+import { presentEvent } from '#exports/log/present-record.ts'
 
 import type { CommandOutput, OperatorDeps } from './command.ts'
 

@@ -8,16 +8,17 @@ import type {
   StoredObject,
 } from '#exports/destinations/destination.ts'
 import { outcomeForSink } from '#exports/destinations/outcome-for-sink.ts'
-import type { Db } from '#platform/database.ts'
-import { transact } from '#platform/transaction.ts'
-
-import { type Batch, buildBatch } from './build-batch.ts'
 import {
   addDeadLetters,
   countDeadLetters,
   type DeadLetter,
   hasDeadLetters,
-} from './dead-letter-store.ts'
+} from '#exports/sinks/dead-letter-store.ts'
+import type { Db } from '#platform/database.ts'
+import { transact } from '#platform/transaction.ts'
+
+import { type Batch, buildBatch } from './build-batch.ts'
+import { failureOf } from './failure-of.ts'
 import {
   addObject,
   changeCursor,
@@ -28,7 +29,7 @@ import {
   release,
   showError,
 } from './lease-store.ts'
-import { waitAfterFailure, waitForProbeMs } from './wait-after-failure.ts'
+import { waitForProbeMs } from './wait-after-failure.ts'
 
 export type DeliveryDeps = {
   db: Db
@@ -98,13 +99,7 @@ async function settle(
   }
   if (outcome.kind === 'itemised') return settleItems(lease, batch, outcome.items, deps)
   if (outcome.kind === 'refused') return isolate(lease, batch, outcome.error, deps)
-  const { error } = outcome
-  if (outcome.kind === 'misconfigured') {
-    await recordFailure(deps.db, lease, { error, state: 'error', waitMs: waitForProbeMs() })
-  } else {
-    const waitMs = waitAfterFailure(lease.attempt, outcome.retryAfterMs)
-    await recordFailure(deps.db, lease, { error, state: 'retrying', waitMs })
-  }
+  await recordFailure(deps.db, lease, failureOf(outcome, lease.attempt))
   return released(lease)
 }
 
@@ -127,9 +122,9 @@ async function settleItems(
       ? 'The destination did not report about every event.'
       : items.find((item) => item.kind === 'failed')?.error
   if (failed === undefined) return advance(lease, batch, deps, { letters })
-  const waitMs = waitAfterFailure(lease.attempt)
+  const failure = failureOf({ kind: 'failed', error: failed }, lease.attempt)
   await transact(deps.db, async (tx) => {
-    await recordFailure(tx, lease, { error: failed, state: 'retrying', waitMs })
+    await recordFailure(tx, lease, failure)
     if (batch.kind === 'events') await addDeadLetters(tx, lease.sink.id, letters)
   })
   return released(lease)

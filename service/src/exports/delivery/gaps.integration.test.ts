@@ -13,7 +13,9 @@ import { rootByProof } from '#audit/log/testing/root-by-proof.ts'
 import { keepPartitions } from '#audit/partitions/keep-partitions.ts'
 import { createDestinations } from '#exports/destinations/destinations.ts'
 import { listEntries } from '#exports/log/entry-store.ts'
+import { addDeadLetters } from '#exports/sinks/dead-letter-store.ts'
 import { createTenantEgress } from '#platform/egress.ts'
+import { transact } from '#platform/transaction.ts'
 import { silentLog } from '#testing/silent-log.ts'
 import { createTestApi } from '#testing/test-api.ts'
 
@@ -80,6 +82,18 @@ async function deliverAll() {
   return doubles.webhook.double.received
 }
 
+async function dropOldDay() {
+  const dropped: unknown[] = []
+  await keepPartitions({
+    db: api.db,
+    log: { ...silentLog, event: (_, fields) => void dropped.push(fields) },
+    retentionDays: 30,
+    beforeDrop: (tx, days) => announceGaps(tx, days, new Date()),
+  })
+  expect(dropped).toHaveLength(1)
+  await numberAllEvents(api.db)
+}
+
 test('a sink that has not got the events of a day that is dropped gets a gap in their place, and goes on', async () => {
   const { db } = api
   const old = new Date(Date.now() - 40 * dayMs)
@@ -91,13 +105,7 @@ test('a sink that has not got the events of a day that is dropped gets a gap in 
     db,
   )
   const first = rows[0]!.first
-  await keepPartitions({
-    db,
-    log: silentLog,
-    retentionDays: 30,
-    beforeDrop: (tx, days) => announceGaps(tx, days, new Date()),
-  })
-  await numberAllEvents(db)
+  await dropOldDay()
   const received = await deliverAll()
   const ids = received.map((record) => record['event_id'])
   expect(ids).toEqual(expect.arrayContaining(kept.map(({ id }) => id)))
@@ -106,6 +114,7 @@ test('a sink that has not got the events of a day that is dropped gets a gap in 
     event_type: 'revision',
     action: 'gap',
     object_id: sinkId,
+    cause: 'not_sent',
     from_seq: first,
     to_seq: first + 4,
     events: 5,
@@ -127,20 +136,33 @@ test('a sink that has got everything gets no gap', async () => {
   await sql`select make_event_partition(${old}::date)`.execute(api.db)
   const events = await write(5, old)
   await deliverAll()
-  const dropped: unknown[] = []
-  await keepPartitions({
-    db: api.db,
-    log: { ...silentLog, event: (_, fields) => void dropped.push(fields) },
-    retentionDays: 30,
-    beforeDrop: (tx, days) => announceGaps(tx, days, new Date()),
-  })
-  expect(dropped).toHaveLength(1)
-  await numberAllEvents(api.db)
+  await dropOldDay()
   const received = await deliverAll()
   expect(received.filter((record) => record['action'] === 'gap')).toEqual([])
   expect(received.map((record) => record['event_id'])).toEqual(
     expect.arrayContaining(events.map(({ id }) => id)),
   )
+})
+
+test('events that a sink has refused are a gap when they are dropped', async () => {
+  const { db } = api
+  const old = new Date(Date.now() - 40 * dayMs)
+  await sql`select make_event_partition(${old}::date)`.execute(db)
+  const events = await write(5, old)
+  const received = await deliverAll()
+  const letters = [events[1]!, events[3]!].map(({ id }) => ({
+    eventId: id,
+    eventDay: old.toISOString().slice(0, 10),
+    orgSeq: received.find((record) => record['event_id'] === id)!['org_seq'] as number,
+    error: 'Too large.',
+  }))
+  await transact(db, (tx) => addDeadLetters(tx, sinkId, letters))
+  await dropOldDay()
+  const gap = (await deliverAll()).at(-1)
+  const numbers = letters.map(({ orgSeq }) => orgSeq)
+  const range = { from_seq: Math.min(...numbers), to_seq: Math.max(...numbers) }
+  expect(gap).toMatchObject({ action: 'gap', cause: 'refused', ...range, events: 2 })
+  expect((await sql`select from export_dead_letter`.execute(db)).rows).toEqual([])
 })
 
 test('an event whose payload was erased keeps its leaf, can be proven, and is delivered without the payload', async () => {

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 
 import type { DestinationType } from '#exports/destinations/destination.ts'
 import { openSinkConfig } from '#exports/sinks/open-config.ts'
+import { sinkCalls } from '#exports/sinks/testing/sink-calls.ts'
 import { createSecretBox } from '#platform/secrets.ts'
 
 import { deliverBatch } from './deliver-batch.ts'
@@ -146,7 +147,7 @@ test('a sink that is deleted while a batch is sent leaves nothing behind', async
 })
 
 test('a sink whose secrets no master key opens shows that, and the others go on', async () => {
-  const { api, createSink, write, startWorker, readSink } = await openDelivery()
+  const { api, doubles, createSink, write, startWorker, readSink } = await openDelivery()
   const [lost, other] = [await createSink('webhook'), await createSink('splunk_hec')]
   const stranger = createSecretBox([{ version: 9, bytes: Buffer.alloc(32, 1) }])
   const sealed = stranger.seal(Buffer.from('{}'), 'x')
@@ -162,6 +163,13 @@ test('a sink whose secrets no master key opens shows that, and the others go on'
   expect(rows[0]?.seconds).toBeGreaterThan(200)
   const tested = await api.send(testExport, { params: { export_id: lost } })
   expect([tested.status, tested.body]).toMatchObject([200, { delivered: false, error: last_error }])
+  const { edit } = sinkCalls(api)
+  expect((await edit(lost, { label: 'Lost' })).export).toMatchObject({ label: 'Lost' })
+  const { endpoint, secret } = doubles.webhook.config as Record<string, unknown>
+  const { status, error } = await edit(lost, { config: { endpoint } })
+  expect([status, error.code, error.param]).toEqual([422, 'missing_field', 'body.config.secret'])
+  expect((await edit(lost, { config: { secret } })).status).toBe(200)
+  await expect.poll(() => readSink(lost), caughtUp).toMatchObject({ state: 'ok' })
 })
 
 test('a replay of a sink that is disabled waits until it is enabled', async () => {

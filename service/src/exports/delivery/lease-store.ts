@@ -1,7 +1,8 @@
-import type { SinkType } from '@gatehouse/contract/exports/sink-config'
 import { sql } from 'kysely'
 
 import type { StoredObject } from '#exports/destinations/destination.ts'
+import { sinkColumns } from '#exports/sinks/sink-store.ts'
+import type { Sink } from '#exports/sinks/sink.ts'
 import type { Db, Tx } from '#platform/database.ts'
 
 /** Longer than sending a batch may take. */
@@ -21,20 +22,10 @@ export type Lease = {
   plannedTo: number | null
   batchMax: number | null
   attempt: number
-  sink: {
-    id: string
-    organizationId: string
-    type: SinkType
-    label: string
-    enabled: boolean
-    config: Record<string, unknown>
-    secrets: Buffer | null
-    createdAt: Date
-    updatedAt: Date
-  }
+  sink: Sink
 }
 
-type Row = Omit<Lease, 'sink'> & Lease['sink']
+type Row = Omit<Lease, 'sink'> & Sink
 
 export type Wanted = {
   isFailing: boolean
@@ -86,40 +77,10 @@ export async function leaseCursors(db: Db, wanted: Wanted): Promise<Lease[]> {
     select c.id as "cursorId", c.lease_owner as owner, c.is_replay as "isReplay", c.org_seq::float8 as "orgSeq", c.end_seq::float8 as "endSeq",
       c.signed_size::float8 as "signedSize", c.day::text as day, c.planned_to::float8 as "plannedTo",
       c.batch_max as "batchMax", c.attempt,
-      s.id, s.organization_id as "organizationId", s.type, s.label, s.enabled, s.config, s.secrets,
-      s.created_at as "createdAt", s.updated_at as "updatedAt"
+      ${sinkColumns}
     from leased as c join export_sink as s on s.id = c.sink_id
     order by c.next_at`.execute(db)
-  return rows.map(toLease)
-}
-
-function toLease(row: Row): Lease {
-  const {
-    cursorId,
-    owner,
-    isReplay,
-    orgSeq,
-    endSeq,
-    signedSize,
-    day,
-    plannedTo,
-    batchMax,
-    attempt,
-    ...sink
-  } = row
-  const cursor = {
-    cursorId,
-    owner,
-    isReplay,
-    orgSeq,
-    endSeq,
-    signedSize,
-    day,
-    plannedTo,
-    batchMax,
-    attempt,
-  }
-  return { ...cursor, sink }
+  return rows.map((row) => ({ ...row, sink: row }))
 }
 
 /** What a worker may write about a cursor. Undefined members stay as they are. */

@@ -4,14 +4,14 @@ import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-import { readStanding } from './standing-store.ts'
+import { readDeliveryTotals } from './delivery-totals-store.ts'
 
 type Deps = { db: Db; now: Clock; log: Log; metrics: Metrics }
 
 /** Sets the gauges of all sinks together. They keep their values while the database is away. */
 export async function measureDelivery({ db, now, log, metrics }: Deps) {
   try {
-    const { failing, retrying, pendingEvents, oldestEventId } = await readStanding(db)
+    const { failing, retrying, pendingEvents, oldestEventId } = await readDeliveryTotals(db)
     metrics.exportSinks.set({ state: 'error' }, failing)
     metrics.exportSinks.set({ state: 'retrying' }, retrying)
     metrics.exportPending.set(pendingEvents)

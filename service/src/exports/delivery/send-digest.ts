@@ -3,8 +3,8 @@ import { outcomeForSink } from '#exports/destinations/outcome-for-sink.ts'
 
 import type { DeliveryDeps } from './deliver-batch.ts'
 import { findPendingDigest, finishDigest, type PendingDigest } from './digest-store.ts'
+import { failureOf } from './failure-of.ts'
 import { type Lease, recordFailure, release } from './lease-store.ts'
-import { waitAfterFailure, waitForProbeMs } from './wait-after-failure.ts'
 
 const hourMs = 60 * 60 * 1000
 
@@ -25,15 +25,7 @@ export async function sendDigest(lease: Lease, deps: DeliveryDeps): Promise<bool
     await release(db, lease)
     return false
   }
-  const error = 'error' in outcome ? outcome.error : 'The digest was not stored.'
-  const failure =
-    outcome.kind === 'failed'
-      ? ({
-          state: 'retrying',
-          waitMs: waitAfterFailure(lease.attempt, outcome.retryAfterMs),
-        } as const)
-      : ({ state: 'error', waitMs: waitForProbeMs() } as const)
-  await recordFailure(db, lease, { error, ...failure })
+  await recordFailure(db, lease, failureOf(outcome, lease.attempt))
   return false
 }
 

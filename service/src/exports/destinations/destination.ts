@@ -95,8 +95,8 @@ export type DestinationType<Config> = {
   patienceMs?: number
   /** Items of one batch have the same group. */
   groupOf?(record: ExportRecord): string
-  /** The addresses that a configuration leads to, as far as they are known; checked when it is saved. */
-  addressesOf(config: Config): readonly string[]
+  /** Where a configuration leads to; checked when it is saved. */
+  addressOf(config: Config): string
   /** Sends a batch of at least one item, in its order. It may throw, which `outcomeForSink` explains. */
   send(config: Config, batch: readonly ExportItem[], deps: DestinationDeps): Promise<Outcome>
   /** Stores a digest. The `object` of its outcome is the `previous` of the next one. */

@@ -33,6 +33,8 @@ export type EntryRange = {
   to?: number | undefined
   /** No entry after `after` is older: fewer partitions have to be looked at. */
   since?: string | undefined
+  /** Entries outlive their events for a while: only those whose events are still there. */
+  isKept?: boolean | undefined
   limit: number
 }
 
@@ -40,7 +42,7 @@ export type EntryRange = {
 export async function listEntries(
   db: Db,
   organizationId: string,
-  { after, to, since, limit }: EntryRange,
+  { after, to, since, isKept = false, limit }: EntryRange,
 ): Promise<Entry[]> {
   const conditions = [
     sql`organization_id = ${organizationId}`,
@@ -53,13 +55,15 @@ export async function listEntries(
       entry.event_day::text as day, ${organizationId}::text as "organizationId",
       event.kind, event.at, event.header, event.payload, event.salt, event.payload_hash as "payloadHash"
     from (
-      select * from audit_log where ${sql.join(conditions, sql` and `)} order by org_seq limit ${limit}
+      select * from audit_log where ${sql.join(conditions, sql` and `)}
+      order by org_seq ${isKept ? sql`` : sql`limit ${limit}`}
     ) as entry
     left join lateral (
       select kind, at, header, payload, salt, payload_hash from event
       where event.day = entry.event_day and event.id = entry.event_id offset 0
     ) as event on true
-    order by entry.org_seq`.execute(db)
+    where ${isKept ? sql`event.kind is not null` : sql`true`}
+    order by entry.org_seq limit ${limit}`.execute(db)
   return rows.map(toEntry)
 }
 

@@ -17,10 +17,10 @@ import { presentCheckpoint, presentRecord } from './present-record.ts'
 export function serveListAuditRecords(app: FastifyInstance, { db }: { db: Db }) {
   bind(app, listAuditRecords, async ({ query }, { principal: { organizationId } }) => {
     const { after, limit } = query
-    const entries = await listEntries(db, organizationId, { after, limit: limit + 1 })
-    // Entries outlive their events for a while.
-    const kept = entries.flatMap(({ event }) => event ?? [])
-    return pageOf(kept.map(presentEntry), limit)
+    const range = { after, isKept: true, limit: limit + 1 }
+    const entries = await listEntries(db, organizationId, range)
+    const events = entries.flatMap(({ event }) => event ?? [])
+    return pageOf(events.map(presentEntry), limit)
   })
 }
 

@@ -1,30 +1,41 @@
 import { hash } from 'node:crypto'
 
+import type { AuditEvent } from '@gatehouse/contract/exports/audit-event'
 import type { AuditCheckpoint, AuditRecord } from '@gatehouse/contract/exports/audit-log'
 
 import { splitHashes } from '#audit/log/merkle.ts'
 
 import type { ListedCheckpoint } from './checkpoint-list-store.ts'
 import type { NumberedEvent } from './entry-store.ts'
+import type { ListedEvent } from './event-list-store.ts'
 
 const source = 'policy_gateway' as const
 
+/** The members of the header beside those that every event has. */
+const membersOf = ({ header, payload, ...event }: ListedEvent) => ({
+  ...header,
+  event_id: event.id,
+  event_type: event.kind,
+  source,
+  created_at: event.at.toISOString(),
+  org_id: event.organizationId,
+  payload: payload && (JSON.parse(payload.toString()) as Record<string, unknown>),
+  payload_hash: event.payloadHash.toString('hex'),
+})
+
+/** An event as the list of events shows it. */
+export const presentEvent = (event: ListedEvent): AuditEvent => ({
+  ...membersOf(event),
+  event_type: event.kind as AuditEvent['event_type'],
+  id: event.id,
+})
+
 /** An event as destinations get it: with these members its leaf, and so its place in the log, can be computed again. */
-export function presentRecord(event: NumberedEvent): AuditRecord {
-  const { payload, salt } = event
-  return {
-    ...event.header,
-    event_id: event.id,
-    event_type: event.kind,
-    source,
-    created_at: event.at.toISOString(),
-    org_id: event.organizationId,
-    org_seq: event.orgSeq,
-    payload: payload && (JSON.parse(payload.toString()) as Record<string, unknown>),
-    payload_hash: event.payloadHash.toString('hex'),
-    payload_salt: salt && salt.toString('hex'),
-  }
-}
+export const presentRecord = (event: NumberedEvent): AuditRecord => ({
+  ...membersOf(event),
+  org_seq: event.orgSeq,
+  payload_salt: event.salt && event.salt.toString('hex'),
+})
 
 type CheckpointRecord = Omit<AuditCheckpoint, 'id' | 'object'>
 

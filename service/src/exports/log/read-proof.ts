@@ -2,13 +2,13 @@ import { readAuditProof } from '@gatehouse/contract/exports/audit-log'
 import type { FastifyInstance } from 'fastify'
 
 import { proveInclusion } from '#audit/log/prove-inclusion.ts'
-import { hasEvent } from '#exports/event-list-store.ts'
 import { bind } from '#http/bind.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Db } from '#platform/database.ts'
 
 import { findCovering } from './checkpoint-list-store.ts'
 import { findOrgSeq, listEntries } from './entry-store.ts'
+import { hasEvent } from './event-list-store.ts'
 import { listedCheckpoint } from './list-records.ts'
 import { presentRecord } from './present-record.ts'
 

@@ -1,5 +1,7 @@
 import type { SinkType } from '@gatehouse/contract/exports/sink-config'
 
+import type { DestinationType } from '#exports/destinations/destination.ts'
+import type { Destinations } from '#exports/destinations/destinations.ts'
 import { checkTarget, EgressBlocked, isPrivateTarget } from '#platform/egress-target.ts'
 import { sinkPorts } from '#platform/egress.ts'
 import type { FindAddresses } from '#platform/egress/find-addresses.ts'
@@ -8,49 +10,47 @@ import { isPublicAddress } from '#platform/special-addresses.ts'
 import { invalidConfig } from './read-config.ts'
 import type { Members } from './sink.ts'
 
-/** Where a configuration leads to. The operator's private targets may be called although they are private. */
-function addressOf(type: SinkType, config: Members): { address: string; member: string } {
-  const { endpoint, site, bucket, region } = config
-  if (typeof endpoint === 'string') return { address: endpoint, member: 'endpoint' }
-  if (type === 'datadog_logs') {
-    return { address: `https://http-intake.logs.${String(site)}`, member: 'site' }
-  }
-  const address = `https://${String(bucket)}.s3.${String(region)}.amazonaws.com`
-  return { address, member: 'bucket' }
+type AddressDeps = {
+  destinations: Destinations
+  findAddresses: FindAddresses
+  /** They may be called although they are private. */
+  privateTargets: readonly string[]
 }
 
 /** Refuses what can be seen to be wrong without asking a name server; throws a 422. */
 export function requireAllowedAddress(
   type: SinkType,
   config: Members,
-  privateTargets: readonly string[],
+  { destinations, privateTargets }: Omit<AddressDeps, 'findAddresses'>,
 ): URL {
-  const { address, member } = addressOf(type, config)
+  const destination = destinations[type] as DestinationType<Members>
+  // As it was typed: an address that was parsed and written again has lost some of what is wrong with it.
+  const { endpoint } = config
+  const address = typeof endpoint === 'string' ? endpoint : destination.addressOf(config)
   try {
     return checkTarget(address, { privateTargets, ports: sinkPorts })
   } catch (error) {
-    if (error instanceof EgressBlocked) {
-      throw invalidConfig(member, `is not allowed: ${error.reason.replace(/\.$/, '')}`)
-    }
-    throw error
+    if (!(error instanceof EgressBlocked)) throw error
+    const rule = `is not allowed: ${error.reason.replace(/\.$/, '')}`
+    throw invalidConfig(memberWithAddress(type, config), rule)
   }
 }
 
-type AddressDeps = { findAddresses: FindAddresses; privateTargets: readonly string[] }
+/** Without an endpoint, the host name of the vendor follows from another member. */
+function memberWithAddress(type: SinkType, { endpoint }: Members): string {
+  if (endpoint !== undefined) return 'endpoint'
+  return type === 'datadog_logs' ? 'site' : 'bucket'
+}
 
 /**
  * Refuses a host name that leads to a private address now. Only what is known to be wrong is refused: a name that cannot
  * be resolved in time is accepted, because every delivery checks the address again, and the sink shows the error.
  */
-export async function requirePublicAddress(
-  type: SinkType,
-  config: Members,
-  { findAddresses, privateTargets }: AddressDeps,
-) {
-  const url = requireAllowedAddress(type, config, privateTargets)
-  if (isPrivateTarget(url, privateTargets)) return
-  const addresses = await findAddresses(url.hostname).catch(() => [])
+export async function requirePublicAddress(type: SinkType, config: Members, deps: AddressDeps) {
+  const url = requireAllowedAddress(type, config, deps)
+  if (isPrivateTarget(url, deps.privateTargets)) return
+  const addresses = await deps.findAddresses(url.hostname).catch(() => [])
   if (addresses.every((address) => isPublicAddress(address))) return
-  const { member } = addressOf(type, config)
-  throw invalidConfig(member, 'leads to an address outside the public internet')
+  const rule = 'leads to an address outside the public internet'
+  throw invalidConfig(memberWithAddress(type, config), rule)
 }

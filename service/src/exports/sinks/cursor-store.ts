@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 
-import type { Db, Tx } from '#platform/database.ts'
+import type { Tx } from '#platform/database.ts'
+import { firstUuidAt } from '#platform/id.ts'
 
 /** Numbers of events, from the first to the last. */
 export type SequenceRange = { first: number; last: number; day: string }
@@ -63,77 +64,24 @@ async function findEdge(tx: Tx, wanted: Wanted, order: 'asc' | 'desc') {
     where organization_id = ${organizationId} and org_seq <= ${upTo}
       and day >= (${from}::timestamptz at time zone 'UTC' - interval '10 minutes')::date
       and day <= (${to}::timestamptz at time zone 'UTC' + interval '1 day')::date
-      and event_id >= ${firstIdAt(from)}::uuid and event_id < ${firstIdAt(to)}::uuid
+      and event_id >= ${firstUuidAt(from)}::uuid and event_id < ${firstUuidAt(to)}::uuid
     order by org_seq ${direction} limit 1`.execute(tx)
   return rows
 }
 
-/** The lowest id that an event of this moment can have. */
-function firstIdAt(moment: Date): string {
-  const hex = Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
-}
-
-export type DeadLetterRow = {
-  eventId: string
-  orgSeq: number
-  error: string
-  attempts: number
-  createdAt: Date
-}
-
-export type DeadLetterPage = { after: number | undefined; limit: number; order: 'asc' | 'desc' }
-
-/** Returns one dead letter more than `limit` if there are more. */
-export async function listDeadLetters(
-  db: Db,
-  sinkId: string,
-  { after, limit, order }: DeadLetterPage,
-): Promise<DeadLetterRow[]> {
-  const [side, direction] = order === 'asc' ? [sql`>`, sql`asc`] : [sql`<`, sql`desc`]
-  const isAfter = after === undefined ? sql`true` : sql`org_seq ${side} ${after}`
-  const { rows } = await sql<DeadLetterRow>`
-    select event_id as "eventId", org_seq::float8 as "orgSeq", error, attempts, created_at as "createdAt"
-    from export_dead_letter where sink_id = ${sinkId} and ${isAfter}
-    order by org_seq ${direction} limit ${limit + 1}`.execute(db)
-  return rows
-}
-
-/** The number of an event. One that was requeued meanwhile is still a place in the list. */
-export async function findSequence(
-  db: Db,
-  { sinkId, organizationId }: Target,
-  eventId: string,
-): Promise<number | undefined> {
-  const { rows } = await sql<{ orgSeq: number }>`
-    (select org_seq::float8 as "orgSeq" from export_dead_letter
-      where sink_id = ${sinkId} and event_id = ${eventId}::uuid)
-    union all
-    (select org_seq::float8 from audit_log
-      where event_id = ${eventId}::uuid and organization_id = ${organizationId})
-    limit 1`.execute(db)
-  return rows[0]?.orgSeq
-}
-
 /**
- * Removes dead letters: those of these events, or the first ones. Returns their numbers in order, with a day before which
- * none of them was numbered.
+ * For a sink that was changed. A worker that is sending to it sends nothing more, and what it finds out about the sink as it was
+ * before is not kept.
  */
-export async function takeDeadLetters(
-  tx: Tx,
-  sinkId: string,
-  { eventIds, limit }: { eventIds: readonly string[] | undefined; limit: number },
-): Promise<{ orgSeq: number; day: string }[]> {
-  const isWanted = eventIds ? sql`event_id = any(${eventIds}::uuid[])` : sql`true`
-  const { rows } = await sql<{ orgSeq: number; day: string }>`
-    with taken as (
-      delete from export_dead_letter where sink_id = ${sinkId} and org_seq in (
-        select org_seq from export_dead_letter where sink_id = ${sinkId} and ${isWanted}
-        order by org_seq limit ${limit}
-      )
-      returning org_seq, event_day
-    )
-    select org_seq::float8 as "orgSeq", (event_day - 1)::text as day from taken
-    order by org_seq`.execute(tx)
-  return rows
+export async function endLeases(tx: Tx, sinkId: string) {
+  await sql`
+    update export_cursor set lease_owner = null, lease_until = null where sink_id = ${sinkId}`.execute(
+    tx,
+  )
+}
+
+/** All of its cursors are tried at once, as if nothing had failed. */
+export async function retryNow(tx: Tx, sinkId: string) {
+  await sql`
+    update export_cursor set attempt = 0, next_at = now() where sink_id = ${sinkId}`.execute(tx)
 }

@@ -11,13 +11,8 @@ import { bind } from '#http/bind.ts'
 import { invalidCursor } from '#http/read-page.ts'
 import type { Db } from '#platform/database.ts'
 
-import {
-  findSequence,
-  insertReplays,
-  listDeadLetters,
-  type SequenceRange,
-  takeDeadLetters,
-} from './cursor-store.ts'
+import { insertReplays, type SequenceRange } from './cursor-store.ts'
+import { findSequence, listDeadLetters, takeDeadLetters } from './dead-letter-store.ts'
 import type { SinkDeps } from './deps.ts'
 import { lockRequiredSink, requireSink } from './find-sink.ts'
 import { asResource, presentDeadLetter } from './present-sink.ts'

@@ -1,4 +1,5 @@
 import type { Announce } from '#audit/announce.ts'
+import type { Destinations } from '#exports/destinations/destinations.ts'
 import type { MutationDeps } from '#http/bind-mutation.ts'
 import type { FindAddresses } from '#platform/egress/find-addresses.ts'
 import type { Gate } from '#platform/gate.ts'
@@ -7,6 +8,7 @@ import type { SendTest } from './send-test.ts'
 
 export type SinkDeps = MutationDeps & {
   announce: Announce
+  destinations: Destinations
   findAddresses: FindAddresses
   /** The operator's `host:port` entries: destinations that may be private. */
   privateTargets: readonly string[]

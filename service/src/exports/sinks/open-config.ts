@@ -4,9 +4,6 @@ import type { SecretBox } from '#platform/secrets.ts'
 
 import { type Members, openMembers, type Sink } from './sink.ts'
 
-/** Where events go in Elastic if the configuration names neither an index nor a dataset. */
-const defaultDataset = 'policy_gateway.audit'
-
 /** What is stored of a sink cannot be used. The message is shown with the sink. */
 export class ConfigUnusable extends Error {
   override readonly name = 'ConfigUnusable'
@@ -19,8 +16,7 @@ export function openSinkConfig(sink: Sink, secretBox: SecretBox): SinkConfig {
     const member = error.issues[0]?.path.join('.') ?? ''
     throw new ConfigUnusable(`The member ${member} of its configuration is not valid any more.`)
   }
-  const isUnnamed = sink.type === 'elastic' && !('index' in config) && !('dataset' in config)
-  return isUnnamed ? ({ ...config, dataset: defaultDataset } as SinkConfig) : config
+  return config
 }
 
 function openStored(sink: Sink, secretBox: SecretBox): Members {

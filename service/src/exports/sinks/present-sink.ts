@@ -1,6 +1,8 @@
 import type { DeadLetter, ExportSink } from '@gatehouse/contract/exports/export-sink'
 
-import type { DeadLetterRow } from './cursor-store.ts'
+import { momentOfUuid } from '#platform/id.ts'
+
+import type { DeadLetterRow } from './dead-letter-store.ts'
 import type { SinkWithDelivery } from './sink-store.ts'
 import { inSchemaOrder, type Sink } from './sink.ts'
 
@@ -31,10 +33,9 @@ export const presentSink = (sink: SinkWithDelivery, now: Date): ExportSink => ({
   dead_letters: sink.deadLetters,
 })
 
-/** The first 48 bits of an event's id are its time. */
 export function ageInSeconds(eventId: string, now: Date): number {
-  const atMs = Number.parseInt(eventId.replace('-', '').slice(0, 12), 16)
-  return Math.max(0, Math.floor((now.getTime() - atMs) / 1000))
+  const at = momentOfUuid(eventId) ?? now
+  return Math.max(0, Math.floor((now.getTime() - at.getTime()) / 1000))
 }
 
 export const presentDeadLetter = (row: DeadLetterRow): DeadLetter => ({

@@ -268,7 +268,7 @@ test('at most 100 dead letters are requeued at a time', async () => {
 /** Posts the JSON of each item, and repeats the answer of the destination in its error. */
 const posting: DestinationType<{ endpoint: string; token: string }> = {
   limits: { itemsMax: 1, bytesMax: 1_000_000 },
-  addressesOf: ({ endpoint }) => [endpoint],
+  addressOf: ({ endpoint }) => endpoint,
   async send({ endpoint, token }, batch, { request }) {
     const headers = { authorization: `Splunk ${token}` }
     const body = batch.map(({ json }) => json).join('\n')
@@ -346,7 +346,7 @@ test('secrets are sealed again by the current master key, once, and open as befo
   )
   expect(configs).toMatchObject([
     { ...splunk.config, ack: false },
-    { ...elastic, dataset: 'policy_gateway.audit', namespace: 'default' },
+    { ...elastic, namespace: 'default' },
   ])
   const another = createSecretBox([{ version: 8, bytes: randomBytes(32) }])
   const { unreadable } = await rewrapSinkSecrets(db, another)

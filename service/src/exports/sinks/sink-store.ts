@@ -19,11 +19,12 @@ type Delivery = {
 }
 export type SinkWithDelivery = Sink & Delivery
 
-const columns = sql`s.id, s.organization_id as "organizationId", s.type, s.label, s.enabled, s.config, s.secrets,
+/** Of the table as `s`, under the names of a `Sink`. */
+export const sinkColumns = sql`s.id, s.organization_id as "organizationId", s.type, s.label, s.enabled, s.config, s.secrets,
   s.created_at as "createdAt", s.updated_at as "updatedAt"`
 
 const withDelivery = (condition: RawBuilder<unknown>) => sql<SinkWithDelivery>`
-  select ${columns}, case when s.enabled then c.state else 'disabled' end as state,
+  select ${sinkColumns}, case when s.enabled then c.state else 'disabled' end as state,
     c.last_success_at as "lastSuccessAt", c.last_error_at as "lastErrorAt", c.last_error as "lastError",
     greatest(coalesce(h.org_seq, 0) - c.org_seq, 0)::float8 as "pendingEvents",
     next.event_id as "oldestEventId", dead.count as "deadLetters"
@@ -85,7 +86,7 @@ export async function findSink(
   id: string,
 ): Promise<Sink | undefined> {
   const { rows } = await sql<Sink>`
-    select ${columns} from export_sink s
+    select ${sinkColumns} from export_sink s
     where s.organization_id = ${organizationId} and s.id = ${id}`.execute(db)
   return rows[0]
 }
@@ -97,7 +98,7 @@ export async function lockSink(
   id: string,
 ): Promise<Sink | undefined> {
   const { rows } = await sql<Sink>`
-    select ${columns} from export_sink s
+    select ${sinkColumns} from export_sink s
     where s.organization_id = ${organizationId} and s.id = ${id} for no key update`.execute(tx)
   return rows[0]
 }
@@ -140,23 +141,6 @@ export async function deleteSink(tx: Tx, { organizationId, id }: Sink) {
     .where('organization_id', '=', organizationId)
     .where('id', '=', id)
     .execute()
-}
-
-/**
- * For a sink that was changed. A worker that is sending to it sends nothing more, and what it finds out about the sink as it was
- * before is not kept.
- */
-export async function endLeases(tx: Tx, sinkId: string) {
-  await sql`
-    update export_cursor set lease_owner = null, lease_until = null where sink_id = ${sinkId}`.execute(
-    tx,
-  )
-}
-
-/** All of its cursors are tried at once, as if nothing had failed. */
-export async function retryNow(tx: Tx, sinkId: string) {
-  await sql`
-    update export_cursor set attempt = 0, next_at = now() where sink_id = ${sinkId}`.execute(tx)
 }
 
 export type SealedSecrets = { id: string; organizationId: string; secrets: Buffer }

@@ -54,6 +54,16 @@ export function openMembers(sink: Sink, secretBox: SecretBox): Members {
   return { ...sink.config, ...(JSON.parse(text) as Members) }
 }
 
+/** As `openMembers`, but secrets that no master key opens are left out: they have to be given once more. */
+export function openKnownMembers(sink: Sink, secretBox: SecretBox): Members {
+  try {
+    return openMembers(sink, secretBox)
+  } catch {
+    const isSecret = (name: string) => secretMembers[sink.type].includes(name)
+    return Object.fromEntries(Object.entries(sink.config).filter(([name]) => !isSecret(name)))
+  }
+}
+
 /** The members in the order of their schema: the database does not keep the order in which they were sent. */
 export function inSchemaOrder({ type, config }: Pick<Sink, 'type' | 'config'>): Members {
   const names = Object.keys(sinkConfigs[type].shape).filter((name) => name in config)

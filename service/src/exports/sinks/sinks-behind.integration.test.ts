@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { openSeeded } from '#testing/plans.ts'
 
-import { findRange, listDeadLetters } from './cursor-store.ts'
+import { findRange } from './cursor-store.ts'
+import { listDeadLetters } from './dead-letter-store.ts'
 import { listSinks } from './sink-store.ts'
 
 // Sinks that are far behind, in a log that many organizations share: what is read of the log comes out of its key.

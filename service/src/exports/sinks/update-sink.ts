@@ -10,12 +10,13 @@ import { ApiError } from '#platform/api-error.ts'
 import type { Tx } from '#platform/database.ts'
 
 import { requireAllowedAddress, requirePublicAddress } from './check-addresses.ts'
+import { endLeases, retryNow } from './cursor-store.ts'
 import type { SinkDeps } from './deps.ts'
 import { lockRequiredSink, requireSinkWithDelivery } from './find-sink.ts'
 import { asResource, presentSink } from './present-sink.ts'
 import { mergeConfig, readConfig } from './read-config.ts'
-import { endLeases, findSink, retryNow, updateSink } from './sink-store.ts'
-import { type Members, openMembers, sealConfig, type Sink } from './sink.ts'
+import { findSink, updateSink } from './sink-store.ts'
+import { type Members, openKnownMembers, sealConfig, type Sink } from './sink.ts'
 
 type Edit = {
   type?: SinkType | undefined
@@ -72,16 +73,16 @@ function requireSameType(sink: Sink, { type }: Edit) {
 }
 
 function readEdited(sink: Sink, { config = {} }: Edit, deps: SinkDeps): Members {
-  const stored = openMembers(sink, deps.secretBox)
+  const stored = openKnownMembers(sink, deps.secretBox)
   return readConfig(sink.type, mergeConfig(sink.type, stored, config), deps)
 }
 
 /** `after` is `before` itself if nothing would change. */
 function editSink(before: Sink, edit: Edit, deps: SinkDeps) {
   const { label = before.label, enabled = before.enabled } = edit
-  const stored = openMembers(before, deps.secretBox)
+  const stored = openKnownMembers(before, deps.secretBox)
   const config = edit.config ? readEdited(before, edit, deps) : stored
-  if (edit.config) requireAllowedAddress(before.type, config, deps.privateTargets)
+  if (edit.config) requireAllowedAddress(before.type, config, deps)
   const changedSecrets = secretMembers[before.type].filter((name) => stored[name] !== config[name])
   const isSameConfig = isDeepStrictEqual({ ...stored }, { ...config })
   if (isSameConfig && label === before.label && enabled === before.enabled) {

@@ -59,7 +59,7 @@ function keyOf({ tenant_id, client_id, client_secret, token_scope }: AzureMonito
   return createHash('sha256').update(text).digest('base64')
 }
 
-export const loginAddress = (loginUrl: string, { tenant_id }: AzureMonitorConfig) =>
+const loginAddress = (loginUrl: string, { tenant_id }: AzureMonitorConfig) =>
   addPath(loginUrl, `/${tenant_id}/oauth2/v2.0/token`).href
 
 function ask(loginUrl: string, config: AzureMonitorConfig, { request }: DestinationDeps) {

@@ -163,11 +163,3 @@ test('the largest batch is below the limit of a call', async () => {
   expect(await opened.send(batch)).toEqual({ kind: 'delivered' })
   expect(opened.double.problems).toEqual([])
 })
-
-test('the addresses are those of the ingestion and of the login', () => {
-  const config = AzureMonitorConfig.parse({ endpoint: 'https://a.example.com', ...configured })
-  expect(createAzureMonitor().addressesOf(config)).toEqual([
-    'https://a.example.com',
-    `https://login.microsoftonline.com/${configured.tenant_id}/oauth2/v2.0/token`,
-  ])
-})

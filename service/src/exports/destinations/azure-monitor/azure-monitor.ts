@@ -15,7 +15,7 @@ import { readJson } from '#exports/destinations/json-answer.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
 import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
 
-import { createTokens, loginAddress } from './access-token.ts'
+import { createTokens } from './access-token.ts'
 
 type AzureOptions = {
   /** Where tokens come from; sovereign clouds have a login of their own. */
@@ -61,7 +61,7 @@ export function createAzureMonitor({
 
   return {
     limits: { itemsMax: 1000, bytesMax: 900_000 },
-    addressesOf: (config) => [config.endpoint, loginAddress(loginUrl, config)],
+    addressOf: ({ endpoint }) => endpoint,
     async send(config, batch, deps) {
       const results = batch.map(checkFields)
       const rows = batch.filter((_, index) => results[index]?.kind === 'delivered').map(writeRow)

@@ -15,7 +15,7 @@ const requestMaxBytes = 5_000_000
 /** The logs API of Datadog. */
 export const datadogLogs: DestinationType<DatadogLogsConfig> = {
   limits: { itemsMax: 1000, bytesMax: 1_000_000 },
-  addressesOf: (config) => [addressOf(config)],
+  addressOf,
   async send(config, batch, deps) {
     const logs = batch.map(({ record }) => writeLog(config, record, deps.now()))
     const tooLarge = refuseTooLarge(logs)
@@ -34,8 +34,9 @@ export const datadogLogs: DestinationType<DatadogLogsConfig> = {
   },
 }
 
-const addressOf = ({ endpoint, site }: DatadogLogsConfig) =>
-  addressWith(endpoint ?? `https://http-intake.logs.${site}`, path)
+function addressOf({ endpoint, site }: DatadogLogsConfig): string {
+  return addressWith(endpoint ?? `https://http-intake.logs.${site}`, path)
+}
 
 /** Datadog would accept a log that is too large and cut it: half an event is no evidence. */
 function refuseTooLarge(logs: readonly string[]): Outcome | undefined {

@@ -31,7 +31,7 @@ const errorCharactersMax = 300
  */
 export const elastic: DestinationType<ElasticConfig> = {
   limits: { itemsMax: 1000, bytesMax: 1_000_000 },
-  addressesOf: ({ endpoint }) => [endpoint],
+  addressOf: ({ endpoint }) => endpoint,
   async send(config, batch, deps) {
     const body = await compress(writeBulk(config, batch))
     const answer = await post(config, body, deps)

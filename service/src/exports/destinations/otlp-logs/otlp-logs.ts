@@ -18,7 +18,7 @@ const path = '/v1/logs'
 /** Whatever takes logs by OTLP over HTTP, in its JSON encoding: a collector, or a product that has one built in. */
 export const otlpLogs: DestinationType<OtlpLogsConfig> = {
   limits: { itemsMax: 1000, bytesMax: 1_000_000 },
-  addressesOf: ({ endpoint }) => [addressWith(endpoint, path)],
+  addressOf: ({ endpoint }) => addressWith(endpoint, path),
   async send(config, batch, deps) {
     const request = writeExportRequest(config.service_name, batch, deps.now())
     const answer = await deps.request(addressWith(config.endpoint, path), {

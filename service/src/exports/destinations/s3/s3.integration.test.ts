@@ -134,7 +134,7 @@ test('Amazon has a host name for each bucket', async () => {
   const host = 'https://audit.s3.eu-central-1.amazonaws.com/'
   const path = 'policy-gateway/date%3D2026-03-05/part-000000000001-000000000001.jsonl.gz'
   expect(addresses).toEqual([host + path])
-  expect(s3.addressesOf(config)).toEqual([host])
+  expect(s3.addressOf(config)).toBe(host)
 })
 
 test.each([

@@ -28,7 +28,7 @@ export const s3: DestinationType<S3Config> = {
   limits: { itemsMax: 10_000, bytesMax: 5_000_000 },
   patienceMs: 60_000,
   groupOf,
-  addressesOf: (config) => [storeOf(config)],
+  addressOf: (config) => storeOf(config),
   async send(config, batch, deps) {
     const lines = Buffer.from(batch.map(({ json }) => `${json}\n`).join(''))
     const body = config.compression === 'gzip' ? await compress(lines) : lines

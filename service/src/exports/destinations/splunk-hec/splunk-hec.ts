@@ -27,7 +27,7 @@ const usualPausesMs = [250, 500, 1000, 2000, 3000, 4000, 4000]
 export function createSplunkHec(ackPausesMs = usualPausesMs): DestinationType<SplunkHecConfig> {
   return {
     limits: { itemsMax: 1000, bytesMax: 1_000_000 },
-    addressesOf: ({ endpoint }) => [addressWith(endpoint, eventPath)],
+    addressOf: ({ endpoint }) => addressWith(endpoint, eventPath),
     async send(config, batch, deps) {
       const answer = await post(config, batch, deps)
       const explain = (given: DestinationAnswer) => outcomeOfHecAnswer(config, given)

@@ -10,7 +10,7 @@ import { toSeconds } from '#platform/clock.ts'
 /** Any server that takes webhooks, signed as Standard Webhooks says (https://www.standardwebhooks.com). */
 export const webhook: DestinationType<WebhookConfig> = {
   limits: { itemsMax: 1000, bytesMax: 1_000_000 },
-  addressesOf: ({ endpoint }) => [endpoint],
+  addressOf: ({ endpoint }) => endpoint,
   async send(config, batch, deps) {
     const id = idOf(batch)
     const timestamp = toSeconds(deps.now())

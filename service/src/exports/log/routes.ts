@@ -2,9 +2,9 @@ import type { FastifyInstance } from 'fastify'
 
 import type { Db } from '#platform/database.ts'
 
-import { serveListAuditEvents } from './list-audit-events.ts'
-import { serveListAuditCheckpoints, serveListAuditRecords } from './log/list-records.ts'
-import { serveReadAuditProof } from './log/read-proof.ts'
+import { serveListAuditEvents } from './list-events.ts'
+import { serveListAuditCheckpoints, serveListAuditRecords } from './list-records.ts'
+import { serveReadAuditProof } from './read-proof.ts'
 
 /** The endpoints of the audit log: events, the numbered log, checkpoints and proofs. */
 export function serveAuditLog(app: FastifyInstance, deps: { db: Db }) {

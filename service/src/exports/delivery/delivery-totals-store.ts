@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Db } from '#platform/database.ts'
 
 /** How the delivery to all enabled sinks goes. */
-export type Standing = {
+export type DeliveryTotals = {
   failing: number
   retrying: number
   pendingEvents: number
@@ -11,8 +11,8 @@ export type Standing = {
   oldestEventId: string | null
 }
 
-export async function readStanding(db: Db): Promise<Standing> {
-  const { rows } = await sql<Standing>`
+export async function readDeliveryTotals(db: Db): Promise<DeliveryTotals> {
+  const { rows } = await sql<DeliveryTotals>`
     with live as (
       select c.organization_id, c.state, c.day, c.org_seq, h.org_seq as head
       from export_cursor as c
@@ -34,5 +34,5 @@ export async function readStanding(db: Db): Promise<Standing> {
         order by entry.event_id limit 1
       ) as "oldestEventId"
     from live`.execute(db)
-  return rows[0] as Standing
+  return rows[0] as DeliveryTotals
 }

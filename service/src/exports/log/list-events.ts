@@ -8,7 +8,7 @@ import { ApiError } from '#platform/api-error.ts'
 import type { Db } from '#platform/database.ts'
 
 import { hasEvent, listEvents } from './event-list-store.ts'
-import { presentEvent } from './present-event.ts'
+import { presentEvent } from './present-record.ts'
 
 export function serveListAuditEvents(app: FastifyInstance, { db }: { db: Db }) {
   bind(app, listAuditEvents, async ({ query }, { principal: { organizationId } }) => {

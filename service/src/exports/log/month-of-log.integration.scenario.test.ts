@@ -2,13 +2,13 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { findShardsWithNews } from '#audit/log/log-store.ts'
+import { announceGaps } from '#exports/delivery/announce-gaps.ts'
+import { leaseCursors } from '#exports/delivery/lease-store.ts'
 import type { Db } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 import { openSeeded } from '#testing/plans.ts'
 
-import { announceGaps } from './delivery/announce-gaps.ts'
-import { leaseCursors } from './delivery/lease-store.ts'
-import { listEntries } from './log/entry-store.ts'
+import { listEntries } from './entry-store.ts'
 
 // A month of days, each with a partition of events and one of the audit log, and thousands of sinks: what the worker asks again and
 // again is answered by keys. Times are printed beside that of a bare query by key.
@@ -48,6 +48,7 @@ const ranges = {
   'a page in the middle': { after: 40_000, limit: 250 },
   'a page of a cursor that knows its day': { after: 40_000, since: '2026-01-17', limit: 250 },
   'a planned batch': { after: 40_000, to: 40_100, limit: 250 },
+  'a page of entries whose events are kept': { after: 40_000, isKept: true, limit: 250 },
 }
 test.each(Object.entries(ranges))(
   '%s of entries: by the keys of log and event',
@@ -120,7 +121,10 @@ test('of 5,001 sinks the one that lags gets a gap', async () => {
   const { rows } = await sql<{ header: object }>`
     select organization_id, header from event where header->>'action' = 'gap'`.execute(db)
   expect(rows).toMatchObject([
-    { organization_id: 'org_0', header: { from_seq: 1, to_seq: 2500, events: 2500 } },
+    {
+      organization_id: 'org_0',
+      header: { cause: 'not_sent', from_seq: 1, to_seq: 2500, events: 2500 },
+    },
   ])
   await printTime('looking for sinks that lag', announce, 3)
 })

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
+import { firstUuidAt, momentOfUuid } from '#platform/id.ts'
 
 /** Which events are asked for. */
 export type EventFilters = {
@@ -59,8 +60,8 @@ function conditionsOf(filters: EventFilters): RawBuilder<unknown>[] {
   if (projectId !== undefined) conditions.push(sql`header->>'project_id' = ${projectId}`)
   if (decision !== undefined) conditions.push(isDecision(decision))
   // The day says which partitions have to be looked at.
-  if (from) conditions.push(sql`day >= ${dayOf(from)}::date and id >= ${firstIdAt(from)}::uuid`)
-  if (to) conditions.push(sql`day <= ${dayOf(to)}::date and id < ${firstIdAt(to)}::uuid`)
+  if (from) conditions.push(sql`day >= ${dayOf(from)}::date and id >= ${firstUuidAt(from)}::uuid`)
+  if (to) conditions.push(sql`day <= ${dayOf(to)}::date and id < ${firstUuidAt(to)}::uuid`)
   return conditions
 }
 
@@ -72,12 +73,6 @@ const isDecision = (decision: string) =>
 
 const dayOf = (moment: Date) => moment.toISOString().slice(0, 10)
 
-/** The lowest id that an event of this moment can have. */
-function firstIdAt(moment: Date): string {
-  const hex = Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
-}
-
 /** Whether the organization has this event, by the partition of the day that its id names. */
 export async function hasEvent(db: Db, organizationId: string, id: string): Promise<boolean> {
   const day = dayOfId(id)
@@ -88,12 +83,10 @@ export async function hasEvent(db: Db, organizationId: string, id: string): Prom
   return rows.length > 0
 }
 
-const uuid7 = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 /** The year 9999: later ones have more digits than PostgreSQL's dates are written with here. */
 const lastMs = 253_402_300_799_999
 
 function dayOfId(id: string): string | undefined {
-  const [, high, low] = uuid7.exec(id) ?? []
-  const ms = Number.parseInt(`${high}${low}`, 16)
-  return high && ms <= lastMs ? dayOf(new Date(ms)) : undefined
+  const moment = momentOfUuid(id)
+  return moment && moment.getTime() <= lastMs ? dayOf(moment) : undefined
 }
