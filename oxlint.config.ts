@@ -63,6 +63,7 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     keys: ['organizations', 'projects', 'limit-overrides'],
     'free-tier': [],
   },
+  audit: { log: [], partitions: ['log'] },
   credits: {
     holds: [], // hold, settle, release, sweep
     unbilled: ['holds'], // calls that are only recorded
@@ -73,6 +74,12 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     reports: [],
     reconcile: [],
     stripe: ['payments'], // never the reverse: payments know no vendor
+  },
+  exports: {
+    destinations: [], // each kind of destination; they know no sinks
+    log: [], // reading and proving
+    sinks: ['destinations'],
+    delivery: ['destinations', 'log', 'sinks'],
   },
   formats: readFormatRows(),
   inference: {

@@ -7,6 +7,7 @@ import { insertEvents } from '#audit/event-store.ts'
 import { buildRevisionEvent, operator } from '#audit/event.ts'
 import { numberAllEvents } from '#audit/log/testing/number-all-events.ts'
 import type { Db } from '#platform/database.ts'
+import { transact } from '#platform/transaction.ts'
 import { createTestDatabase } from '#testing/test-database.ts'
 
 import { keepTiles } from './keep-tiles.ts'
@@ -231,3 +232,16 @@ test.each([0, 1])(
     }
   },
 )
+
+test('an organization whose leaves are missing does not keep others from getting tiles', async () => {
+  const db = await openDatabase()
+  await write(db, 'org_1', 300)
+  await write(db, 'org_2', 300)
+  await numberAllEvents(db)
+  await transact(db, async (tx) => {
+    await sql`set local session_replication_role = replica`.execute(tx)
+    await sql`delete from audit_log where organization_id = 'org_1' and org_seq = 7`.execute(tx)
+  })
+  await expect(keepTiles(db)).rejects.toThrow('Leaves of org_1 from 1 to 256 are missing.')
+  expect((await headOf(db, 'org_2')).tiledSize).toBe(256)
+})

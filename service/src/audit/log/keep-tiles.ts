@@ -5,6 +5,7 @@ import { appendLeaves, emptyTree, rootOf } from './merkle.ts'
 import {
   findTiles,
   listLeaves,
+  listUntiled,
   lockUntiledHead,
   putTile,
   setTiledSize,
@@ -14,15 +15,32 @@ import {
 /** So many leaves are put into tiles in one transaction. */
 const leavesMax = 64 * tileWidth
 
-/** Puts leaves into tiles, wherever there are enough for a complete one. */
-export async function keepTiles(db: Db) {
-  while (await transact(db, tileSome));
+/** Leaves that should be in the log are not there. */
+class LeavesMissing extends Error {
+  override readonly name = 'LeavesMissing'
 }
 
-async function tileSome(tx: Tx): Promise<boolean> {
-  const head = await lockUntiledHead(tx)
+/**
+ * Puts leaves into tiles, wherever there are enough for a complete one. An organization whose log is damaged does not keep the
+ * others from that; what is wrong is thrown at the end.
+ */
+export async function keepTiles(db: Db) {
+  let damaged: LeavesMissing | undefined
+  for (const organizationId of await listUntiled(db)) {
+    try {
+      while (await transact(db, (tx) => tileSome(tx, organizationId)));
+    } catch (error) {
+      if (!(error instanceof LeavesMissing)) throw error
+      damaged ??= error
+    }
+  }
+  if (damaged) throw damaged
+}
+
+async function tileSome(tx: Tx, organizationId: string): Promise<boolean> {
+  const head = await lockUntiledHead(tx, organizationId)
   if (!head) return false
-  const { organizationId, tiledSize } = head
+  const { tiledSize } = head
   const end = tiledSize + Math.min(leavesMax, head.size - tiledSize)
   const to = end - (end % tileWidth)
   const leaves = await listOpenLeaves(tx, organizationId, tiledSize, to)
@@ -46,7 +64,9 @@ export async function listOpenLeaves(
   const kept = begun && !begun.root ? begun.hashes.slice(0, to - tiledSize) : []
   const rest = await listLeaves(db, organizationId, tiledSize + kept.length, to)
   if (kept.length + rest.length !== to - tiledSize) {
-    throw new Error(`Leaves of ${organizationId} from ${tiledSize + 1} to ${to} are missing.`)
+    throw new LeavesMissing(
+      `Leaves of ${organizationId} from ${tiledSize + 1} to ${to} are missing.`,
+    )
   }
   return [...kept, ...rest]
 }

@@ -10,15 +10,24 @@ export const tileWidth = 256
 /** A complete tile, or the first leaves of one. */
 export type Tile = { level: number; index: number; hashes: readonly Buffer[]; root: Buffer | null }
 
-/** Locks an organization with so many leaves outside tiles that there is a complete one. */
+const isUntiled = sql`org_seq >= tiled_size + ${sql.lit(tileWidth)}`
+
+/** The organizations with so many leaves outside tiles that there is a complete one. */
+export async function listUntiled(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ organization_id: string }>`
+    select organization_id from audit_head where ${isUntiled} order by organization_id`.execute(db)
+  return rows.map((row) => row.organization_id)
+}
+
+/** Undefined if there is no complete tile, or another worker makes it. */
 export async function lockUntiledHead(
   tx: Tx,
-): Promise<{ organizationId: string; size: number; tiledSize: number } | undefined> {
-  const { rows } = await sql<{ organizationId: string; size: string; tiledSize: string }>`
-    select organization_id as "organizationId", org_seq as size, tiled_size as "tiledSize"
-    from audit_head where org_seq >= tiled_size + 256 limit 1 for update skip locked`.execute(tx)
-  const [row] = rows
-  return row && { ...row, size: Number(row.size), tiledSize: Number(row.tiledSize) }
+  organizationId: string,
+): Promise<{ size: number; tiledSize: number } | undefined> {
+  const { rows } = await sql<{ size: number; tiledSize: number }>`
+    select org_seq::float8 as size, tiled_size::float8 as "tiledSize" from audit_head
+    where organization_id = ${organizationId} and ${isUntiled} for update skip locked`.execute(tx)
+  return rows[0]
 }
 
 export async function setTiledSize(tx: Tx, organizationId: string, tiledSize: number) {
