@@ -31,7 +31,7 @@ import { useStack } from './support/use-stack.ts'
 // Random sequences of all operations on policies, over HTTP. After every step the policy must match a model written
 // from docs/specification/policies.md. POLICY_SEQUENCES sets the number of sequences, POLICY_SEED repeats a run.
 
-const sequences = sizeOf({ usual: 500, long: 10_000, variable: 'POLICY_SEQUENCES' })
+const sequences = sizeOf({ usual: 200, long: 10_000, variable: 'POLICY_SEQUENCES' })
 const seed = Number(process.env['POLICY_SEED'] ?? Date.now() % 2 ** 31)
 const lanesAtOnce = 8
 const stepsMax = 30

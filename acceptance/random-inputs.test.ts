@@ -17,7 +17,7 @@ import { canary, useStack } from './support/use-stack.ts'
 // Random requests made from the contract's schemas: never a 5xx, never a hang, and every answer one
 // that the contract describes (`call` checks that). RANDOM_INPUTS sets how many per endpoint.
 
-const inputs = sizeOf({ usual: 250, long: 20_000, variable: 'RANDOM_INPUTS' })
+const inputs = sizeOf({ usual: 100, long: 20_000, variable: 'RANDOM_INPUTS' })
 const atOnce = 8
 
 const stack = useStack()

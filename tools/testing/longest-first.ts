@@ -5,6 +5,8 @@ const longest = [
   'random-inputs',
   'policy-model',
   'credits-killed',
+  'audit-delivery-killed',
+  'quotas-killed',
   'limits-killed',
   'publish-killed',
   'scored-verdict.scenario',

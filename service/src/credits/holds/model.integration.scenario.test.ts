@@ -23,7 +23,7 @@ import { sweepHolds } from './sweep-store.ts'
 // sum and event must be the same. Many organizations go through one queue at once, so that each statement
 // has several of them. CREDIT_SEQUENCES sets how many, CREDIT_SEED repeats a run.
 
-const sequences = sizeOf({ usual: 2000, long: 10_000, variable: 'CREDIT_SEQUENCES' })
+const sequences = sizeOf({ usual: 1000, long: 10_000, variable: 'CREDIT_SEQUENCES' })
 const seed = Number(process.env['CREDIT_SEED'] ?? Date.now() % 2 ** 31)
 /** At most one batch of holds in all, or a burst could be torn apart and be decided in another order. */
 const atOnce = 32

@@ -18,7 +18,7 @@ import { countClearedFrames, writeAnswer, type WrittenAnswer } from './testing/w
 
 // An answer gets the verdict that its rules give to all that it says, in whatever format, frames and pieces it comes.
 
-const cases = sizeOf({ usual: 20_000, long: 400_000, variable: 'VERDICT_CASES' })
+const cases = sizeOf({ usual: 10_000, long: 400_000, variable: 'VERDICT_CASES' })
 const seed = Number(process.env['VERDICT_SEED'] ?? Date.now() % 2 ** 31)
 const formatNames = ['messages', 'responses', 'chat_completions'] as const
 /** Compiling takes longer than judging: so many cases after each other have the same rules. */

@@ -27,7 +27,7 @@ import { countClearedFrames, writeAnswer, type WrittenAnswer } from './testing/w
 
 // The same with scorers and judges, whose verdicts come late, in any order, or not at all.
 
-const cases = sizeOf({ usual: 4000, long: 200_000, variable: 'SCORED_VERDICT_CASES' })
+const cases = sizeOf({ usual: 2000, long: 200_000, variable: 'SCORED_VERDICT_CASES' })
 const seed = Number(process.env['VERDICT_SEED'] ?? Date.now() % 2 ** 31)
 const formatNames = ['messages', 'responses', 'chat_completions'] as const
 /** Compiling takes longer than judging: so many cases after each other have the same rules. */

@@ -12,7 +12,7 @@ import { createRedisCounters, type RedisCounters } from './redis-counters.ts'
 // What a decision costs, as a ratio to a fixed Lua loop that the same server runs through the same client in the
 // same window. The machine is shared: several windows are measured and the best one counts.
 
-const windowsMin = 4
+const windowsMin = 2
 const windowsMax = 8
 const pairsPerWindow = 5000
 /** The baseline. On a quiet machine a decision costs about a third of it, one of a busy organization a half. */

@@ -28,7 +28,7 @@ import { organizationUsage } from './usage.ts'
 // library. Every verdict, wait and count must be the same.
 // LIMIT_SEQUENCES sets the number of sequences, LIMIT_SEED repeats a run.
 
-const sequences = sizeOf({ usual: 10_000, long: 50_000, variable: 'LIMIT_SEQUENCES' })
+const sequences = sizeOf({ usual: 5000, long: 50_000, variable: 'LIMIT_SEQUENCES' })
 const sequencesElsewhere = Math.min(sequences, 500)
 const seed = Number(process.env['LIMIT_SEED'] ?? Date.now() % 2 ** 31)
 

@@ -10,7 +10,7 @@ import { AnswerGuard } from './answer-guard.ts'
 import { type Arrival, type Enforced, enforceWhole, isInPair } from './testing/enforce-whole.ts'
 import { type Case, createCase, createChoices, type Random } from './testing/random-case.ts'
 
-const cases = sizeOf({ usual: 200_000, long: 2_000_000, variable: 'GUARD_CASES' })
+const cases = sizeOf({ usual: 100_000, long: 2_000_000, variable: 'GUARD_CASES' })
 const seed = Number(process.env['GUARD_SEED'] ?? Date.now() % 2 ** 31)
 
 /** What is wrong with what the guard did, or null. Feeds it the arrivals in pieces of any length. */

@@ -15,10 +15,14 @@ const share = (sample_percent: number, targets: string[] = []) => ({
 })
 const draw = (samplingRevision = 1, of = subjects) =>
   of.map((subject) => bucketOf({ key, policyId: 'p', samplingRevision, subject }))
-const armsOf = (rollout: object, buckets = draw()) =>
-  buckets.map((bucket) =>
-    armOf(rolloutOf(rollout), { bucket, targets: ['messages'], isRolledBack: false }),
+const drawn = draw()
+
+function armsOf(given: object, buckets = drawn) {
+  const rollout = rolloutOf(given)
+  return buckets.map((bucket) =>
+    armOf(rollout, { bucket, targets: ['messages'], isRolledBack: false }),
   )
+}
 const percentOf = (arm: Arm, arms: readonly Arm[]) =>
   (arms.filter((each) => each === arm).length / arms.length) * 100
 
@@ -53,7 +57,7 @@ test('no subject and every subject, exactly', () => {
 })
 
 test('the same subject is always in the same arm, and a higher percentage only adds subjects', () => {
-  expect(draw()).toEqual(draw())
+  expect(draw()).toEqual(drawn)
   let before = new Set<number>()
   for (const percent of [1, 2, 5, 12.5, 50, 99, 100]) {
     const arms = armsOf({ canary: share(percent) })
