@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
 import { expect, onTestFinished, test } from 'vitest'
@@ -83,6 +83,31 @@ test('a sink that began later is verified from the first checkpoint on', async (
     from: 7,
     records: 14,
     not_covered_before: { first: 5, last: 7 },
+  })
+})
+
+test('what was sent to try the sink is no part of the log', async () => {
+  const folder = createFolder((files) => {
+    const tried = { ...log.records[0], event_type: 'test', org_seq: 0 }
+    files['date=2026-01-01/part-0-0.jsonl.gz'] = jsonLines([tried])
+  })
+  expect(await verify(folder)).toMatchObject({ exitCode: 0, records: 21 })
+})
+
+test('without a checkpoint nothing is verified', async () => {
+  const folder = createFolder((files) => {
+    for (const name of Object.keys(files)) if (name.startsWith('checkpoints')) delete files[name]
+  })
+  expect(await verify(folder)).toMatchObject({ exitCode: 1, first_bad: { kind: 'file' } })
+})
+
+test('a copy of a checkpoint that was changed is found', async () => {
+  const folder = createFolder((files) => {
+    files['z/checkpoint.json'] = jsonLines([{ ...log.checkpoints[0], root: 'ab'.repeat(32) }])
+  })
+  expect(await verify(folder)).toMatchObject({
+    exitCode: 1,
+    first_bad: { kind: 'checkpoint', org_seq: 7 },
   })
 })
 
@@ -190,6 +215,8 @@ test('digests: each object is there and unchanged, and each digest follows anoth
   const folder = createFolder()
   addDigests(folder)
   expect(await verify(folder)).toMatchObject({ exitCode: 0, digests: 2 })
+  const near = `./${relative(process.cwd(), folder)}`
+  expect(await verify(near)).toMatchObject({ exitCode: 0, digests: 2 })
 
   const changedObject = createFolder()
   addDigests(changedObject)

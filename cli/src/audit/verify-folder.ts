@@ -1,4 +1,5 @@
 import { UsageError } from '../usage-error.ts'
+import { writeCanonical } from './canonical.ts'
 import { checkDigests } from './digests.ts'
 import { Fault } from './fault.ts'
 import { type FileRange, indexFiles, inOrder, listFolder } from './folder-files.ts'
@@ -70,7 +71,7 @@ async function verifyFiles(start: Start, files: readonly FileRange[], folder: st
     else notCovered(before, record)
     last = record
   }
-  if (!chain) {
+  if (!chain || chain.progress().checkpoints === 0) {
     const what = 'with a checkpoint is not there: nothing can be verified'
     throw new Fault({ kind: 'file', seq: null }, { file: folder, line: 0 }, what)
   }
@@ -90,14 +91,14 @@ function checkDuplicate(record: AuditRecord, last: AuditRecord) {
   const isSame =
     record.kind === 'record' && last.kind === 'record'
       ? record.leaf.equals(last.leaf)
-      : noteOf(record) === noteOf(last)
+      : textOf(record) === textOf(last)
   if (isSame) return
   const { kind, seq, eventId, place } = record
   const what = `is there twice with different contents, also in ${last.place.file} line ${last.place.line}`
   throw new Fault({ kind, seq, eventId }, place, what)
 }
 
-const noteOf = (record: AuditRecord) => (record as CheckpointRecord).members['note']
+const textOf = (record: AuditRecord) => writeCanonical((record as CheckpointRecord).members)
 
 function add(chain: Chain, record: AuditRecord) {
   const size = chain.size()
