@@ -34,6 +34,8 @@ create table audit_log (
 ) partition by range (day);
 create table audit_log_default partition of audit_log default;
 create index audit_log_by_event on audit_log (event_id);
+-- Of writers whose clock is wrong, or that were away for long. There are few of them.
+create index audit_log_other_day on audit_log (organization_id, org_seq) where abs(day - event_day) > 1;
 
 create function make_audit_log_partition(wanted date) returns void language plpgsql as $$
 declare
@@ -63,6 +65,7 @@ begin
     ) as entry
     group by head.organization_id, head.tiled_size, kept.hashes
     on conflict (organization_id, level, index) do update set hashes = excluded.hashes
+      where audit_tile.root is null -- a worker may have completed it meanwhile
   $sql$, name);
   execute format('alter table audit_log detach partition %I', name);
   execute format('drop table %I', name);

@@ -49,7 +49,9 @@ async function withDeps(execute: (deps: OperatorDeps) => Promise<CommandOutput>)
     const announce = createAnnouncer(now, () => undefined)
     const hashKey = createKeyHasher(config.MASTER_KEYS)
     const secretBox = createSecretBox(config.MASTER_KEYS)
-    return await execute({ db, now, hashKey, secretBox, announce })
+    const openPatientDb = () =>
+      connectDatabase({ url: config.DATABASE_URL, poolSize: 2, statementTimeoutMs: 0 })
+    return await execute({ db, openPatientDb, now, hashKey, secretBox, announce })
   } finally {
     await db.destroy()
   }

@@ -34,8 +34,13 @@ export async function listEventPage(
 }
 
 /** For databases that were moved to another server. */
-export async function resumeAuditLog({ db }: OperatorDeps): Promise<CommandOutput> {
-  return { result: { events_numbered: await resumeNumbering(db) } }
+export async function resumeAuditLog({ openPatientDb }: OperatorDeps): Promise<CommandOutput> {
+  const db = openPatientDb()
+  try {
+    return { result: { events_numbered: await resumeNumbering(db) } }
+  } finally {
+    await db.destroy()
+  }
 }
 
 const firstText = (...members: unknown[]): string =>

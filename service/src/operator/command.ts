@@ -30,6 +30,8 @@ export type CommandArguments = {
 
 export type OperatorDeps = {
   db: Db
+  /** Whose statements may take as long as they need; to be destroyed after use. */
+  openPatientDb: () => Db
   now: Clock
   hashKey: HashKey
   secretBox: SecretBox

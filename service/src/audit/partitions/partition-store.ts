@@ -67,19 +67,34 @@ async function hasUnnumbered(tx: Tx, { first, end }: DroppedDays): Promise<boole
   return rows.length > 0
 }
 
-/** Drops the oldest day of the audit log that is not one of the last `days`, unless its leaves have still to be put into tiles. */
+/**
+ * Drops the oldest day of the audit log, unless it is one of the last `days` or its leaves have still to be put into tiles. Never a
+ * later one: leaves are kept in their order.
+ */
 export async function dropOldLogPartition(db: Db, days: number): Promise<string | undefined> {
   return alone(db, async (tx) => {
-    const { rows } = await sql<{ name: string }>`
-      select relname as name from pg_inherits join pg_class on pg_class.oid = inhrelid
+    const { rows } = await sql<{ name: string; day: string }>`
+      select relname as name, right(relname, 8) as day
+      from pg_inherits join pg_class on pg_class.oid = inhrelid
       where inhparent = 'audit_log'::regclass and relname ~ '^audit_log_[0-9]{8}$'
         and right(relname, 8)::date < (now() at time zone 'UTC')::date - ${days}::integer
-        and not exists (select from audit_head where org_seq >= tiled_size + 256)
       order by relname limit 1`.execute(tx)
-    const name = rows[0]?.name
-    if (name !== undefined) await sql`select drop_audit_log_partition(${name})`.execute(tx)
-    return name
+    const [oldest] = rows
+    if (!oldest || (await hasUntiledLeaves(tx, oldest.day))) return undefined
+    await sql`select drop_audit_log_partition(${oldest.name})`.execute(tx)
+    return oldest.name
   })
+}
+
+async function hasUntiledLeaves(tx: Tx, day: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from audit_head as head
+    where head.org_seq >= head.tiled_size + 256 and exists (
+      select from audit_log as entry
+      where entry.day = ${day}::date and entry.organization_id = head.organization_id
+        and entry.org_seq > head.tiled_size
+    ) limit 1`.execute(tx)
+  return rows.length > 0
 }
 
 /** Two workers at once would make the same partition. */
