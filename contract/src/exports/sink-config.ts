@@ -90,9 +90,9 @@ export type ElasticConfig = z.infer<typeof ElasticConfig>
 
 export const S3Config = z
   .strictObject({
-    bucket: z
-      .string()
-      .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, { error: 'must be the name of a bucket' }),
+    bucket: z.string().regex(/^(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, {
+      error: 'must be the name of a bucket',
+    }),
     region: z
       .string()
       .regex(/^[a-z0-9-]{1,64}$/, { error: 'must be a region such as eu-central-1' }),

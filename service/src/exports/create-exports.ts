@@ -23,8 +23,14 @@ const answerLimitBytes = 64 * 1024
 /** Where audit events are sent to: the only place that joins destinations and what they call with. */
 export function createExports({ egress, azureLoginUrl, s3PatienceMs, now, ...rules }: Settings) {
   const destinations = createDestinations({ azureLoginUrl, s3PatienceMs })
-  const request: DestinationDeps['request'] = (address, call) =>
-    egress.request(address, { answerLimitBytes, ...call, deadlineMs: callMaxMs })
+  const request: DestinationDeps['request'] = (address, { tls, ...call }) =>
+    egress.request(address, {
+      answerLimitBytes,
+      ...call,
+      // A sink may have been saved when the operator still allowed it.
+      ...(tls && { tls: { ...tls, verify: rules.allowsInsecureTls ? tls.verify : true } }),
+      deadlineMs: callMaxMs,
+    })
   const sendTest = createTestSender({ destinations, request, now })
   return { ...rules, destinations, request, sendTest }
 }

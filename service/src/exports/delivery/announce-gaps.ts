@@ -6,14 +6,15 @@ import type { DroppedDays } from '#audit/partitions/partition-store.ts'
 import type { Tx } from '#platform/database.ts'
 
 type Missed = { sinkId: string; organizationId: string; from: number; to: number; events: number }
+type Cause = 'not_sent' | 'not_replayed' | 'refused'
 
 /**
  * Writes an event for each sink that has not got all events of these days, which are about to be dropped: it will never get
- * them. The sink gets that event in their place. Dead letters of these days cannot be requeued any more, so they go too, with
+ * them. The sink gets that event in their place. So it is with replays, also of dead letters. Dead letters of these days cannot be requeued any more, so they go too, with
  * an event of their own.
  */
 export async function announceGaps(tx: Tx, days: DroppedDays, now: Date) {
-  const gapOf = (missed: Missed, cause: 'not_sent' | 'refused') =>
+  const gapOf = (missed: Missed, cause: Cause) =>
     buildRevisionEvent(
       {
         organizationId: missed.organizationId,
@@ -27,7 +28,7 @@ export async function announceGaps(tx: Tx, days: DroppedDays, now: Date) {
     )
   const [notSent, refused] = [await findNotSent(tx, days), await dropDeadLetters(tx, days)]
   await insertEvents(tx, [
-    ...notSent.map((missed) => gapOf(missed, 'not_sent')),
+    ...notSent.map((missed) => gapOf(missed, missed.isReplay ? 'not_replayed' : 'not_sent')),
     ...refused.map((missed) => gapOf(missed, 'refused')),
   ])
 }
@@ -44,21 +45,31 @@ async function dropDeadLetters(tx: Tx, { end }: DroppedDays): Promise<Missed[]> 
   return rows
 }
 
-async function findNotSent(tx: Tx, { first, end }: DroppedDays): Promise<Missed[]> {
+async function findNotSent(
+  tx: Tx,
+  { first, end }: DroppedDays,
+): Promise<(Missed & { isReplay: boolean })[]> {
   // Compiling the statement for every partition takes PostgreSQL sixty times as long as running it.
   await sql`select set_config('jit', 'off', true)`.execute(tx)
-  // Each cursor looks into the log by key: joined otherwise, the whole log would be read for the few sinks that lag.
-  const { rows } = await sql<Missed>`
-    select c.sink_id as "sinkId", c.organization_id as "organizationId", gap.*
+  const isAhead = sql`
+    organization_id = c.organization_id and org_seq > c.org_seq
+      and org_seq <= coalesce(c.end_seq, head.org_seq) and day >= c.day
+      and event_day >= ${first}::date and event_day < ${end}::date`
+  // Each cursor looks into the log by key: joined otherwise, the whole log would be read for the few sinks that lag. So it
+  // would be without the days: those of nearly all events are known, and the others have an index.
+  const { rows } = await sql<Missed & { isReplay: boolean }>`
+    select c.sink_id as "sinkId", c.organization_id as "organizationId", c.is_replay as "isReplay", gap.*
     from export_cursor as c
     join audit_head as head on head.organization_id = c.organization_id and head.org_seq > c.org_seq
     cross join lateral (
       select min(entry.org_seq)::float8 as from, max(entry.org_seq)::float8 as to, count(*)::float8 as events
-      from audit_log as entry
-      where entry.organization_id = c.organization_id and entry.org_seq > c.org_seq
-        and entry.org_seq <= head.org_seq and entry.day >= c.day
-        and entry.event_day >= ${first}::date and entry.event_day < ${end}::date
+      from (
+        select org_seq from audit_log
+        where ${isAhead} and day between ${first}::date - 1 and ${end}::date and abs(day - event_day) <= 1
+        union all
+        select org_seq from audit_log where ${isAhead} and abs(day - event_day) > 1
+      ) as entry
     ) as gap
-    where not c.is_replay and gap.events > 0`.execute(tx)
+    where gap.events > 0`.execute(tx)
   return rows
 }

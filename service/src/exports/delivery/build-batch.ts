@@ -15,6 +15,9 @@ type Rules = Pick<DestinationType<never>, 'limits' | 'groupOf' | 'patienceMs'>
 /** Events are read in pages, so that a few large ones do not fill the memory. */
 const pageSize = 250
 
+/** So many pages of entries whose events were dropped are passed over before the cursor is moved. */
+const pagesWithoutEvents = 20
+
 /** An item with what a dead letter has to say of it. */
 type BatchItem = ExportItem & { eventDay: string }
 
@@ -62,7 +65,7 @@ async function buildEventBatch(db: Db, lease: Lease, rules: Rules): Promise<Batc
   const to = plannedTo ?? endSeq ?? undefined
   const items = collect({ ...rules, batchMax })
   let [after, day] = [lease.orgSeq, lease.day]
-  for (;;) {
+  for (let pages = 1; ; pages++) {
     const range = { after, to, since: day, limit: pageSize }
     const entries = await listEntries(db, sink.organizationId, range)
     for (const { orgSeq, day: entryDay, event } of entries) {
@@ -72,9 +75,15 @@ async function buildEventBatch(db: Db, lease: Lease, rules: Rules): Promise<Batc
       }
       ;[after, day] = [orgSeq, entryDay]
     }
-    if (entries.length < pageSize) break
+    const isLongWay = pages >= pagesWithoutEvents && items.list.length === 0
+    if (entries.length < pageSize || isLongWay) break
   }
-  if (after === lease.orgSeq) return undefined
+  if (after === lease.orgSeq) {
+    // What was planned has been dropped meanwhile: what comes after it is not.
+    return plannedTo === null
+      ? undefined
+      : buildEventBatch(db, { ...lease, plannedTo: null }, rules)
+  }
   const isFull = plannedTo !== null || lease.isReplay
   return { kind: 'events', items: items.list, to: after, day, isFull }
 }

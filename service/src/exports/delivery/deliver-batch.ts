@@ -121,6 +121,9 @@ async function settleItems(
     items.length < batch.items.length
       ? 'The destination did not report about every event.'
       : items.find((item) => item.kind === 'failed')?.error
+  const isFull =
+    letters.length > 0 && (await hasDeadLetters(deps.db, lease.sink.id, deadLettersMax))
+  if (isFull && first) return waitForRequeue(lease, first.error, deps)
   if (failed === undefined) return advance(lease, batch, deps, { letters })
   const failure = failureOf({ kind: 'failed', error: failed }, lease.attempt)
   await transact(deps.db, async (tx) => {
@@ -164,9 +167,7 @@ async function bury(
   const { id: sinkId } = lease.sink
   const probing = { state: 'error', waitMs: waitForProbeMs() } as const
   if (await hasDeadLetters(db, sinkId, deadLettersMax)) {
-    const error = `There are ${deadLettersMax} dead letters: requeue some. ${letter.error}`
-    await recordFailure(db, lease, { error: error.slice(0, 500), ...probing })
-    return released(lease)
+    return waitForRequeue(lease, letter.error, deps)
   }
   const before = { first: letter.orgSeq - inARowMax + 1, last: letter.orgSeq - 1 }
   const run = lease.isReplay ? 0 : 1 + (await countDeadLetters(db, sinkId, before))
@@ -177,6 +178,13 @@ async function bury(
     await recordFailure(tx, lease, { error, ...probing }, moved)
     await addDeadLetters(tx, sinkId, [letter])
   })
+  return released(lease)
+}
+
+/** No event is dropped, and no more of them become dead letters. */
+async function waitForRequeue(lease: Lease, refusal: string, { db }: DeliveryDeps): Promise<Step> {
+  const error = `There are ${deadLettersMax} dead letters: requeue some. ${refusal}`.slice(0, 500)
+  await recordFailure(db, lease, { error, state: 'error', waitMs: waitForProbeMs() })
   return released(lease)
 }
 

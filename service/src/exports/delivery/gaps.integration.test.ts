@@ -165,6 +165,39 @@ test('events that a sink has refused are a gap when they are dropped', async () 
   expect((await sql`select from export_dead_letter`.execute(db)).rows).toEqual([])
 })
 
+test('a replay that has not sent everything of a day that is dropped gets a gap', async () => {
+  const { db } = api
+  const old = new Date(Date.now() - 40 * dayMs)
+  await sql`select make_event_partition(${old}::date)`.execute(db)
+  await write(5, old)
+  await deliverAll()
+  await sql`
+    insert into export_cursor (sink_id, organization_id, is_replay, org_seq, end_seq, signed_size, day, next_at)
+    select sink_id, organization_id, true, org_seq - 3, org_seq - 1, 0, day, now() + interval '1 day'
+    from export_cursor`.execute(db)
+  await dropOldDay()
+  const gaps = (await deliverAll()).filter((record) => record['action'] === 'gap')
+  expect(gaps).toMatchObject([{ cause: 'not_replayed', events: 2 }])
+})
+
+test('a batch that was planned before its entries were dropped does not stop the sink', async () => {
+  const { db } = api
+  await write(5, new Date())
+  await transact(db, async (tx) => {
+    await sql`
+      update export_cursor set planned_to = (select max(org_seq) from audit_log)
+      where sink_id = ${sinkId}`.execute(tx)
+    await sql`set local session_replication_role = replica`.execute(tx)
+    await sql`
+      delete from audit_log where org_seq > (select org_seq from export_cursor where sink_id = ${sinkId})`.execute(
+      tx,
+    )
+  })
+  const kept = await write(3, new Date())
+  const ids = (await deliverAll()).map((record) => record['event_id'])
+  expect(ids).toEqual(expect.arrayContaining(kept.map(({ id }) => id)))
+})
+
 test('an event whose payload was erased keeps its leaf, can be proven, and is delivered without the payload', async () => {
   const { db } = api
   const { organizationId } = api.organization

@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createDestinations } from '#exports/destinations/destinations.ts'
+import { sinkCalls } from '#exports/sinks/testing/sink-calls.ts'
 import { connectDatabase } from '#platform/database.ts'
 import { startFaultProxy } from '#testing/fault-proxy.ts'
 
@@ -92,4 +93,10 @@ test('a digest is due when its hour is over in UTC, wherever the database is', a
   expect(await findPendingDigest(api.db, id)).toBeUndefined()
   await sql`update export_object set at = at - interval '1 hour'`.execute(api.db)
   expect(await findPendingDigest(api.db, id)).toMatchObject({ objects: [{ key: '40 minutes' }] })
+  // In another place there are no such objects.
+  const { edit } = sinkCalls(api)
+  await edit(id, { label: 'Same place' })
+  expect(await findPendingDigest(api.db, id)).toBeDefined()
+  expect((await edit(id, { config: { prefix: 'elsewhere/' } })).status).toBe(200)
+  expect(await findPendingDigest(api.db, id)).toBeUndefined()
 })

@@ -85,3 +85,10 @@ export async function retryNow(tx: Tx, sinkId: string) {
   await sql`
     update export_cursor set attempt = 0, next_at = now() where sink_id = ${sinkId}`.execute(tx)
 }
+
+/** Objects that no digest has listed yet, and the last digest. */
+export async function forgetObjects(tx: Tx, sinkId: string) {
+  await sql`delete from export_object where sink_id = ${sinkId}`.execute(tx)
+  await sql`
+    update export_sink set digest_key = null, digest_sha256 = null where id = ${sinkId}`.execute(tx)
+}

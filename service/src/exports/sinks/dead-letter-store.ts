@@ -84,7 +84,7 @@ export async function findSequence(
  */
 export async function takeDeadLetters(
   tx: Tx,
-  sinkId: string,
+  { sinkId, organizationId }: { sinkId: string; organizationId: string },
   { eventIds, limit }: { eventIds: readonly string[] | undefined; limit: number },
 ): Promise<{ orgSeq: number; day: string }[]> {
   const isWanted = eventIds ? sql`event_id = any(${eventIds}::uuid[])` : sql`true`
@@ -96,7 +96,11 @@ export async function takeDeadLetters(
       )
       returning org_seq, event_day
     )
-    select org_seq::float8 as "orgSeq", (event_day - 1)::text as day from taken
-    order by org_seq`.execute(tx)
+    select org_seq::float8 as "orgSeq", coalesce(
+      (select entry.day from audit_log as entry
+        where entry.organization_id = ${organizationId} and entry.org_seq = taken.org_seq limit 1),
+      event_day - 1
+    )::text as day
+    from taken order by org_seq`.execute(tx)
   return rows
 }

@@ -49,7 +49,7 @@ export function serveRequeueExportDeadLetters(app: FastifyInstance, deps: SinkDe
       const { organizationId } = context.principal
       const sink = await lockRequiredSink(tx, organizationId, params.export_id)
       const wanted = { eventIds: body.event_ids, limit: requeuedMax }
-      const taken = await takeDeadLetters(tx, sink.id, wanted)
+      const taken = await takeDeadLetters(tx, { sinkId: sink.id, organizationId }, wanted)
       if (taken.length === 0) return { requeued: 0 }
       await insertReplays(tx, { sinkId: sink.id, organizationId }, joinNeighbours(taken))
       const resource = asResource(sink)

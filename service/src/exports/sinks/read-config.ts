@@ -14,8 +14,11 @@ import { checkHeaders, EgressBlocked } from '#platform/egress-target.ts'
 
 import type { Members } from './sink.ts'
 
-/** A configuration without null and without the mask, which stand for "none" and "as it is stored". */
+/** A configuration without null and without the mask, which stand for "none" and "as it is stored". Throws for members that a type does not have. */
 export function mergeConfig(type: SinkType, stored: Members, given: Members): Members {
+  refuseEndedApi(type, given)
+  const unknown = Object.keys(given).find((name) => !(name in sinkConfigs[type].shape))
+  if (unknown !== undefined) throw unknownMember(type, unknown)
   const keepsSecret = (name: string, value: unknown) =>
     value === secretMask && secretMembers[type].includes(name)
   const changes = Object.entries(given).filter(([name, value]) => !keepsSecret(name, value))
@@ -28,9 +31,8 @@ export function mergeConfig(type: SinkType, stored: Members, given: Members): Me
 
 /** Validates a complete configuration and adds the defaults; throws a 422 that names the first wrong member. */
 export function readConfig(type: SinkType, members: Members, rules: ConfigRules): Members {
-  refuseEndedApi(type, members)
   const result = sinkConfigs[type].safeParse(members)
-  if (!result.success) throw toError(type, result.error.issues[0], members)
+  if (!result.success) throw toError(result.error.issues[0], members)
   const config: Members = result.data
   if (config['verify_tls'] === false && !rules.allowsInsecureTls) {
     throw invalidConfig('verify_tls', 'must be true: the operator does not allow anything else')
@@ -47,12 +49,13 @@ export function invalidConfig(member: string, rule: string): ApiError {
   return new ApiError('invalid_export_config', `'${param}' ${rule}.`, { param })
 }
 
-function toError(type: SinkType, issue: z.core.$ZodIssue | undefined, members: Members): ApiError {
+function unknownMember(type: SinkType, name: string): ApiError {
+  const param = toParam('body', ['config', name])
+  return new ApiError('unknown_field', `'${param}' is not a member for ${type}.`, { param })
+}
+
+function toError(issue: z.core.$ZodIssue | undefined, members: Members): ApiError {
   if (!issue) return invalidConfig('', 'is not valid')
-  if (issue.code === 'unrecognized_keys') {
-    const param = toParam('body', ['config', issue.keys[0] ?? ''])
-    return new ApiError('unknown_field', `'${param}' is not a member for ${type}.`, { param })
-  }
   const { path, rule } = explainIssue(issue, members)
   const param = toParam('body', ['config', ...path])
   const code = rule === 'is required' ? 'missing_field' : 'invalid_export_config'

@@ -127,7 +127,7 @@ test('a replay is a cursor over the events of its range that were delivered', as
     [{ from: '2026-05-30' }, { from_seq: 1, to_seq: 4, events: 4 }],
     [{ from: '2026-05-31' }, { from_seq: null, to_seq: null, events: 0 }],
     [
-      { from: '2026-05-30', to: '2026-05-29' },
+      { from: '2026-05-30', to: '2026-05-30' },
       { from_seq: null, to_seq: null, events: 0 },
     ],
     [
@@ -245,7 +245,7 @@ test('dead letters are requeued: neighbours share a cursor, and none stays', asy
   expect(await requeue({})).toEqual({ requeued: 4 })
   expect(await requeue({})).toEqual({ requeued: 0 })
   expect((await list()).body.data).toEqual([])
-  const cursor = { is_replay: true, signed_size: 0, is_due: true, day: '2026-05-29' }
+  const cursor = { is_replay: true, signed_size: 0, is_due: true, day: '2026-05-30' }
   expect((await readCursors(opened)).slice(1)).toEqual([
     { ...cursor, org_seq: 8, end_seq: 9 },
     { ...cursor, org_seq: 1, end_seq: 4 },

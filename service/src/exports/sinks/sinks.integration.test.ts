@@ -118,6 +118,7 @@ test('lists are paged in the order of creation', async () => {
 
 const wrong: [type: string, config: object, code: string, member: string][] = [
   ['splunk_hec', { ...splunk.config, tokn: 'x' }, 'unknown_field', '.tokn'],
+  ['splunk_hec', { ...splunk.config, tokn: null }, 'unknown_field', '.tokn'],
   ['splunk_hec', { endpoint }, 'missing_field', '.token'],
   ['splunk_hec', { ...splunk.config, token: '********' }, 'missing_field', '.token'],
   ['splunk_hec', { ...splunk.config, token: null }, 'missing_field', '.token'],

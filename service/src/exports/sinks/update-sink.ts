@@ -10,7 +10,7 @@ import { ApiError } from '#platform/api-error.ts'
 import type { Tx } from '#platform/database.ts'
 
 import { requireAllowedAddress, requirePublicAddress } from './check-addresses.ts'
-import { endLeases, retryNow } from './cursor-store.ts'
+import { endLeases, forgetObjects, retryNow } from './cursor-store.ts'
 import type { SinkDeps } from './deps.ts'
 import { lockRequiredSink, requireSinkWithDelivery } from './find-sink.ts'
 import { asResource, presentSink } from './present-sink.ts'
@@ -93,10 +93,17 @@ function editSink(before: Sink, edit: Edit, deps: SinkDeps) {
   return { after, changedSecrets }
 }
 
+/** Whether objects are stored in another place from now on: a digest there cannot list those of the old one. */
+const isElsewhere = (before: Sink, after: Sink) =>
+  ['endpoint', 'region', 'bucket', 'prefix'].some(
+    (name) => before.config[name] !== after.config[name],
+  )
+
 async function saveSink(tx: Tx, before: Sink, after: Sink) {
   await updateSink(tx, after)
   const isOther = after.enabled !== before.enabled || after.config !== before.config
   if (!isOther) return
   await endLeases(tx, after.id)
+  if (isElsewhere(before, after)) await forgetObjects(tx, after.id)
   if (after.enabled || after.config !== before.config) await retryNow(tx, after.id)
 }
