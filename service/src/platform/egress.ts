@@ -124,18 +124,21 @@ async function send(
   const path = url.pathname + url.search
   const answer = await pool.request({ path, method, headers, body, signal })
   const answerBody = await readAnswer(answer.body, answerLimitBytes)
-  return { status: answer.statusCode, headers: answer.headers, body: answerBody }
+  if (answerBody) return { status: answer.statusCode, headers: answer.headers, body: answerBody }
+  const message = `The answer is larger than ${answerLimitBytes} bytes.`
+  throw new EgressFailed(message, { statusOfTooLarge: answer.statusCode })
 }
 
-async function readAnswer(body: AsyncIterable<Buffer>, limitBytes: number): Promise<Buffer> {
+/** Undefined if it is larger. */
+async function readAnswer(
+  body: AsyncIterable<Buffer>,
+  limitBytes: number,
+): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   let sizeBytes = 0
   for await (const chunk of body) {
     sizeBytes += chunk.length
-    if (sizeBytes > limitBytes) {
-      const message = `The answer is larger than ${limitBytes} bytes.`
-      throw new EgressFailed(message, { isAnswerTooLarge: true })
-    }
+    if (sizeBytes > limitBytes) return undefined
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

@@ -44,6 +44,16 @@ test.each([
     { endpoint: 'https://o.example.com/otlp/v1/logs' },
     'https://o.example.com/otlp/v1/logs',
   ],
+  [
+    's3',
+    { bucket: 'audit', region: 'eu-central-1', access_key_id: 'a', secret_access_key: 'b' },
+    'https://audit.s3.eu-central-1.amazonaws.com/',
+  ],
+  [
+    's3',
+    { bucket: 'audit.logs', region: 'eu-central-1', access_key_id: 'a', secret_access_key: 'b' },
+    'https://s3.eu-central-1.amazonaws.com/',
+  ],
   ['webhook', { endpoint: 'https://w.example.com', secret }, 'https://w.example.com'],
   ['webhook', { endpoint: 'https://', secret }, 'https://'],
 ] as const)('%s with %j leads to %s', (type, config, address) => {

@@ -24,6 +24,8 @@ export function outcomeOfAnswer(answer: DestinationAnswer, detail = ''): Outcome
 export function outcomeOfError(error: unknown): Outcome {
   if (error instanceof EgressBlocked) return { kind: 'misconfigured', error: error.reason }
   if (error instanceof EgressFailed) {
+    const status = error.statusOfTooLarge ?? 0
+    if (status >= 300) return outcomeOfAnswer({ status, headers: {}, body: Buffer.alloc(0) })
     const kind = error.isCertificate ? 'misconfigured' : 'failed'
     return { kind, error: error.message }
   }

@@ -5,13 +5,16 @@ export class EgressFailed extends Error {
   override readonly name = 'EgressFailed'
   /** Whether TLS failed: the certificate was not accepted, or both sides could not agree. */
   readonly isCertificate: boolean
-  /** Whether the destination answered with more than the caller wants to read. */
-  readonly isAnswerTooLarge: boolean
+  /** The status of an answer with more than the caller wants to read; undefined if that is not what failed. */
+  readonly statusOfTooLarge: number | undefined
 
-  constructor(message: string, { isCertificate = false, isAnswerTooLarge = false } = {}) {
+  constructor(
+    message: string,
+    about: { isCertificate?: boolean; statusOfTooLarge?: number | undefined } = {},
+  ) {
     super(message)
-    this.isCertificate = isCertificate
-    this.isAnswerTooLarge = isAnswerTooLarge
+    this.isCertificate = about.isCertificate ?? false
+    this.statusOfTooLarge = about.statusOfTooLarge
   }
 }
 

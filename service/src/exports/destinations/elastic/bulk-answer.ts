@@ -4,7 +4,7 @@ import { readJson } from '#exports/destinations/json-answer.ts'
 
 const Item = z.object({
   status: z.number(),
-  error: z.object({ type: z.string(), reason: z.string().optional() }).optional(),
+  error: z.object({ type: z.string(), reason: z.string().nullish() }).optional(),
 })
 const BulkAnswer = z.object({ items: z.array(z.object({ create: Item })) })
 
@@ -37,8 +37,8 @@ function readItem({ status, error }: z.infer<typeof Item>): BulkItem {
  * All items go to the same index: a missing permission, index or pipeline stops every one of them. They would all
  * become dead letters if that were the fault of the item.
  */
-const isAboutTarget = (status: number, reason = '') =>
-  [401, 403, 404].includes(status) || /^pipeline with id \[.*\] does not exist$/.test(reason)
+const isAboutTarget = (status: number, reason: string | null | undefined) =>
+  [401, 403, 404].includes(status) || /^pipeline with id \[.*\] does not exist$/.test(reason ?? '')
 
 const describe = (error: z.infer<typeof Item>['error']) =>
   error ? joinError(error) : 'no reason given'

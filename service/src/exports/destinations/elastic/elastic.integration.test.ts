@@ -83,6 +83,16 @@ test('what arrives again is delivered, and stored once', async () => {
   expect(opened.double.received.map((record) => record['org_seq'])).toEqual([1, 2])
 })
 
+test('an item that failed without a reason is reported as others are', async () => {
+  await using opened = await open()
+  const items = [{ create: { status: 503, error: { type: 'unavailable', reason: null } } }]
+  opened.double.intervene(() => ({ status: 200, body: JSON.stringify({ errors: true, items }) }))
+  expect(await opened.send([createItem(1)])).toMatchObject({
+    kind: 'itemised',
+    items: [{ kind: 'failed', error: expect.stringContaining('unavailable') }],
+  })
+})
+
 test('one event is refused with the reason, the others are delivered', async () => {
   await using opened = await open({ numberFields: ['size'] })
   const outcome = await opened.send([

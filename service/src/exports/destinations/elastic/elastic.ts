@@ -68,7 +68,7 @@ async function post(config: ElasticConfig, body: Buffer, deps: DestinationDeps) 
   try {
     return await deps.request(addressOf(config, reasons), call)
   } catch (error) {
-    if (!(error instanceof EgressFailed && error.isAnswerTooLarge)) throw error
+    if (!(error instanceof EgressFailed && error.statusOfTooLarge !== undefined)) throw error
     return await deps.request(addressOf(config, statuses), call)
   }
 }

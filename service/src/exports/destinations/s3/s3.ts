@@ -41,9 +41,13 @@ export const s3: DestinationType<S3Config> = {
   },
 }
 
-/** Amazon has a host name for each bucket; other stores have the bucket in the path. */
-const storeOf = ({ endpoint, bucket, region }: S3Config) =>
-  endpoint ?? `https://${bucket}.s3.${region}.amazonaws.com/`
+/** Other stores have the bucket in the path, and so has Amazon if its name has a dot: no certificate is made for such a host name. */
+const isInPath = ({ endpoint, bucket }: S3Config) => endpoint !== undefined || bucket.includes('.')
+
+/** Otherwise Amazon has a host name for each bucket. */
+const storeOf = (config: S3Config) =>
+  config.endpoint ??
+  `https://${isInPath(config) ? '' : `${config.bucket}.`}s3.${config.region}.amazonaws.com/`
 
 async function put(
   config: S3Config,
@@ -51,7 +55,7 @@ async function put(
   { body, type }: Content,
   deps: DestinationDeps,
 ): Promise<Outcome> {
-  const path = `${config.endpoint === undefined ? '' : `/${config.bucket}`}/${encodeKey(key)}`
+  const path = `${isInPath(config) ? `/${config.bucket}` : ''}/${encodeKey(key)}`
   const url = addPath(storeOf(config), path)
   if (!url.pathname.endsWith(path)) {
     return { kind: 'misconfigured', error: 'The prefix has a folder named . or ..' }

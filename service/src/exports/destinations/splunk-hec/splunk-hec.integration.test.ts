@@ -120,7 +120,30 @@ test('with `ack`, a batch is delivered when the indexer has acknowledged it', as
   expect(double.problems).toEqual([])
 })
 
-test('a batch that is acknowledged too late is sent again', async () => {
+test('a batch that is acknowledged late is asked for again, and sent again only after minutes', async () => {
+  await using double = await startSplunkDouble({ token, ackAfterPolls: 6 })
+  const config = configOf(double, { ack: true })
+  const hec = createSplunkHec([1, 2])
+  const send = (minute: number) =>
+    sendTo(double, hec, [config, createItems(1)], { now: () => new Date(minute * 60_000) })
+  expect([(await send(0)).kind, (await send(1)).kind, (await send(4)).kind]).toEqual([
+    'failed',
+    'failed',
+    'delivered',
+  ])
+  expect(double.received).toHaveLength(1)
+  expect(double.problems).toEqual([])
+  await using silent = await startSplunkDouble({ token, ackAfterPolls: 100 })
+  const sendToSilent = (minute: number) =>
+    sendTo(silent, hec, [configOf(silent, { ack: true }), createItems(1)], {
+      now: () => new Date(minute * 60_000),
+    })
+  await sendToSilent(0)
+  await sendToSilent(5)
+  expect(silent.received).toHaveLength(2)
+})
+
+test('a batch that is not acknowledged in time has failed', async () => {
   await using double = await startSplunkDouble({ token, ackAfterPolls: 5 })
   const config = configOf(double, { ack: true })
   expect(await sendTo(double, quick, [config, createItems(1)])).toEqual({

@@ -14,6 +14,7 @@ import type {
 import { membersOf, readJson } from '#exports/destinations/json-answer.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
 import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+import { BoundedMap } from '#platform/bounded-map.ts'
 
 import { awaitAck } from './ack.ts'
 import { explainCode } from './codes.ts'
@@ -25,27 +26,54 @@ const usualPausesMs = [250, 500, 1000, 2000, 3000, 4000, 4000]
 
 /** Splunk's HTTP Event Collector, also that of Splunk Cloud and of collectors that speak it. */
 export function createSplunkHec(ackPausesMs = usualPausesMs): DestinationType<SplunkHecConfig> {
+  /** Batches that an indexer has but has not acknowledged yet: when they are due again, it is asked before they are sent again. */
+  const posted = new BoundedMap<string, { ackId: number; atMs: number }>(1000)
   return {
     limits: { itemsMax: 1000, bytesMax: 1_000_000 },
     addressOf: ({ endpoint }) => addressWith(endpoint, eventPath),
     async send(config, batch, deps) {
-      const answer = await post(config, batch, deps)
       const explain = (given: DestinationAnswer) => outcomeOfHecAnswer(config, given)
-      const refusal = explain(answer)
-      if (refusal || !config.ack) return refusal ?? { kind: 'delivered' }
-      const ackId = membersOf(readJson(answer.body))?.['ackId']
-      if (typeof ackId !== 'number') {
-        const error =
-          'The token has no indexer acknowledgement: switch it on in Splunk, or `ack` off.'
-        return { kind: 'misconfigured', error }
+      const key = keyOf(config, batch)
+      const nowMs = deps.now().getTime()
+      const known = posted.get(key)
+      let ackId = known && nowMs - known.atMs < resendAfterMs ? known.ackId : undefined
+      if (ackId === undefined) {
+        const answer = await post(config, batch, deps)
+        const refusal = explain(answer)
+        if (refusal || !config.ack) return refusal ?? { kind: 'delivered' }
+        ackId = ackIdIn(answer)
+        if (ackId === undefined) return noAcknowledgement
+        posted.set(key, { ackId, atMs: nowMs })
       }
-      const ask = () => askForAck(config, ackId, deps)
-      return awaitAck({ ackId, pausesMs: ackPausesMs, ask, explain }, deps)
+      const id = ackId
+      const ask = () => askForAck(config, id, deps)
+      const outcome = await awaitAck({ ackId: id, pausesMs: ackPausesMs, ask, explain }, deps)
+      if (outcome.kind !== 'failed') posted.delete(key)
+      return outcome
     },
   }
 }
 
 export const splunkHec = createSplunkHec()
+
+/** After this time an indexer has probably lost the batch. */
+const resendAfterMs = 5 * 60_000
+
+function keyOf(config: SplunkHecConfig, batch: readonly ExportItem[]): string {
+  const hash = createHash('sha256').update(channelOf(config))
+  for (const { record } of batch) hash.update(record.event_id)
+  return hash.digest('base64')
+}
+
+function ackIdIn(answer: DestinationAnswer): number | undefined {
+  const ackId = membersOf(readJson(answer.body))?.['ackId']
+  return typeof ackId === 'number' ? ackId : undefined
+}
+
+const noAcknowledgement: Outcome = {
+  kind: 'misconfigured',
+  error: 'The token has no indexer acknowledgement: switch it on in Splunk, or `ack` off.',
+}
 
 async function post(config: SplunkHecConfig, batch: readonly ExportItem[], deps: DestinationDeps) {
   const body = await compress(batch.map((item) => writeEnvelope(config, item)).join(''))

@@ -51,6 +51,17 @@ test('a retry has the id and the body of the first attempt, and every other batc
   expect(new Set([first, third, fourth]).size).toBe(3)
 })
 
+test.each([
+  [200, 'delivered'],
+  [403, 'misconfigured'],
+  [500, 'failed'],
+] as const)('however much a receiver says, %i is %s', async (status, kind) => {
+  await using double = await startWebhookDouble({ secret })
+  double.intervene(() => ({ status, body: 'x'.repeat(100_000) }))
+  const outcome = await sendTo(double, webhook, [configOf(double), createItems(1)], settings)
+  expect(outcome).toMatchObject({ kind })
+})
+
 test('another secret is the configuration’s fault', async () => {
   await using double = await startWebhookDouble({ secret: secretOf(1) })
   const outcome = await sendTo(double, webhook, [configOf(double), createItems(1)], settings)

@@ -2,10 +2,16 @@ import { createHash, createHmac } from 'node:crypto'
 
 import type { WebhookConfig } from '@gatehouse/contract/exports/sink-config'
 
-import type { DestinationType, ExportItem } from '#exports/destinations/destination.ts'
+import type {
+  DestinationAnswer,
+  DestinationCall,
+  DestinationType,
+  ExportItem,
+} from '#exports/destinations/destination.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
 import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
 import { toSeconds } from '#platform/clock.ts'
+import { EgressFailed } from '#platform/egress.ts'
 
 /** Any server that takes webhooks, signed as Standard Webhooks says (https://www.standardwebhooks.com). */
 export const webhook: DestinationType<WebhookConfig> = {
@@ -15,7 +21,7 @@ export const webhook: DestinationType<WebhookConfig> = {
     const id = idOf(batch)
     const timestamp = toSeconds(deps.now())
     const body = writeBody(batch)
-    const answer = await deps.request(config.endpoint, {
+    const call: DestinationCall = {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -25,10 +31,18 @@ export const webhook: DestinationType<WebhookConfig> = {
       },
       body,
       ...(!config.verify_tls && { tls: { verify: false } }),
-    })
+    }
+    const answer = await deps.request(config.endpoint, call).catch(ofAnySize)
     if (answer.status >= 200 && answer.status < 300) return { kind: 'delivered' }
     return outcomeOfAnswer(answer, withoutSecrets(answer.body.toString(), [config.secret]))
   },
+}
+
+/** A receiver may say as much as it likes: only its status matters. */
+function ofAnySize(error: unknown): DestinationAnswer {
+  const status = error instanceof EgressFailed ? error.statusOfTooLarge : undefined
+  if (status === undefined) throw error
+  return { status, headers: {}, body: Buffer.alloc(0) }
 }
 
 /** The same when the same events are sent again, so that a receiver knows what it has already. */
