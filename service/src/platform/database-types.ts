@@ -101,6 +101,7 @@ export interface AuditCheckpoint {
 }
 
 export interface AuditCursor {
+  is_stopped: Generated<boolean>;
   restored_xid: string | null;
   seq: Int8;
   shard: number;

@@ -6,7 +6,7 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { keepTiles } from './keep-tiles.ts'
-import { hasCursorOfOtherServer } from './log-store.ts'
+import { stopCursorsOfOtherServer } from './log-store.ts'
 import { sequenceEvents } from './sequence-events.ts'
 import { publishKeys, signCheckpoints } from './sign-checkpoints.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -16,7 +16,7 @@ const idleMs = 1000
 const busyMs = 100
 const signEveryMs = 5000
 const tileEveryMs = 30_000
-const checkEveryMs = 60_000
+const checkEveryMs = 10_000
 
 type Deps = {
   db: Db
@@ -31,6 +31,8 @@ type Deps = {
 export async function keepAuditLog({ keys, ...deps }: Deps, signal: AbortSignal) {
   const tryTiling = createAttempt(deps, 'audit_tiles_failed')
   const tryChecking = createAttempt(deps, 'audit_cursor_not_checked')
+  // First: as soon as anything is numbered, it may be too late to see that the database was moved.
+  await tryChecking(() => checkCursor(deps))
   await Promise.all([
     numberEvents(deps, signal),
     keys ? sign({ ...deps, keys }, signal) : undefined,
@@ -47,9 +49,9 @@ export async function keepAuditLog({ keys, ...deps }: Deps, signal: AbortSignal)
 
 /** On a server that has given fewer transaction numbers than the one before, new events look as if they had been numbered. */
 export async function checkCursor({ db, log, metrics }: Pick<Deps, 'db' | 'log' | 'metrics'>) {
-  const isAhead = await hasCursorOfOtherServer(db)
-  metrics.auditNumberingStopped.set(isAhead ? 1 : 0)
-  if (!isAhead) return
+  const isStopped = await stopCursorsOfOtherServer(db)
+  metrics.auditNumberingStopped.set(isStopped ? 1 : 0)
+  if (!isStopped) return
   log.problem(
     'audit_cursor_ahead',
     new Error(

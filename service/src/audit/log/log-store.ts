@@ -18,7 +18,7 @@ const cursorColumns = sql`
   xid::text as xid, seq, restored_xid::text as "restoredXid", (now() at time zone 'UTC')::date::text as today`
 
 /**
- * Locks the cursor of a shard until the transaction ends. Undefined: another worker holds it.
+ * Locks the cursor of a shard until the transaction ends. Undefined: another worker holds it, or it is stopped.
  *
  * The transaction does not sort. Of a partition that was begun today PostgreSQL knows no numbers yet, and would read and sort all
  * events that wait, for each thousand of them, instead of taking the first ones out of the index.
@@ -26,7 +26,7 @@ const cursorColumns = sql`
 export async function lockCursor(tx: Tx, shard: number): Promise<Cursor | undefined> {
   const { rows } = await sql<Cursor>`
     select ${cursorColumns}, set_config('enable_sort', 'off', true)
-    from audit_cursor where shard = ${shard} for update skip locked`.execute(tx)
+    from audit_cursor where shard = ${shard} and not is_stopped for update skip locked`.execute(tx)
   return rows[0]
 }
 
@@ -80,7 +80,7 @@ const shardsWithNews = {
       where event.shard = done.shard and (event.xid, event.seq) > (done.xid, done.seq)
         and event.xid < pg_snapshot_xmin(pg_current_snapshot())
       limit 1
-    ) as news`,
+    ) as news where not done.is_stopped`,
 }
 
 /** The shards that have events without a number. */
@@ -101,9 +101,12 @@ export const isOfOtherServer = sql<boolean>`(
   )
 )`
 
-export async function hasCursorOfOtherServer(db: Db): Promise<boolean> {
-  const { rows } = await sql`select from audit_cursor as done where ${isOfOtherServer}`.execute(db)
-  return rows.length > 0
+/** Stops the cursors of another server, until the operator resumes them. Returns whether any is stopped. */
+export async function stopCursorsOfOtherServer(db: Db): Promise<boolean> {
+  await sql`
+    update audit_cursor as done set is_stopped = true
+    where not is_stopped and ${isOfOtherServer}`.execute(db)
+  return (await sql`select from audit_cursor where is_stopped limit 1`.execute(db)).rows.length > 0
 }
 
 /** A cursor that is waited for, and the oldest transaction that may still commit. */
@@ -138,6 +141,11 @@ export async function listUnnumberedEvents(
     order by (event.xid, event.seq) > (${xid}::text::xid8, ${seq}::bigint) desc, event.xid, event.seq
     limit ${limit}`.execute(tx)
   return rows
+}
+
+/** Every event of the shard has a number. */
+export async function restartCursor(tx: Tx, shard: number) {
+  await sql`update audit_cursor set is_stopped = false where shard = ${shard}`.execute(tx)
 }
 
 /** From now on events that this server did not write are numbered only if they have no entry. */

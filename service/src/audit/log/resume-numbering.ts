@@ -1,7 +1,13 @@
 import type { Db } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 
-import { holdCursor, listUnnumberedEvents, markRestored, moveCursor } from './log-store.ts'
+import {
+  holdCursor,
+  listUnnumberedEvents,
+  markRestored,
+  moveCursor,
+  restartCursor,
+} from './log-store.ts'
 import { batchMax, numberEvents } from './sequence-events.ts'
 
 const shards = Array.from({ length: 16 }, (_, shard) => shard)
@@ -35,6 +41,7 @@ async function resumeShard(db: Db, shard: number): Promise<number> {
     if (events.length < batchMax) {
       const xid = String(BigInt(cursor.horizon) - 1n)
       await moveCursor(tx, shard, { xid, seq: lastSeq })
+      await restartCursor(tx, shard)
     }
     return events.length
   })

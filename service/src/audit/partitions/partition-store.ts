@@ -58,7 +58,7 @@ export async function dropOldPartition(
 /** Events of another server that this one has taken over have numbers, and are ahead of the cursor for as long as they are kept. */
 async function hasUnnumbered(tx: Tx, { first, end }: DroppedDays): Promise<boolean> {
   const { rows } = await sql`
-    select from audit_cursor as done where ${isOfOtherServer} or exists (
+    select from audit_cursor as done where done.is_stopped or ${isOfOtherServer} or exists (
       select from event
       where event.day >= ${first}::date and event.day < ${end}::date
         and event.shard = done.shard and (event.xid, event.seq) > (done.xid, done.seq)
