@@ -6,6 +6,7 @@ import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
 
+import { bareMachine } from './audit/testing/bare-machine.ts'
 import {
   bundleLines,
   bundleText,
@@ -87,14 +88,11 @@ async function exporting(flags: readonly string[], oldest = 1) {
   })
   const out = join(folder, 'bundle.ndjson')
   const machine = {
+    ...bareMachine,
     environment: {
       GATEHOUSE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       GATEHOUSE_ADMIN_KEY: 'secret',
     },
-    readText: () => '',
-    wait: () => Promise.resolve(),
-    randomKey: () => '',
-    say: () => {},
   }
   const result = await run(['audit', 'export', '--out', out, ...flags], machine)
   const verified = existsSync(out)

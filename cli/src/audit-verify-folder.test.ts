@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib'
 
 import { expect, onTestFinished, test } from 'vitest'
 
+import { bareMachine } from './audit/testing/bare-machine.ts'
 import {
   createLog,
   createRecord,
@@ -17,13 +18,6 @@ import { run } from './run.ts'
 
 const signers = [createSigner(1)]
 const log = createLog('org_a', [7, 16, 21], signers)
-const machine = {
-  environment: {},
-  readText: () => '',
-  wait: () => Promise.resolve(),
-  randomKey: () => '',
-  say: () => {},
-}
 
 const jsonLines = (records: readonly Members[]) =>
   records.map((one) => `${JSON.stringify(one)}\n`).join('')
@@ -51,7 +45,7 @@ function createFolder(change: (files: Record<string, string>) => void = () => {}
 
 async function verify(folder: string, ...flags: string[]) {
   const args = ['audit', 'verify', folder, '--keys', join(folder, 'keys.json'), '--json', ...flags]
-  const { exitCode, stdout, stderr } = await run(args, machine)
+  const { exitCode, stdout, stderr } = await run(args, bareMachine)
   return { exitCode, stderr, ...(stdout === '' ? {} : (JSON.parse(stdout) as object)) }
 }
 
@@ -192,7 +186,7 @@ test('several organizations need --organization, and a folder needs --keys', asy
   })
   expect(await verify(folder, '--organization', 'org_b')).toMatchObject({ exitCode: 0, records: 3 })
   expect(await verify(folder, '--organization', 'org_c')).toMatchObject({ exitCode: 1 })
-  const { exitCode, stderr } = await run(['audit', 'verify', folder], machine)
+  const { exitCode, stderr } = await run(['audit', 'verify', folder], bareMachine)
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('--keys is missing')])
 })
 

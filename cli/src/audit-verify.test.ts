@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { sizeOf } from '@gatehouse/tools/testing/size-of'
 import { afterAll, expect, test, vi } from 'vitest'
 
+import { bareMachine } from './audit/testing/bare-machine.ts'
 import {
   type BundleLine,
   bundleLines,
@@ -31,14 +32,7 @@ const keysFile = join(folder, 'keys.json')
 writeFileSync(keysFile, JSON.stringify(keysDocument(signers)))
 const file = join(folder, 'bundle.ndjson')
 
-const machine = {
-  environment: {},
-  readText: () => '',
-  wait: () => Promise.resolve(),
-  randomKey: () => '',
-  say: () => {},
-}
-const gatehouse = (...args: string[]) => run(['audit', 'verify', ...args], machine)
+const gatehouse = (...args: string[]) => run(['audit', 'verify', ...args], bareMachine)
 
 type Answer = {
   verified: boolean

@@ -9,9 +9,9 @@ type Missed = { sinkId: string; organizationId: string; from: number; to: number
 type Cause = 'not_sent' | 'not_replayed' | 'refused'
 
 /**
- * Writes an event for each sink that has not got all events of these days, which are about to be dropped: it will never get
- * them. The sink gets that event in their place. So it is with replays, also of dead letters. Dead letters of these days cannot be requeued any more, so they go too, with
- * an event of their own.
+ * Writes a `gap` event for each sink that has not received all events of these days, which are about to be dropped. The sink
+ * receives that event in their place. An open replay gets one as well. Dead letters of these days can no longer be requeued, so they
+ * are deleted and get an event of their own.
  */
 export async function announceGaps(tx: Tx, days: DroppedDays, now: Date) {
   const gapOf = (missed: Missed, cause: Cause) =>
@@ -55,8 +55,8 @@ async function findNotSent(
     organization_id = c.organization_id and org_seq > c.org_seq
       and org_seq <= coalesce(c.end_seq, head.org_seq) and day >= c.day
       and event_day >= ${first}::date and event_day < ${end}::date`
-  // Each cursor looks into the log by key: joined otherwise, the whole log would be read for the few sinks that lag. So it
-  // would be without the days: those of nearly all events are known, and the others have an index.
+  // Each cursor looks into the log by key: joined otherwise, the whole log would be read for the few sinks that lag. Nearly all
+  // events are numbered within a day of their own, which bounds the scan; the others have an index.
   const { rows } = await sql<Missed & { isReplay: boolean }>`
     select c.sink_id as "sinkId", c.organization_id as "organizationId", c.is_replay as "isReplay", gap.*
     from export_cursor as c

@@ -14,7 +14,10 @@ import { checkHeaders, EgressBlocked } from '#platform/egress-target.ts'
 
 import type { Members } from './sink.ts'
 
-/** A configuration without null and without the mask, which stand for "none" and "as it is stored". Throws for members that a type does not have. */
+/**
+ * The stored configuration with the given changes. In a change, null removes a member and the mask keeps a secret. Throws a 422 for a
+ * member that the type does not have.
+ */
 export function mergeConfig(type: SinkType, stored: Members, given: Members): Members {
   refuseEndedApi(type, given)
   const unknown = Object.keys(given).find((name) => !(name in sinkConfigs[type].shape))

@@ -41,7 +41,7 @@ export const s3: DestinationType<S3Config> = {
   },
 }
 
-/** Other stores have the bucket in the path, and so has Amazon if its name has a dot: no certificate is made for such a host name. */
+/** Other stores have the bucket in the path. So has Amazon if its name has a dot, because its certificate covers no such host. */
 const isInPath = ({ endpoint, bucket }: S3Config) => endpoint !== undefined || bucket.includes('.')
 
 /** Otherwise Amazon has a host name for each bucket. */

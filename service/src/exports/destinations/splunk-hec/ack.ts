@@ -17,10 +17,7 @@ type Awaited = {
 
 const longestMs = 15_000
 
-/**
- * Asks until the indexer has acknowledged a batch. A batch that is not acknowledged in time is sent again: its events may then
- * be there twice, with the same `event_id`.
- */
+/** Asks until the indexer has acknowledged a batch, for a limited time. */
 export async function awaitAck(
   { ackId, pausesMs, ask, explain }: Awaited,
   { now, signal }: Pick<DestinationDeps, 'now' | 'signal'>,

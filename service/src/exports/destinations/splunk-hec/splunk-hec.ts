@@ -21,53 +21,56 @@ import { explainCode } from './codes.ts'
 
 const eventPath = '/services/collector/event'
 
-/** About 15 seconds in all: a sink is leased for 30, and a batch that is not acknowledged is sent again. */
+/** About 15 seconds in all: a sink is leased for 30. */
 const usualPausesMs = [250, 500, 1000, 2000, 3000, 4000, 4000]
 
 /** Splunk's HTTP Event Collector, also that of Splunk Cloud and of collectors that speak it. */
 export function createSplunkHec(ackPausesMs = usualPausesMs): DestinationType<SplunkHecConfig> {
-  /** Batches that an indexer has but has not acknowledged yet: when they are due again, it is asked before they are sent again. */
+  /** Batches that were posted and not acknowledged yet. When one is due again, the indexer is asked before it is posted again. */
   const posted = new BoundedMap<string, { ackId: number; atMs: number }>(1000)
+
+  async function untilAcknowledged(
+    ackId: number,
+    key: string,
+    config: SplunkHecConfig,
+    deps: DestinationDeps,
+  ): Promise<Outcome> {
+    const ask = () => askForAck(config, ackId, deps)
+    const explain = (answer: DestinationAnswer) => outcomeOfHecAnswer(config, answer)
+    const outcome = await awaitAck({ ackId, pausesMs: ackPausesMs, ask, explain }, deps)
+    if (outcome.kind !== 'failed') posted.delete(key)
+    return outcome
+  }
+
   return {
     limits: { itemsMax: 1000, bytesMax: 1_000_000 },
     addressOf: ({ endpoint }) => addressWith(endpoint, eventPath),
     async send(config, batch, deps) {
-      const explain = (given: DestinationAnswer) => outcomeOfHecAnswer(config, given)
       const key = keyOf(config, batch)
-      const nowMs = deps.now().getTime()
       const known = posted.get(key)
-      let ackId = known && nowMs - known.atMs < resendAfterMs ? known.ackId : undefined
-      if (ackId === undefined) {
-        const answer = await post(config, batch, deps)
-        const refusal = explain(answer)
-        if (refusal || !config.ack) return refusal ?? { kind: 'delivered' }
-        ackId = ackIdIn(answer)
-        if (ackId === undefined) return noAcknowledgement
-        posted.set(key, { ackId, atMs: nowMs })
+      if (known && deps.now().getTime() - known.atMs < resendAfterMs) {
+        return untilAcknowledged(known.ackId, key, config, deps)
       }
-      const id = ackId
-      const ask = () => askForAck(config, id, deps)
-      const outcome = await awaitAck({ ackId: id, pausesMs: ackPausesMs, ask, explain }, deps)
-      if (outcome.kind !== 'failed') posted.delete(key)
-      return outcome
+      const answer = await post(config, batch, deps)
+      const refusal = outcomeOfHecAnswer(config, answer)
+      if (refusal || !config.ack) return refusal ?? { kind: 'delivered' }
+      const ackId = membersOf(readJson(answer.body))?.['ackId']
+      if (typeof ackId !== 'number') return noAcknowledgement
+      posted.set(key, { ackId, atMs: deps.now().getTime() })
+      return untilAcknowledged(ackId, key, config, deps)
     },
   }
 }
 
 export const splunkHec = createSplunkHec()
 
-/** After this time an indexer has probably lost the batch. */
+/** An indexer that has not acknowledged a batch after this time has probably lost it. */
 const resendAfterMs = 5 * 60_000
 
 function keyOf(config: SplunkHecConfig, batch: readonly ExportItem[]): string {
   const hash = createHash('sha256').update(channelOf(config))
   for (const { record } of batch) hash.update(record.event_id)
   return hash.digest('base64')
-}
-
-function ackIdIn(answer: DestinationAnswer): number | undefined {
-  const ackId = membersOf(readJson(answer.body))?.['ackId']
-  return typeof ackId === 'number' ? ackId : undefined
 }
 
 const noAcknowledgement: Outcome = {

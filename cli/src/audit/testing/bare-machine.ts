@@ -1,0 +1,8 @@
+/** Surroundings of a command that needs nothing of them. */
+export const bareMachine = {
+  environment: {},
+  readText: () => '',
+  wait: () => Promise.resolve(),
+  randomKey: () => '',
+  say: () => {},
+}
