@@ -20,7 +20,9 @@ const patience = {
 const unit = { ...patience, maxWorkers: Math.max(2, availableParallelism() - 1) }
 const withTemplate = { globalSetup: ['service/src/testing/migrated-template.ts'] }
 const integration = { ...patience, ...withTemplate, maxWorkers: 2 }
-const acceptance = { ...patience, ...withTemplate }
+/** These start processes of what ships. */
+const withProgram = 'tools/testing/built-program.ts'
+const acceptance = { ...patience, globalSetup: [...withTemplate.globalSetup, withProgram] }
 
 /** Rings: nothing, real servers in one process, started processes over TCP, and what one call makes them do. */
 export default defineConfig({
@@ -67,7 +69,7 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
-      { test: { ...patience, name: 'counts', include: [inCounts] } },
+      { test: { ...patience, name: 'counts', include: [inCounts], globalSetup: [withProgram] } },
     ],
   },
 })

@@ -4,7 +4,6 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 
 import { listAuditEvents } from '@gatehouse/contract/exports/audit-event'
 import {
@@ -16,6 +15,7 @@ import {
 } from '@gatehouse/contract/exports/audit-log'
 import { createMessage } from '@gatehouse/contract/message'
 import { createProject } from '@gatehouse/contract/project'
+import { programFile } from '@gatehouse/tools/program'
 import { createOrganization } from '@gatehouse/tools/start-stack'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 
@@ -25,7 +25,6 @@ import { useStack } from './support/use-stack.ts'
 // The audit log as auditors see it: what the service signs verifies without the service.
 
 const stack = useStack()
-const gatehouse = fileURLToPath(new URL('../cli/src/main.ts', import.meta.url))
 
 type Checkpoint = { org_seq: number; root: string; key_id: number; note: string }
 type Proof = {
@@ -71,7 +70,8 @@ function run(...args: string[]): Promise<{ code: number; output: string; errors:
   const { base_url, admin_key } = stack().description
   const env = { ...process.env, GATEHOUSE_URL: base_url, GATEHOUSE_ADMIN_KEY: admin_key }
   return new Promise((resolve) => {
-    execFile(process.execPath, [gatehouse, 'audit', ...args], { env }, (error, output, errors) =>
+    const command = [programFile('gatehouse'), 'audit', ...args]
+    execFile(process.execPath, command, { env }, (error, output, errors) =>
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, output, errors }),
     )
   })

@@ -1,4 +1,4 @@
-import { runScript } from '@gatehouse/tools/run-script'
+import { runGatehouse } from '@gatehouse/tools/run-script'
 import { runOperator } from '@gatehouse/tools/start-stack'
 import { describe, expect, test } from 'vitest'
 
@@ -101,8 +101,8 @@ describe.each(['prepaid', 'metered', 'off'] as const)('BILLING=%s', (billing) =>
   })
 
   test('reconciliation finds that everything agrees', async () => {
-    const command = ['service/src/operator.ts', 'credits', 'reconcile']
-    const output = await runScript(command, { environment: stack().service })
+    const command = ['operator', 'credits', 'reconcile']
+    const output = await runGatehouse(command, { environment: stack().service })
     expect(output).toContain('everything agrees')
   })
 })

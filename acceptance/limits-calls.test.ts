@@ -26,7 +26,7 @@ import { useStack } from './support/use-stack.ts'
 
 const stack = useStack({
   models: null,
-  entry: 'testing/limited-main.ts',
+  program: 'limited-main',
   hasLimits: true,
   processes: 2,
   // A slow reply of Redis on a busy machine must not make a process count locally.
@@ -389,7 +389,7 @@ test('many different invalid tokens from one address end in 429, while valid key
 })
 
 test('two processes without Redis are not ready, and report why', async () => {
-  const alone = await startStack({ models: null, entry: 'testing/limited-main.ts', redis: null })
+  const alone = await startStack({ models: null, program: 'limited-main', redis: null })
   try {
     const second = await alone.startApi('api-2')
     for (const { baseUrl, metricsUrl } of [...alone.apis, second]) {

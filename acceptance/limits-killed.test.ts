@@ -67,7 +67,7 @@ beforeAll(async () => {
     models: null,
     processes,
     redis: redis.url,
-    entry: 'testing/limited-main.ts',
+    program: 'limited-main',
     hasLimits: true,
     // A slow reply of Redis on a busy machine must not make a process count locally.
     environment: { REDIS_DEADLINE_MS: '1000' },

@@ -73,7 +73,7 @@ beforeAll(async () => {
     models: null,
     processes,
     redis: redis.url,
-    entry: 'testing/limited-main.ts',
+    program: 'limited-main',
     hasLimits: true,
     environment: {
       ADMIN_REQUESTS_PER_MINUTE: '100000',

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { updateProjectApiKey } from '@gatehouse/contract/api-key'
 import { readLimits } from '@gatehouse/contract/limits'
 import { updateProject } from '@gatehouse/contract/project'
-import { runScript } from '@gatehouse/tools/run-script'
+import { runGatehouse } from '@gatehouse/tools/run-script'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Poller, startDatabasePoller } from './support/baseline/poller.ts'
@@ -36,7 +36,7 @@ writeFileSync(file, fileWith(fromFile))
 
 const stack = useStack({
   models: null,
-  entry: 'testing/limited-main.ts',
+  program: 'limited-main',
   hasLimits: true,
   processes: 2,
   // A slow reply of Redis on a busy machine must not make a process count locally.
@@ -63,7 +63,7 @@ const send = (key: ProjectKey, options: LimitedCallOptions = {}, hangUp?: AbortS
 
 const operator = async (...args: string[]) =>
   JSON.parse(
-    await runScript(['service/src/operator.ts', 'limits', ...args, '--json'], {
+    await runGatehouse(['operator', 'limits', ...args, '--json'], {
       environment: stack().service,
     }),
   ) as unknown

@@ -79,7 +79,7 @@ const reachedBy: Record<Tier, readonly string[] | null> = {
 
 const stack = useStack({
   models: null,
-  entry: 'testing/limited-main.ts',
+  program: 'limited-main',
   hasLimits: true,
   // A slow reply of Redis on a busy machine must not make a process count locally.
   environment: { REDIS_DEADLINE_MS: '1000' },

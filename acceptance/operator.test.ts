@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 
 import { createExport, deleteExport } from '@gatehouse/contract/exports/export-sink'
 import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
 import { listProjects } from '@gatehouse/contract/project'
+import { programFile } from '@gatehouse/tools/program'
 import pg from 'pg'
 import { expect, test } from 'vitest'
 
@@ -14,7 +14,6 @@ import { useStack } from './support/use-stack.ts'
 // The operator commands, run as an operator runs them.
 
 const stack = useStack()
-const command = fileURLToPath(new URL('../service/src/operator.ts', import.meta.url))
 
 const operator = (...args: string[]) => operatorWith(stack().service, args)
 
@@ -23,7 +22,8 @@ function operatorWith(
   args: readonly string[],
 ): Promise<{ code: number; output: string; errors: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [command, ...args], { env }, (error, output, errors) =>
+    const command = [programFile('gatehouse'), 'operator', ...args]
+    execFile(process.execPath, command, { env }, (error, output, errors) =>
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, output, errors }),
     )
   })

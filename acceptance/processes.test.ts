@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { runScript } from '@gatehouse/tools/run-script'
+import { runGatehouse } from '@gatehouse/tools/run-script'
 import { untilReady } from '@gatehouse/tools/service-process'
 import { type Stack, startStack } from '@gatehouse/tools/start-stack'
 import pg from 'pg'
@@ -96,7 +96,7 @@ async function askPlainly(target: Target, count: number) {
 
 /** The operator's own check of all balances and charges against the ledger; it fails if it finds a difference. */
 const reconcile = () =>
-  runScript(['service/src/operator.ts', 'credits', 'reconcile'], { environment: stack.service })
+  runGatehouse(['operator', 'credits', 'reconcile'], { environment: stack.service })
 
 async function countReported(): Promise<number> {
   const client = new pg.Client({ connectionString: stack.database.url })

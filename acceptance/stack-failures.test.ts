@@ -157,8 +157,8 @@ test('a port that is taken ends the start with the reason', async () => {
 
 test('a process that dies at its start ends the start, and the others with it', async () => {
   await expect(
-    startStack({ server: postgres.url, entry: 'no-such-entry.ts', processes: 2 }),
-  ).rejects.toThrow(/^The api process ended with exit code 1: .*no-such-entry/s)
+    startStack({ server: postgres.url, program: 'no-such-program', processes: 2 }),
+  ).rejects.toThrow(/^The api process ended with exit code 1: .*no-such-program/s)
   await expectNothingLeft()
 })
 

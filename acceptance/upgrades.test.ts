@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { runScript } from '@gatehouse/tools/run-script'
+import { runGatehouse } from '@gatehouse/tools/run-script'
 import { type ApiProcess, stopProcess, untilReady } from '@gatehouse/tools/service-process'
 import { createTenants, runOperator, type Tenant } from '@gatehouse/tools/start-stack'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -32,8 +32,7 @@ const expanding = {
 /** Says nothing of earlier releases. */
 const contracting = { ...expanding, '9002_contracting.sql': 'create table contracted (id int);' }
 
-const migrateOld = () =>
-  runScript(['service/src/migrate.ts'], { environment: { ...stack().service } })
+const migrateOld = () => runGatehouse(['migrate'], { environment: { ...stack().service } })
 
 /** Clients that call models of any process in the list until they are stopped. */
 function startLoad(processes: readonly ApiProcess[]) {

@@ -1,6 +1,6 @@
 import { createProjectApiKey } from '@gatehouse/contract/api-key'
 import { createClient } from '@gatehouse/contract/client'
-import { runScript } from '@gatehouse/tools/run-script'
+import { runGatehouse } from '@gatehouse/tools/run-script'
 import { createOrganization } from '@gatehouse/tools/start-stack'
 
 import { bodyOf, path } from './chat-call.ts'
@@ -18,8 +18,8 @@ export async function createCaller(gatehouse: Gatehouse, name: string) {
     body: { name: 'Load' },
   })
   for (const scope of [[], ['--project', project_id], ['--key', key.id]]) {
-    const command = ['service/src/operator.ts', 'limits', 'set', organization_id, ...scope]
-    await runScript([...command, ...limits], { environment: service })
+    const command = ['operator', 'limits', 'set', organization_id, ...scope]
+    await runGatehouse([...command, ...limits], { environment: service })
   }
   const target: Target = { ...gatehouse, name, keys: [key.value] }
   return { organization, target }

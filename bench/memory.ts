@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 
+import { useBuiltProgram } from '@gatehouse/tools/program'
 import { stackModels } from '@gatehouse/tools/stack-models'
 import { createTenants, startStack } from '@gatehouse/tools/start-stack'
 
@@ -86,6 +87,7 @@ async function run() {
   const upstreams = Object.entries(models.upstreams).map(
     ([name, entry]) => [name, { ...entry, connections: 10_000 }] as const,
   )
+  await useBuiltProgram()
   const stack = await deferStop(
     await startStack({
       models: () => ({ ...models, upstreams: Object.fromEntries(upstreams) }),

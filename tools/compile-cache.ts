@@ -1,6 +1,8 @@
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 
-/** For processes that tests and stacks start by the hundred: half of the time of a start is compiling the same sources. */
-export const compileCache = {
-  NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)),
-}
+import { isBuilt } from './program.ts'
+import { repositoryRoot } from './source-files.ts'
+
+/** Half of the time that sources need to start is compiling them again. A built program has a cache of its own. */
+export const compileCache = (): Record<string, string> =>
+  isBuilt() ? {} : { NODE_COMPILE_CACHE: join(repositoryRoot, 'node_modules/.cache/compiled') }

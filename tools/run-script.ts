@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 import { compileCache } from './compile-cache.ts'
-
-const root = fileURLToPath(new URL('../', import.meta.url))
+import { programFile } from './program.ts'
+import { repositoryRoot } from './source-files.ts'
 
 type ScriptOptions = {
   environment: NodeJS.ProcessEnv
@@ -17,8 +16,8 @@ export async function runScript(args: readonly string[], options: ScriptOptions)
   const { environment, signal, timeoutMs = 120_000 } = options
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [...args], {
-      cwd: root,
-      env: { ...compileCache, ...environment },
+      cwd: repositoryRoot,
+      env: { ...compileCache(), ...environment },
       timeout: timeoutMs,
       killSignal: 'SIGKILL',
       maxBuffer: 16 * 1024 * 1024,
@@ -31,3 +30,7 @@ export async function runScript(args: readonly string[], options: ScriptOptions)
     throw new Error(stderr.trim() || message, { cause: error })
   }
 }
+
+/** Runs a command of `gatehouse` and returns its output. */
+export const runGatehouse = (args: readonly string[], options: ScriptOptions) =>
+  runScript([programFile('gatehouse'), ...args], options)

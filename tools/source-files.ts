@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 export const repositoryRoot = fileURLToPath(new URL('../', import.meta.url))
 
-const workspaces = ['contract', 'service', 'cli', 'acceptance', 'bench', 'tools']
+const workspaces = ['contract', 'service', 'cli', 'program', 'acceptance', 'bench', 'tools']
 
 /** Every TypeScript file of the workspaces, by its path from the root; tests only with `hasTests`. */
 export async function listSourceFiles({ hasTests = false } = {}): Promise<string[]> {

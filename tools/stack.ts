@@ -4,17 +4,19 @@ import { parseArgs } from 'node:util'
 import { createClient } from '@gatehouse/contract/client'
 import { readLimits } from '@gatehouse/contract/limits'
 
+import { useBuiltProgram } from './program.ts'
 import { panelOf } from './stack-panel.ts'
 import { type Stack, startStack } from './start-stack.ts'
 import { redisUrl } from './throwaway-database.ts'
 
-const usage = `Usage: ./dev stack [--json] [--processes N] [--upstream scripted|llama]
+const usage = `Usage: ./dev stack [--json] [--processes N] [--upstream scripted|llama] [--sources]
 
 Starts a complete Gatehouse on a fresh database. Ctrl-C stops it and drops the database.
   --json         print one line of JSON when it is ready, for scripts
   --processes N  API processes, 1 to 16 (default 1)
   --upstream U   scripted (default): models that answer as the request's script says;
                  llama: also 'stories', a tiny real model that runs on this machine
+  --sources      run the sources instead of what ./dev build makes of them
 
 TEST_DATABASE_URL and TEST_REDIS_URL name other servers than those on the usual local ports,
 LLAMA_MODEL_PATH another model file.
@@ -26,6 +28,7 @@ function readOptions() {
       json: { type: 'boolean', default: false },
       processes: { type: 'string', default: '1' },
       upstream: { type: 'string', default: 'scripted' },
+      sources: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h' },
     },
   })
@@ -43,10 +46,11 @@ function readOptions() {
 const paidUsd = '5000'
 
 async function run(signals: Signals) {
-  const { processes, hasLlama, json, help } = readOptions()
+  const { processes, hasLlama, json, sources, help } = readOptions()
   if (help) return void process.stdout.write(usage)
   if (!json) console.log('Starting Gatehouse …')
   await requireRedis()
+  if (!sources) await useBuiltProgram()
   const { startSignal: signal } = signals
   const stack = await startStack({ processes, hasLlama, hasLimits: true, paidUsd, signal })
   const interrupted = signals.next()

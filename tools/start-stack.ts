@@ -1,20 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 import { createProjectApiKey } from '@gatehouse/contract/api-key'
 import { createClient } from '@gatehouse/contract/client'
 
 import { startLlamaUpstream, whyNoLlama } from './llama-upstream/start.ts'
-import { runScript } from './run-script.ts'
+import { programFile } from './program.ts'
+import { runGatehouse, runScript } from './run-script.ts'
 import { stackModeration } from './scripted-moderation.ts'
 import { startScriptedUpstream } from './scripted-upstream/server.ts'
 import { type ApiProcess, startProcess, stopProcess, untilReady } from './service-process.ts'
+import { repositoryRoot as root } from './source-files.ts'
 import { stackModels, type UpstreamUrls } from './stack-models.ts'
 import { copyDatabase, createMigratedDatabase, redisUrl } from './throwaway-database.ts'
-
-const root = fileURLToPath(new URL('../', import.meta.url))
 
 export type StackOptions = {
   processes?: number
@@ -28,8 +27,8 @@ export type StackOptions = {
   hasLimits?: boolean
   /** What the first organization has paid, in USD, which decides its tier; without it the tier is free. */
   paidUsd?: string
-  /** What an API process runs; a test may have an entry of its own. */
-  entry?: string
+  /** The program of the tests that an API process runs, instead of the command `gatehouse`. */
+  program?: string
   /** Also serves the tiny real model. */
   hasLlama?: boolean
   /** The model catalogue, instead of the usual one; null: none, and processes start faster. */
@@ -77,7 +76,7 @@ type Start = {
 }
 
 async function startParts(options: StackOptions, { cleanup, failure }: Start) {
-  const { processes = 1, redis = redisUrl, entry = 'main.ts', models = stackModels } = options
+  const { processes = 1, redis = redisUrl, program, models = stackModels } = options
   const { signal } = failure
   const { template, server } = options
   const database =
@@ -102,7 +101,7 @@ async function startParts(options: StackOptions, { cleanup, failure }: Start) {
     ...(options.hasLimits ? {} : generous),
     ...options.environment,
   }
-  const start = createStarter({ service, entry, folder, cleanup, signal })
+  const start = createStarter({ service, program, folder, cleanup, signal })
   const [organization, worker, ...apis] = await allOrNone(failure, [
     createFirstOrganization(service, options.paidUsd, signal),
     start('worker', 'worker'),
@@ -133,17 +132,17 @@ async function undoAll({ cleanup, leftovers }: Start, signal?: NodeJS.Signals) {
 
 type StarterOptions = {
   service: Record<string, string>
-  entry: string
+  program: string | undefined
   folder: string
   cleanup: Undo[]
   signal: AbortSignal
 }
 
-function createStarter({ service, entry, folder, cleanup, signal }: StarterOptions) {
+function createStarter({ service, program, folder, cleanup, signal }: StarterOptions) {
   /** `further` are variables for this process alone. */
   return async (role: 'api' | 'worker', name: string, further: Record<string, string> = {}) => {
     const started = await startProcess({
-      entry: role === 'api' ? entry : 'main.ts',
+      file: programFile(role === 'api' && program !== undefined ? program : 'gatehouse'),
       environment: { ...service, ...further, ROLES: role },
       logFile: join(folder, `${name}.log`),
       signal,
@@ -223,7 +222,6 @@ function serviceSettings(places: ServicePlaces): Record<string, string> {
     ...stackModeration,
     UPSTREAM_KEY: 'the-key-of-the-scripted-upstream',
     PATH: process.env['PATH'] ?? '',
-    NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/gatehouse'),
     DATABASE_URL: databaseUrl,
     ...(redis && { REDIS_URL: redis, REDIS_NAMESPACE: name }),
     MASTER_KEYS: `1:${randomBytes(32).toString('base64')}`,
@@ -246,8 +244,8 @@ export async function runOperator(
   args: readonly string[],
   signal?: AbortSignal,
 ) {
-  const command = ['service/src/operator.ts', 'organizations', ...args, '--json']
-  return JSON.parse(await runScript(command, { environment: service, signal })) as unknown
+  const command = ['operator', 'organizations', ...args, '--json']
+  return JSON.parse(await runGatehouse(command, { environment: service, signal })) as unknown
 }
 
 /** `usd`: the credits it begins with. */
@@ -280,7 +278,7 @@ export async function createTenants(
   service: Record<string, string>,
   count: number,
 ): Promise<Tenant[]> {
-  const command = ['service/src/testing/many-tenants.ts', String(count)]
+  const command = [programFile('many-tenants'), String(count)]
   return JSON.parse(
     await runScript(command, { environment: service, timeoutMs: 600_000 }),
   ) as Tenant[]

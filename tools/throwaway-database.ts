@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import pg from 'pg'
 
-import { runScript } from './run-script.ts'
+import { runGatehouse } from './run-script.ts'
 
 /** The servers of a developer's machine; the tests read the same variables. */
 export const serverUrl =
@@ -40,7 +40,7 @@ export async function createMigratedDatabase(
   try {
     signal?.throwIfAborted()
     const environment = { ...process.env, DATABASE_URL: database.url }
-    await runScript(['service/src/migrate.ts'], { environment, signal })
+    await runGatehouse(['migrate'], { environment, signal })
   } catch (error) {
     // The first error says what went wrong; a second one would hide it.
     await database[Symbol.asyncDispose]().catch(() => undefined)

@@ -1,6 +1,8 @@
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import { useSources } from '@gatehouse/tools/program'
+
 import { type Mode, modes } from '../chat-call.ts'
 import { median } from '../cpu/cpu-table.ts'
 import { deferStop } from '../defer-stop.ts'
@@ -26,6 +28,8 @@ export async function profileGatehouse(
   warmUpRequests: number,
   cleanup: AsyncDisposableStack,
 ) {
+  // The parts of the table are folders of the sources.
+  useSources()
   const folder = await mkdtemp(join(scratch, 'profile-'))
   cleanup.defer(() => rm(folder, { recursive: true, force: true }))
   const file = join(scratch, 'gatehouse.cpuprofile')

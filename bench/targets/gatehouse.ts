@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import { useBuiltProgram } from '@gatehouse/tools/program'
 import { stopProcess } from '@gatehouse/tools/service-process'
 import { stackModels } from '@gatehouse/tools/stack-models'
 import { createTenants, startStack } from '@gatehouse/tools/start-stack'
@@ -28,6 +29,7 @@ type GatehouseOptions = {
 export async function startGatehouse(options: GatehouseOptions) {
   const { upstream, servers, environment, processes = 1, organizations = 400 } = options
   const { hasManyStreams = false } = options
+  await useBuiltProgram()
   const stack = await startStack({
     hasLimits: true,
     processes,

@@ -5,7 +5,7 @@ import { aligned } from './text-columns.ts'
 export function helpForAll(): string {
   const rows = commands.map(({ name, summary }) => [name, summary])
   const lines = [
-    'gatehouse administers a Gatehouse service and calls its models.',
+    'gatehouse runs a Gatehouse service, administers it and calls its models.',
     '',
     'Usage: gatehouse <command> [flags]',
     '',
@@ -15,8 +15,11 @@ export function helpForAll(): string {
     'Audit log:',
     ...aligned(auditRows).map((line) => `  ${line}`),
     '',
+    'Service:',
+    ...aligned(serviceRows).map((line) => `  ${line}`),
+    '',
     'gatehouse <command> --help   shows the flags of a command and the permission it needs',
-    'gatehouse --version          shows the version of this client',
+    'gatehouse --version          shows the release: version, commit, newest migration',
     '',
     'Environment:',
     '  GATEHOUSE_URL        the address of the service',
@@ -25,6 +28,13 @@ export function helpForAll(): string {
   ]
   return `${lines.join('\n')}\n`
 }
+
+/** For whoever runs the service. They read its settings from the environment, and its database. */
+const serviceRows = [
+  ['serve', 'Run the service'],
+  ['migrate', 'Apply the migrations to the database of DATABASE_URL'],
+  ['operator', 'Organizations, plans, payments, limits, audit; alone it lists its commands'],
+]
 
 /** More than one call each, so they are not derived from the contract. */
 const auditRows = [

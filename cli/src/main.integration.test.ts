@@ -267,10 +267,6 @@ test('the help of a command shows types, bounds, what is required, and the permi
   expect((await gatehouse(['help', 'create-admin-api-key'])).stdout).toBe(stdout)
 })
 
-test('--version prints a version', async () => {
-  expect((await gatehouse(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
-})
-
 /** The shortest of several runs, in ms. Runs alternate, so that the load of the machine meets all alike. */
 async function fastestRuns<Name extends string>(commandLines: Record<Name, readonly string[]>) {
   const fastest = new Map<Name, number>()
@@ -285,10 +281,9 @@ async function fastestRuns<Name extends string>(commandLines: Record<Name, reado
   return (name: Name) => fastest.get(name) ?? Infinity
 }
 
-test('--version and --help answer soon: the contract is not loaded for them', async () => {
-  const commandLines = { bare: ['-e', '0'], version: [main, '--version'], help: [main, '--help'] }
+test('--help answers soon: the contract is not loaded for it', async () => {
+  const commandLines = { bare: ['-e', '0'], help: [main, '--help'] }
   const fastest = await fastestRuns(commandLines)
   // About 4; with the contract it would be about 14. A bare Node takes 40 ms on a machine that is not busy.
-  expect(fastest('version') / fastest('bare')).toBeLessThan(8)
   expect(fastest('help') / fastest('bare')).toBeLessThan(8)
 }, 60_000)

@@ -1,4 +1,3 @@
-import manifest from '../package.json' with { type: 'json' }
 import { commands, findCommand } from './command.ts'
 import type { Machine } from './execute.ts'
 import { helpForAll } from './help.ts'
@@ -28,9 +27,8 @@ async function audit(args: readonly string[], machine: Machine): Promise<Outcome
   return executeAudit(args, machine)
 }
 
-/** Modules that load the contract are imported only by what needs them: `--version` and `help` answer at once. */
+/** Modules that load the contract are imported only by what needs them: `help` answers at once. */
 async function answer([first = 'help', ...rest]: readonly string[], machine: Machine) {
-  if (first === '--version') return `${manifest.version}\n`
   const isHelp = ['help', '--help', '-h'].includes(first)
   const name = isHelp ? rest[0] : first
   if (name === undefined) return helpForAll()

@@ -1,14 +1,9 @@
-import { setFlagsFromString } from 'node:v8'
-
 import { createBoundedOutput, standardOutput, untilWritten } from '#platform/bounded-output.ts'
 import { createLog, withoutSecrets } from '#platform/log.ts'
 import { isSupervised } from '#processes/answer-supervisor.ts'
 import { supervise } from '#processes/supervise.ts'
 
 import { loadConfig } from './config.ts'
-
-// A belt for our own patterns: one that backtracks too much is finished by the linear engine.
-setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks')
 
 async function run() {
   // eslint-disable-next-line node/no-process-env

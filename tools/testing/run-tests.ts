@@ -5,6 +5,8 @@ type Servers = { environment: NodeJS.ProcessEnv; stop: () => Promise<void> }
 type Ring = { projects: readonly string[]; startServers?: () => Promise<Servers> }
 export type Rings = Record<string, Ring>
 
+const ownFlags = ['--long', '--again', '--sources']
+
 type Options = {
   root: string
   rings: Rings
@@ -14,14 +16,15 @@ type Options = {
 }
 
 /**
- * `[--long] [--again] [ring] [vitest arguments]`. Without a ring all of them run, in the order they are written, also
+ * `[--long] [--again] [--sources] [ring] [vitest arguments]`. Without a ring all of them run, in the order they are written, also
  * after one has failed: a run shows everything that is broken, at its end. Returns the exit code.
  */
 export async function runTests(args: readonly string[], options: Options): Promise<number> {
   const { root, rings, signal, write = console.log } = options
   const isLong = args.includes('--long')
   const isAgain = args.includes('--again')
-  const [first = '', ...others] = args.filter((each) => !['--long', '--again'].includes(each))
+  const isFromSources = args.includes('--sources')
+  const [first = '', ...others] = args.filter((each) => !ownFlags.includes(each))
   const named = rings[first]
   const chosen = named ? { [first]: named } : rings
   const further = named ? others : [first, ...others].filter((each) => each !== '')
@@ -30,7 +33,11 @@ export async function runTests(args: readonly string[], options: Options): Promi
     if (signal?.aborted) break
     write(`\n-- ${name}`)
     const servers = await startServers?.()
-    const environment = { ...servers?.environment, ...(isLong && { LONG_TESTS: '1' }) }
+    const environment = {
+      ...servers?.environment,
+      ...(isLong && { LONG_TESTS: '1' }),
+      ...(isFromSources && { GATEHOUSE_SOURCES: '1' }),
+    }
     try {
       const run = { root, projects, further, environment }
       results.push({ ring: name, ...(await (isAgain ? runTwice(run, signal) : runOnce(run))) })

@@ -4,6 +4,7 @@ import { upstreamFormats } from '#formats/formats.ts'
 import type { CurrentModeration } from '#moderation/create-moderation.ts'
 import type { Scorer } from '#moderation/scorer.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { threadEntry } from '#platform/assets.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { FindAddresses } from '#platform/egress/find-addresses.ts'
@@ -110,7 +111,7 @@ export function createInference(options: Options) {
 
 const createCountingThreads = () =>
   createThreadPool({
-    entry: new URL('../thread.ts', import.meta.url),
+    entry: threadEntry,
     threadsMax: 2,
     waitingMax: 10,
     waitingTotalMax: 200,

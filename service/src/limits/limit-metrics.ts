@@ -18,7 +18,7 @@ type LimitMetric = {
 
 /**
  * Every limit that a scope has. Of several refusals with equal waits, the first in this order is reported.
- * A new metric takes a row here, its place in counters/limiter.lua, its values in tiers.ts, and its member in
+ * A new metric takes a row here, its place in service/assets/limiter.lua, its values in tiers.ts, and its member in
  * the contract.
  */
 export const limitMetrics = [

@@ -1,3 +1,4 @@
+import { threadEntry } from '#platform/assets.ts'
 import type { Db } from '#platform/database.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { compilePolicy } from '#policies/compile.ts'
@@ -26,7 +27,7 @@ const listedMax = 1000
  */
 export async function checkPolicies({ db }: OperatorDeps): Promise<CommandOutput> {
   const threads = createThreadPool({
-    entry: new URL('../thread.ts', import.meta.url),
+    entry: threadEntry,
     threadsMax: 1,
     waitingMax: 1,
     waitingTotalMax: 1,

@@ -6,7 +6,7 @@ import { type CallTls, createTlsContexts, nameTls } from './egress/call-tls.ts'
 import { EgressFailed, explainFailure } from './egress/egress-failed.ts'
 import { createTenantResolver, type Resolve, resolveBySystem } from './egress/find-addresses.ts'
 import { type Guard, guardedConnector } from './egress/guarded-connector.ts'
-import { isPublicAddress } from './special-addresses.ts'
+import { isPublicAddress } from './egress/special-addresses.ts'
 
 export { EgressFailed }
 

@@ -8,7 +8,8 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { openEmptyDatabase } from '#testing/test-database.ts'
 
-import { migrate, migrationsFolder, readSchemaState } from './migrations.ts'
+import { migrationsFolder } from './assets.ts'
+import { migrate, readSchemaState } from './migrations.ts'
 
 test('several processes that migrate at once apply everything exactly once', async () => {
   const { db, connect } = await openEmptyDatabase()

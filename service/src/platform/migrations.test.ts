@@ -2,12 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 import { describe, expect, test } from 'vitest'
 
-import {
-  findMismatch,
-  migrationsFolder as folder,
-  numberOf,
-  readOldestRelease,
-} from './migrations.ts'
+import { migrationsFolder as folder } from './assets.ts'
+import { findMismatch, numberOf, readOldestRelease } from './migrations.ts'
 
 const fitting = { release: '0011', missing: [], newer: [], oldestRelease: '0010' }
 

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, type QueryExecutorProvider, sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 
+import { migrationsFolder } from './assets.ts'
 import { type Db, isLockTimeout } from './database.ts'
 
 // Releases and schemas. The number of a release is that of the newest migration it has. A migration says in its first
@@ -52,8 +53,6 @@ export function findMismatch({ release, missing, newer, oldestRelease }: SchemaS
     'Migrations are not undone: to return to this release, restore a backup from before that migration.'
   )
 }
-
-export const migrationsFolder = new URL('../../migrations/', import.meta.url)
 
 const attemptsMax = 20
 const pauseMs = 500

@@ -28,7 +28,8 @@ export function startProcess<Settings>({ place, nowMs, onUp, onEnd }: Options<Se
   let upAtMs: number | undefined
   let questions = 0
   let metrics: MetricList = []
-  cluster.setupPrimary({ args: [supervisedArgument] })
+  // The same command: the program may have been started by a word such as `serve`.
+  cluster.setupPrimary({ args: [...process.argv.slice(2), supervisedArgument] })
   const worker = cluster.fork()
   const send = (message: SupervisorMessage<Settings>) =>
     // A process that ends meanwhile gets no message; its end is reported elsewhere.

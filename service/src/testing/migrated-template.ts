@@ -3,8 +3,9 @@ import { readdir, readFile } from 'node:fs/promises'
 
 import { sql } from 'kysely'
 
+import { migrationsFolder } from '#platform/assets.ts'
 import { connectDatabase, type Db } from '#platform/database.ts'
-import { migrate, migrationsFolder } from '#platform/migrations.ts'
+import { migrate } from '#platform/migrations.ts'
 
 import { databaseUrl, serverUrl } from './servers.ts'
 

@@ -1,9 +1,14 @@
+import { readFile } from 'node:fs/promises'
+
+import { findRankFile } from '#platform/assets.ts'
+
+import { unpackRankTable } from './packed-ranks.ts'
 import { createRankTable, type RankTable } from './rank-table.ts'
 
 export const encodings = ['o200k', 'cl100k'] as const
 export type Encoding = (typeof encodings)[number]
 
-/** The published ranks: several megabytes, loaded when an encoding is first used. */
+/** The published ranks, from which the build makes tables. */
 const published = {
   o200k: () => import('js-tiktoken/ranks/o200k_base'),
   cl100k: () => import('js-tiktoken/ranks/cl100k_base'),
@@ -18,8 +23,14 @@ export function loadRanks(encoding: Encoding): Promise<RankTable> {
   return known
 }
 
-/** The format of the package: `! <first rank> <token> <token>…`, tokens in base64, with consecutive ranks. */
+/** Reading a table takes a few milliseconds; computing it, where the sources run, more than a hundred. */
 async function readRanks(encoding: Encoding): Promise<RankTable> {
+  const file = findRankFile(encoding)
+  return file ? unpackRankTable(await readFile(file)) : computeRanks(encoding)
+}
+
+/** The format of the package: `! <first rank> <token> <token>…`, tokens in base64, with consecutive ranks. */
+async function computeRanks(encoding: Encoding): Promise<RankTable> {
   const { default: file } = await published[encoding]()
   const start = '! 0 '
   if (!file.bpe_ranks.startsWith(start) || file.bpe_ranks.includes('\n')) {

@@ -5,7 +5,7 @@ import type { Destinations } from '#exports/destinations/destinations.ts'
 import { checkTarget, EgressBlocked, isPrivateTarget } from '#platform/egress-target.ts'
 import { sinkPorts } from '#platform/egress.ts'
 import type { FindAddresses } from '#platform/egress/find-addresses.ts'
-import { isPublicAddress } from '#platform/special-addresses.ts'
+import { isPublicAddress } from '#platform/egress/special-addresses.ts'
 
 import { invalidConfig } from './read-config.ts'
 import type { Members } from './sink.ts'

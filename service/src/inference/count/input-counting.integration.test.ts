@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { emptyTurn, type Turn } from '#formats/turn.ts'
 import type { CatalogueModel } from '#inference/upstreams/catalogue.ts'
+import { threadEntry } from '#platform/assets.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import { createOriginPools } from '#platform/origin-pools.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
@@ -11,7 +12,7 @@ import { createFittedFactors } from './fitted-factor.ts'
 import { createInputCounting } from './input-counting.ts'
 
 const threads = createThreadPool({
-  entry: new URL('../../thread.ts', import.meta.url),
+  entry: threadEntry,
   threadsMax: 2,
   waitingMax: 10,
   waitingTotalMax: 200,

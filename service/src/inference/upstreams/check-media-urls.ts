@@ -5,7 +5,7 @@ import type { Clock } from '#platform/clock.ts'
 import { within } from '#platform/deadline.ts'
 import { checkTarget, EgressBlocked } from '#platform/egress-target.ts'
 import type { FindAddresses } from '#platform/egress/find-addresses.ts'
-import { isPublicAddress } from '#platform/special-addresses.ts'
+import { isPublicAddress } from '#platform/egress/special-addresses.ts'
 
 import type { Upstream } from './catalogue.ts'
 import { findMediaUrls, type MediaUrl, mediaUrlsMax } from './find-media-urls.ts'

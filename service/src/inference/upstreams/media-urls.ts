@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 
 import { isPrivateName } from '#platform/egress-target.ts'
-import { isPublicAddress } from '#platform/special-addresses.ts'
+import { isPublicAddress } from '#platform/egress/special-addresses.ts'
 
 import type { UpstreamEntry } from './catalogue-file.ts'
 

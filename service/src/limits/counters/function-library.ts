@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 
+import { readTextAsset } from '#platform/assets.ts'
 import { within } from '#platform/deadline.ts'
 import type { Redis, RedisArgument } from '#platform/redis.ts'
 
@@ -26,9 +26,7 @@ const functionNames = Object.fromEntries(
   functions.map((name) => [name, `${libraryName}_${name}`]),
 ) as Record<LimiterFunction, string>
 
-const body = ['quotas.lua', 'limiter.lua']
-  .map((name) => readFileSync(new URL(name, import.meta.url), 'utf8'))
-  .join('')
+const body = readTextAsset('quotas.lua') + readTextAsset('limiter.lua')
 
 const libraryText = [
   `#!lua name=${libraryName}`,

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
+import { assetFile } from '#platform/assets.ts'
+
 import { decodeModel, type Model } from './model.ts'
 
 /** The weights, and what their bytes must be; `./dev moderation train` writes both. */
-export const modelFile = new URL('model.bin', import.meta.url)
-export const manifestFile = new URL('model.json', import.meta.url)
+export const modelFile = assetFile('model.bin')
+export const manifestFile = assetFile('model.json')
 
 export type Manifest = { readonly bytes: number; readonly sha256: string }
 

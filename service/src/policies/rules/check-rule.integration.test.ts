@@ -1,11 +1,12 @@
 import { afterAll, expect, test } from 'vitest'
 
+import { threadEntry } from '#platform/assets.ts'
 import { createThreadPool, type ThreadPool } from '#platform/thread-pool.ts'
 
 import { createRuleCheck } from './check-rule.ts'
 
 const threads = createThreadPool({
-  entry: new URL('../../thread.ts', import.meta.url),
+  entry: threadEntry,
   threadsMax: 1,
   waitingMax: 100,
   waitingTotalMax: 100,
@@ -128,7 +129,7 @@ test('a pattern whose measurement does not end is refused, and a pool without ro
 
 test('an organization with many slow rules delays the check of another by one pattern', async () => {
   const pool = createThreadPool({
-    entry: new URL('../../thread.ts', import.meta.url),
+    entry: threadEntry,
     threadsMax: 1,
     waitingMax: 25,
     waitingTotalMax: 200,

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'vitest'
 
+import { threadEntry } from '#platform/assets.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { longestTurnMs } from '#policies/guard/testing/longest-turn.ts'
 import {
@@ -13,7 +14,7 @@ import { evaluateInSlices } from './rule-set.ts'
 import { withThreads } from './search-in-threads.ts'
 
 const poolOptions = {
-  entry: new URL('../../thread.ts', import.meta.url),
+  entry: threadEntry,
   threadsMax: 1,
   waitingMax: 2,
   waitingTotalMax: 2,

@@ -6,7 +6,7 @@ import type { AddressInfo, Server, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { isPublicAddress } from '#platform/special-addresses.ts'
+import { isPublicAddress } from '#platform/egress/special-addresses.ts'
 
 /** 127.0.0.2 stands for the internet: tests that need an allowed first hop call it public. */
 export const standIn = '127.0.0.2'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 
-import { listSourceFiles, repositoryRoot } from './source-files.ts'
+import { listSourceFiles, repositoryRoot } from '../source-files.ts'
 
 // An arrow is a dependency between two items of a folder, where an item is a file or a subfolder directly in it.
 // Several imports between the same two items are one arrow. An arrow that closes a cycle points upwards.
