@@ -75,7 +75,6 @@ export async function startApi(
     if (isDraining) void reply.header('connection', 'close')
     done()
   })
-  await house.inference.warm()
   const address = await listen(app, {
     host: config.HOST,
     port: config.PORT,

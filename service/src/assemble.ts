@@ -19,6 +19,7 @@ import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
 import { periodAt } from '#limits/quotas/calendar.ts'
 import { createModeration } from '#moderation/create-moderation.ts'
+import { threadEntry } from '#platform/assets.ts'
 import type { Tx } from '#platform/database.ts'
 import { createGate } from '#platform/gate.ts'
 import { createSecretBox } from '#platform/secrets.ts'
@@ -49,6 +50,7 @@ export function assemble(config: Config, edges: Edges = {}) {
   const serving = config.ROLES.includes('api') ? [policies.subscriber, limits.subscriber] : []
   const subscribers = [...access.subscribers, ...serving]
   const follower = followChanges({ db: foundation.changesDb, now, log, metrics, subscribers })
+  const hints = exchangeHints(foundation, follower.wake)
   const mutations: MutationDeps = {
     db,
     now,
@@ -67,16 +69,11 @@ export function assemble(config: Config, edges: Edges = {}) {
     responsesErrors: config.RESPONSES_ERRORS,
     hashKey,
     mutations,
-    bodies: {
-      budget: createBodyBudget(config.BODY_MEMORY_MB * 1024 * 1024),
-      concurrencyOf: (principal: Principal) =>
-        principal.kind === 'admin_key'
-          ? config.ADMIN_CONCURRENT_REQUESTS
-          : limits.limitsOf(principal).organization.concurrent_requests,
-    },
+    bodies: assembleBodies(config, limits),
     overload: createOverload(metrics),
     readGate: createDatabaseGate(Math.ceil(config.DATABASE_POOL_SIZE / 5)),
-    announce: createAnnouncer(now, exchangeHints(foundation, follower.wake)),
+    announce: createAnnouncer(now, hints.send),
+    hints,
     follower,
     access,
     policies,
@@ -98,6 +95,14 @@ export type House = ReturnType<typeof assemble>
 
 /** So many connections of the pool may one organization hold; the lookup of credentials needs the others. */
 const createDatabaseGate = (atOnce: number) => createGate({ atOnce, waitingMax: 100, waitMs: 5000 })
+
+const assembleBodies = (config: Config, limits: ReturnType<typeof assembleLimits>) => ({
+  budget: createBodyBudget(config.BODY_MEMORY_MB * 1024 * 1024),
+  concurrencyOf: (principal: Principal) =>
+    principal.kind === 'admin_key'
+      ? config.ADMIN_CONCURRENT_REQUESTS
+      : limits.limitsOf(principal).organization.concurrent_requests,
+})
 
 function assembleAccess(
   { config, db, now, steadyNow, log, metrics, egress, files }: Foundation,
@@ -127,7 +132,7 @@ function assemblePolicies(
   hasJudge: () => boolean,
 ) {
   const threads = createThreadPool({
-    entry: new URL('thread.ts', import.meta.url),
+    entry: threadEntry,
     threadsMax: 2, // for rules that are checked and for texts that are searched
     waitingMax: 100,
     waitingTotalMax: 200,
@@ -274,18 +279,22 @@ function assembleInference(foundation: Foundation, needs: InferenceNeeds) {
 }
 
 /** After a change this process polls at once, and asks the others to. Redis may be away; polls cover it. */
-function exchangeHints({ redis, config, log, metrics }: Foundation, wake: () => void): () => void {
-  if (!redis) return wake
+function exchangeHints({ redis, config, log, metrics }: Foundation, wake: () => void) {
+  if (!redis) return { send: wake, subscribe: () => undefined }
   const channel = `${config.REDIS_NAMESPACE}:changes`
   const ourselves = randomUUID()
   const onHint = (sender: string) => {
     if (sender !== ourselves) wake()
   }
-  redis
-    .subscribe(channel, onHint)
-    .catch((error: unknown) => log.problem('hints_not_subscribed', error))
-  return () => {
-    wake()
-    redis.publish(channel, ourselves).catch(() => metrics.hintsLost.inc())
+  return {
+    send() {
+      wake()
+      redis.publish(channel, ourselves).catch(() => metrics.hintsLost.inc())
+    },
+    subscribe() {
+      redis
+        .subscribe(channel, onHint)
+        .catch((error: unknown) => log.problem('hints_not_subscribed', error))
+    },
   }
 }

@@ -1,3 +1,5 @@
+import { flushCompileCache } from 'node:module'
+
 import { findMismatch, readSchemaState } from '#platform/migrations.ts'
 import { stopOnSignals } from '#platform/shutdown.ts'
 import { answerSupervisor, receivePlace, reportUp } from '#processes/answer-supervisor.ts'
@@ -15,7 +17,9 @@ export async function serve(config: Config, environment: Environment) {
   await refuseForeignSchema(house)
   const api = config.ROLES.includes('api') ? await startApi(house) : undefined
   const worker = config.ROLES.includes('worker') ? startWorker(house) : undefined
-  stopOnSignals(stepsOf(house, api, worker), house.log)
+  const warmUp = warmUpSoon(house)
+  stopOnSignals(stepsOf(house, api, worker, warmUp), house.log)
+  keepCompiledCode()
   // Scripts that start us learn our addresses without reading the log.
   process.send?.({ address: api?.address, operationsAddress: api?.operationsAddress })
 }
@@ -30,14 +34,39 @@ export async function serveSupervised(environment: Environment) {
     return { close: async () => undefined }
   })
   const worker = config.ROLES.includes('worker') ? startWorker(house) : undefined
-  stopOnSignals(stepsOf(house, api, worker), house.log, { isSupervised: true })
+  const warmUp = warmUpSoon(house)
+  stopOnSignals(stepsOf(house, api, worker, warmUp), house.log, { isSupervised: true })
+  keepCompiledCode()
   reportUp(api.address)
 }
+
+/** What makes later work quicker, and what a start does not wait for. */
+async function warmUp({ config, hints, inference }: House) {
+  hints.subscribe()
+  if (config.ROLES.includes('api')) await inference.warm()
+}
+
+/** After the probes and the first calls, which need none of it. */
+const warmUpMs = 1000
+
+const warmUpSoon = (house: House) =>
+  setTimeout(() => {
+    warmUp(house).catch((error: unknown) => house.log.problem('warm_up_failed', error))
+  }, warmUpMs).unref()
+
+/** Node itself does this when a process ends; one that is killed would leave nothing for the next start. */
+const keepCompiledCode = () => flushCompileCache()
 
 type Api = Awaited<ReturnType<typeof startApi>>
 type Worker = ReturnType<typeof startWorker>
 
-const stepsOf = (house: House, api: Api | undefined, worker: Worker | undefined) => [
+const stepsOf = (
+  house: House,
+  api: Api | undefined,
+  worker: Worker | undefined,
+  warmUp: NodeJS.Timeout,
+) => [
+  { name: 'warm-up', stop: async () => clearTimeout(warmUp) },
   { name: 'api', stop: async () => api?.drain() },
   { name: 'worker', stop: async () => worker?.stop() },
   { name: 'house', stop: house.stop },

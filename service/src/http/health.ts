@@ -19,10 +19,12 @@ export type Readiness = () => Promise<string[]> | string[]
 
 /** The public endpoints: liveness, readiness and the OpenAPI document. */
 export function servePublicInfo(app: FastifyInstance, { readiness }: { readiness: Readiness }) {
-  // Rendered once, because the endpoint is public and has no rate limit.
-  const document = JSON.stringify(toOpenApi(endpoints))
+  // Rendered once, because the endpoint is public and has no rate limit; and when it is first read, because it takes long.
+  let document: string | undefined
   for (const endpoint of [readOpenApi, readWellKnownOpenApi]) {
-    route(app, endpoint, async (_, reply) => sendJson(reply, 200, document))
+    route(app, endpoint, async (_, reply) =>
+      sendJson(reply, 200, (document ??= JSON.stringify(toOpenApi(endpoints)))),
+    )
   }
   bind(app, readRoot, () => ({ name: 'gatehouse' as const, openapi: '/openapi.json' }))
   bind(app, readLiveness, () => ({ status: 'ok' as const }))

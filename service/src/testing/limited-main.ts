@@ -92,4 +92,5 @@ stopOnSignals(
   ],
   house.log,
 )
+house.hints.subscribe()
 process.send?.({ address: api.address, operationsAddress: api.operationsAddress })

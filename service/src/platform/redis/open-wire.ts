@@ -48,7 +48,10 @@ export function openWire(options: Options) {
 
   return {
     /** Sends one command, whose answer must be a number or a string. */
-    send: (command: Command): Promise<unknown> => connection.send(command),
+    send: (command: Command): Promise<unknown> => connection.send(command, { hasDeadline: true }),
+    /** As `send`, for a command that may take long: its caller limits the time. */
+    sendSlow: (command: Command): Promise<unknown> =>
+      connection.send(command, { hasDeadline: false }),
     close() {
       isClosed = true
       clearTimeout(retryTimer)
@@ -115,10 +118,10 @@ function openConnection(options: Options, { onReady, onClosed }: Events) {
   Promise.all(greeting).then(accept, close)
 
   return {
-    send(command: Command): Promise<unknown> {
+    send(command: Command, terms: { hasDeadline: boolean }): Promise<unknown> {
       if (!isReady) return Promise.reject(new Error('Redis is not connected at the moment'))
       write(command)
-      return pending.add({ hasDeadline: true })
+      return pending.add(terms)
     },
     close: () => close(lost()),
   }
