@@ -99,7 +99,6 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     'judge-models': [],
     judging: ['judge-models'],
     local: [],
-    training: ['local'], // the service never imports it
   },
   policies: {
     versions: [],
@@ -174,6 +173,36 @@ const boundaries = [
   ),
 ]
 
+/**
+ * What makes the weights of the local scorer imports that scorer and nothing else of the service. The service cannot
+ * import it: that would be climbing.
+ */
+const training = {
+  files: ['service/training/**'],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          {
+            group: [
+              '#*/**',
+              '!#moderation/**',
+              '#moderation/*/**',
+              '!#moderation/local/**',
+              '#*/**/testing/**',
+            ],
+            message: 'service/training/ may import moderation/ and moderation/local/ only.',
+          },
+          entryFiles,
+          climbing,
+          powers,
+        ],
+      },
+    ],
+  },
+}
+
 const tests = {
   files: ['**/*.test.ts', 'service/src/**/testing/**', 'acceptance/**'],
   rules: {
@@ -193,7 +222,7 @@ const commands = {
     'cli/**',
     '**/*.test.ts',
     'service/src/**/testing/**',
-    'service/src/moderation/training/**',
+    'service/training/**',
   ],
   rules: { 'node/no-process-env': 'off', 'no-console': 'off' },
 }
@@ -241,6 +270,6 @@ export default defineConfig({
     'no-unused-vars': ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }],
     'vitest/no-conditional-expect': 'off',
   },
-  overrides: [...boundaries, entries, commands, tests, configurations] as never,
+  overrides: [...boundaries, training, entries, commands, tests, configurations] as never,
   ignorePatterns: ['**/database-types.ts'],
 })

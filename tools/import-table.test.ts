@@ -30,10 +30,23 @@ const subfolderProbes = Object.entries(mayImportInside).flatMap(([folder, subfol
     })),
   ),
 )
+/** One file of service/training for each folder, and for each subfolder of moderation. */
+const trainingProbes = [
+  ...Object.keys(mayImport),
+  ...Object.keys(mayImportInside['moderation'] ?? {}).map((name) => `moderation/${name}`),
+].map((to) => ({ to, file: `service/training/to-${to.replace('/', '-')}.ts` }))
 const forbidden = {
   'service/src/limits/counters/takes-a-test-helper.ts':
     "import { a } from '#formats/messages/testing/a.ts'\n\nexport const b = a\n",
   'service/src/audit/climbs.ts': "import { a } from '../platform/a.ts'\n\nexport const b = a\n",
+  'service/src/takes-training.ts': "import { a } from '../training/a.ts'\n\nexport const b = a\n",
+  'service/src/moderation/takes-training.ts':
+    "import { a } from '../../training/a.ts'\n\nexport const b = a\n",
+  'service/training/takes-an-entry.ts': "import { a } from '#config.ts'\n\nexport const b = a\n",
+  'service/training/takes-a-test-helper.ts':
+    "import { a } from '#moderation/local/testing/a.ts'\n\nexport const b = a\n",
+  'service/training/runs-commands.ts':
+    "import { exec } from 'node:child_process'\n\nexport const a = exec\n",
   'service/src/audit/takes-an-entry.ts': "import { a } from '#assemble.ts'\n\nexport const b = a\n",
   'service/src/audit/reads-environment.ts': "export const a = process.env['A']\n",
   'service/src/audit/speaks.ts': "console.log('a')\n",
@@ -53,6 +66,9 @@ beforeAll(async () => {
   }
   for (const { folder: parent, to, file } of subfolderProbes) {
     await write(file, `import { a } from '#${parent}/${to}/a.ts'\n\nexport const b = a\n`)
+  }
+  for (const { to, file } of trainingProbes) {
+    await write(file, `import { a } from '#${to}/a.ts'\n\nexport const b = a\n`)
   }
   for (const [file, text] of Object.entries(forbidden)) await write(file, text)
   reported = await lint()
@@ -91,6 +107,11 @@ test('inside a folder, every import between subfolders outside the table is refu
     return reported.has(file) === isAllowed
   })
   expect(wrong).toEqual([])
+})
+
+test('training may import moderation and its local scorer, and nothing else of the service', () => {
+  const allowed = trainingProbes.filter(({ file }) => !reported.has(file)).map(({ to }) => to)
+  expect(allowed).toEqual(['moderation', 'moderation/local'])
 })
 
 test('every folder inside a folder with rows has a row, and every row a folder', async () => {

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 import { parseCsv } from './csv.ts'
 
-const besideRepository = new URL('../../../../../shared/data/moderation', import.meta.url)
+const besideRepository = new URL('../../../shared/data/moderation', import.meta.url)
 
 /** Where the labelled texts are expected, whether or not they are there. They are not part of this repository. */
 export function dataPath(): string {
