@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 
 import { listAdminApiKeys } from '@gatehouse/contract/api-key'
+import { readOptions } from '@gatehouse/tools/help/read-options'
 import { useBuiltProgram } from '@gatehouse/tools/program'
 import { startStack } from '@gatehouse/tools/start-stack'
 
@@ -51,6 +52,7 @@ function row(name: string, { perSecond, p50Ms, p99Ms, cpuMicroseconds }: Measure
 }
 
 async function run() {
+  readOptions('bench administration', {})
   console.log(`Measuring for ${2 * (seconds + 2)} s with ${connections} connections …\n`)
   await useBuiltProgram()
   const stack = await startStack({ environment: { LOG_LEVEL: 'info' } })

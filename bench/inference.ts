@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 
+import { readOptions, refuse } from '@gatehouse/tools/help/read-options'
 import { type Costs, writeCosts } from '@gatehouse/tools/scale/costs'
 
 import { budgetTableOf } from './budget/budget-table.ts'
@@ -16,29 +16,6 @@ import { ensureProgram } from './targets/debian-package.ts'
 import { startGatehouse } from './targets/gatehouse.ts'
 import { startBareProxy, startUpstream } from './targets/start-targets.ts'
 
-const usage = `Usage: ./dev bench [--quick] [--write] [cpu] [added] [paced] [idle] [processes] [rules] [moderation] [gateway] [audit]
-       ./dev bench --profile
-       ./dev bench --counts
-       ./dev bench administration | overload | memory | scale
-
-Measures chat completions through Gatehouse, a bare Node proxy and Portkey in front of one scripted upstream, and
-prints the figures that have a goal. Without names, everything is measured. Texts are moderated by a scripted scorer, which costs
-next to nothing, except in the section moderation.
-  cpu        CPU time per request: the service, PostgreSQL, Redis
-  added      latency above that of the bare proxy, at a quarter of Gatehouse's capacity
-  paced      CPU time per frame of 200 streams with a frame every 20 ms
-  idle       the memory of 5,000 silent streams
-  processes  CPU time per request of two processes against one, at the same rate
-  rules      what 20 exact rules add: CPU time per request, time to the first token
-  moderation CPU time per request with the local scorer, and with a remote one that answers at once
-  gateway    what a configuration of the policy gateway adds: CPU time per request, time to the first token
-  audit      CPU time of the worker per request: numbering its event, and delivering it to a sink
-  --quick    fewer requests and windows: for trying things, not for quoting
-  --write    keeps the costs in bench/costs.json, from which the tables of docs/scale.md are computed
-  --profile  where Gatehouse's main thread spends its time, by part
-  --counts   statements, commands, writes, promises and bytes per call; fails when one exceeds its goal
-`
-
 const full: Plan = { windows: 8, warmUpRequests: 10_000, rateWindows: 4, rounds: 3 }
 const quick: Plan = { windows: 3, warmUpRequests: 2000, rateWindows: 2, rounds: 1 }
 
@@ -50,7 +27,7 @@ const describeMachine = () =>
 function chosenFrom(names: readonly string[]): SectionName[] {
   const known = Object.keys(sections) as SectionName[]
   const unknown = names.find((name) => !known.includes(name as SectionName))
-  if (unknown !== undefined) throw new Error(`There is no section '${unknown}'.\n\n${usage}`)
+  if (unknown !== undefined) refuse('bench', `There is no section '${unknown}'.`)
   return known.filter((name) => names.length === 0 || names.includes(name))
 }
 
@@ -96,16 +73,17 @@ function completed(costs: Partial<Costs>): Costs {
 }
 
 async function run() {
-  const { values: options, positionals } = parseArgs({
+  const { values: options, positionals } = readOptions('bench', {
     options: {
       quick: { type: 'boolean' },
       profile: { type: 'boolean' },
       write: { type: 'boolean' },
-      help: { type: 'boolean' },
     },
     allowPositionals: true,
   })
-  if (options.help) return void process.stdout.write(usage)
+  if (options.profile && (options.write || positionals.length > 0)) {
+    refuse('bench', '--profile takes neither sections nor --write.')
+  }
   const chosen = chosenFrom(positionals)
   await using cleanup = new AsyncDisposableStack()
   // Stopping the processes makes the current step fail, which ends the run.
@@ -122,7 +100,6 @@ async function run() {
   }
   console.log(`\nMeasured on ${describeMachine()}.`)
   if (options.quick) console.log('A quick run: its figures are not to be quoted.')
-  return undefined
 }
 
 try {

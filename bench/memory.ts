@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 
+import { readOptions } from '@gatehouse/tools/help/read-options'
 import { useBuiltProgram } from '@gatehouse/tools/program'
 import { stackModels } from '@gatehouse/tools/stack-models'
 import { createTenants, startStack } from '@gatehouse/tools/start-stack'
@@ -13,12 +13,6 @@ import { startUpstream } from './targets/start-targets.ts'
 
 // The memory of one process that holds ten thousand hostile connections, and what healthy callers notice of it.
 
-const usage = `Usage: ./dev bench memory [--seconds 60] [--each 2500]
-
-Opens as many stalled uploads, uploads in chunks of one byte, unread answers and idle streams, from 100 organizations.
-Prints the largest memory of the process and the times of healthy callers, before and when all are open. The process has
-a core to itself; the sender and the upstream share the other.
-`
 const organizations = 100
 const healthyPerSecond = 10
 const openingMs = 30_000
@@ -70,14 +64,12 @@ async function startSender() {
 }
 
 async function run() {
-  const { values } = parseArgs({
+  const { values } = readOptions('bench memory', {
     options: {
       seconds: { type: 'string', default: '60' },
       each: { type: 'string', default: '2500' },
-      help: { type: 'boolean' },
     },
   })
-  if (values.help) return void process.stdout.write(usage)
   const seconds = Number(values.seconds)
   await using cleanup = new AsyncDisposableStack()
   const stopEarly = () => void cleanup.disposeAsync()
@@ -125,7 +117,6 @@ async function run() {
     console.log(`healthy callers, ${name}: ${times}, ${refused} not served`)
   }
   console.log(`ratio of the p99: ${(attacked.p99 / quiet.p99).toFixed(1)}`)
-  return undefined
 }
 
 await run()

@@ -1,5 +1,6 @@
 import { availableParallelism, loadavg } from 'node:os'
-import { parseArgs } from 'node:util'
+
+import { readOptions } from '@gatehouse/tools/help/read-options'
 
 import { bodyOf, path } from './chat-call.ts'
 import { deferStop } from './defer-stop.ts'
@@ -14,10 +15,6 @@ import type { Target } from './targets/target.ts'
 // How one process behaves when it gets two and three times the calls that it can serve. The process has a core to
 // itself; the sender and the upstream share the other.
 
-const usage = `Usage: ./dev bench overload [--seconds 60]
-
-Prints what one process completes at two and three times its capacity, which is measured first.
-`
 const connections = 64
 const recoveryMaxMs = 10_000
 
@@ -74,10 +71,9 @@ function rowOf(name: string, ended: readonly Ended[], seconds: number, recoveryM
 }
 
 async function run() {
-  const { values } = parseArgs({
-    options: { seconds: { type: 'string', default: '60' }, help: { type: 'boolean' } },
+  const { values } = readOptions('bench overload', {
+    options: { seconds: { type: 'string', default: '60' } },
   })
-  if (values.help) return void process.stdout.write(usage)
   const seconds = Number(values.seconds)
   await using cleanup = new AsyncDisposableStack()
   const stopEarly = () => void cleanup.disposeAsync()
@@ -111,7 +107,6 @@ async function run() {
     await new Promise((resolve) => setTimeout(resolve, 3000))
   }
   console.log(`\n${(await target.caveat?.()) ?? 'Redis was never taken for away.'}`)
-  return undefined
 }
 
 await run()

@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 
+import { readOptions, refuse } from '@gatehouse/tools/help/read-options'
 import { programFile, useBuiltProgram } from '@gatehouse/tools/program'
 import { stopProcess, untilReady, untilStarted } from '@gatehouse/tools/service-process'
 import { startStack } from '@gatehouse/tools/start-stack'
@@ -12,14 +12,6 @@ import { startStack } from '@gatehouse/tools/start-stack'
 import { median } from './cpu/cpu-table.ts'
 import { createCpuMeter, memoryMegabytes } from './process-usage.ts'
 import { pidOf } from './targets/child.ts'
-
-const usage = `Usage: ./dev bench start [--rounds N] [--against file]
-
-What a process costs before its first call: CPU time from its start to the first 200 of /health/ready, role api, and its
-memory ten seconds later. The built program and the sources start in turn; both have a compile cache.
-  --rounds N      starts of each, 5 unless given
-  --against file  another program than the sources of this repository, such as service/src/main.ts of an earlier commit
-`
 
 type Started = { readyMs: number; cpuMs: number; restMb: number }
 type Way = { name: string; file: string; execArgv: string[]; environment: Record<string, string> }
@@ -59,16 +51,11 @@ const describe = (name: string, starts: readonly Started[]) => {
 }
 
 async function run() {
-  const { values } = parseArgs({
-    options: {
-      rounds: { type: 'string', default: '5' },
-      against: { type: 'string' },
-      help: { type: 'boolean', short: 'h' },
-    },
+  const { values } = readOptions('bench start', {
+    options: { rounds: { type: 'string', default: '5' }, against: { type: 'string' } },
   })
-  if (values.help) return void process.stdout.write(usage)
   const rounds = Number(values.rounds)
-  if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a whole number.')
+  if (!Number.isInteger(rounds) || rounds < 1) refuse('bench start', '--rounds takes a number.')
   const sources = values.against ?? programFile('gatehouse')
   await useBuiltProgram()
   const cache = await mkdtemp(join(tmpdir(), 'gatehouse-cache-'))
@@ -101,7 +88,6 @@ async function run() {
     await stack.stop()
     await rm(cache, { recursive: true, force: true })
   }
-  return undefined
 }
 
 try {

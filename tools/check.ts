@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
+import { readOptions } from './help/read-options.ts'
+
 const root = fileURLToPath(new URL('../', import.meta.url))
 
 /** Name and command of each check; the quick ones first, so that simple mistakes show early. */
@@ -41,5 +43,6 @@ async function run(chosen: typeof checks): Promise<number> {
 }
 
 // For .ci/run, which runs all tests separately, and for a new development container.
-const isWithoutTests = process.argv.includes('--without-tests')
+const options = { 'without-tests': { type: 'boolean' } } as const
+const isWithoutTests = readOptions('check', { options }).values['without-tests'] ?? false
 process.exitCode = await run(checks.filter(([name]) => !isWithoutTests || name !== 'unit tests'))

@@ -7,6 +7,7 @@ import { toErrorPage } from '@gatehouse/contract/error-page'
 import { toOpenApi } from '@gatehouse/contract/openapi'
 
 import { toCompatibilityPage } from './compatibility-page.ts'
+import { readOptions } from './help/read-options.ts'
 import { readCosts } from './scale/costs.ts'
 import { fillTables, scaleTables } from './scale/scale-tables.ts'
 import { createMigratedDatabase } from './throwaway-database.ts'
@@ -71,4 +72,5 @@ async function run(isCheck: boolean): Promise<number> {
   return isCheck && stale.length > 0 ? 1 : 0
 }
 
-process.exitCode = await run(process.argv.includes('--check'))
+const { values } = readOptions('generate', { options: { check: { type: 'boolean' } } })
+process.exitCode = await run(values.check ?? false)

@@ -1,43 +1,29 @@
 import { connect } from 'node:net'
-import { parseArgs } from 'node:util'
 
 import { createClient } from '@gatehouse/contract/client'
 import { readLimits } from '@gatehouse/contract/limits'
 
+import { readOptions, refuse } from './help/read-options.ts'
 import { useBuiltProgram } from './program.ts'
 import { panelOf } from './stack-panel.ts'
 import { type Stack, startStack } from './start-stack.ts'
 import { redisUrl } from './throwaway-database.ts'
 
-const usage = `Usage: ./dev stack [--json] [--processes N] [--upstream scripted|llama] [--sources]
-
-Starts a complete Gatehouse on a fresh database. Ctrl-C stops it and drops the database.
-  --json         print one line of JSON when it is ready, for scripts
-  --processes N  API processes, 1 to 16 (default 1)
-  --upstream U   scripted (default): models that answer as the request's script says;
-                 llama: also 'stories', a tiny real model that runs on this machine
-  --sources      run the sources instead of what ./dev build makes of them
-
-TEST_DATABASE_URL and TEST_REDIS_URL name other servers than those on the usual local ports,
-LLAMA_MODEL_PATH another model file.
-`
-
-function readOptions() {
-  const { values } = parseArgs({
+function readStackOptions() {
+  const { values } = readOptions('stack', {
     options: {
       json: { type: 'boolean', default: false },
       processes: { type: 'string', default: '1' },
       upstream: { type: 'string', default: 'scripted' },
       sources: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h' },
     },
   })
   const processes = Number(values.processes)
   if (!Number.isInteger(processes) || processes < 1 || processes > 16) {
-    throw new Error('--processes takes a whole number from 1 to 16.')
+    refuse('stack', '--processes takes a whole number from 1 to 16.')
   }
   if (!['scripted', 'llama'].includes(values.upstream)) {
-    throw new Error('--upstream takes scripted or llama.')
+    refuse('stack', '--upstream takes scripted or llama.')
   }
   return { ...values, processes, hasLlama: values.upstream === 'llama' }
 }
@@ -46,8 +32,7 @@ function readOptions() {
 const paidUsd = '5000'
 
 async function run(signals: Signals) {
-  const { processes, hasLlama, json, sources, help } = readOptions()
-  if (help) return void process.stdout.write(usage)
+  const { processes, hasLlama, json, sources } = readStackOptions()
   if (!json) console.log('Starting Gatehouse …')
   await requireRedis()
   if (!sources) await useBuiltProgram()
@@ -63,7 +48,6 @@ async function run(signals: Signals) {
     await stack.stop()
     for (const leftover of stack.leftovers) report(leftover)
   }
-  return undefined
 }
 
 async function describeStack(stack: Stack, hasLlama: boolean): Promise<string> {

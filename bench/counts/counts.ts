@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { readOptions } from '@gatehouse/tools/help/read-options'
 
 import { countsTableOf, judge } from './guards.ts'
 import { measureCounts } from './measure-counts.ts'
@@ -7,7 +7,9 @@ import { measureCounts } from './measure-counts.ts'
 // `--json` the verdicts are printed for the test of the same name, and the exit code says nothing about them.
 
 async function run() {
-  const { values: options } = parseArgs({ options: { json: { type: 'boolean' } } })
+  const { values: options } = readOptions('bench --counts', {
+    options: { json: { type: 'boolean' } },
+  })
   await using cleanup = new AsyncDisposableStack()
   const stopEarly = () => void cleanup.disposeAsync()
   process.once('SIGINT', stopEarly).once('SIGTERM', stopEarly)

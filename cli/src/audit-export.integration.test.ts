@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -75,7 +78,8 @@ function answerTo({ url = '', headers }: IncomingMessage, oldest: number): [numb
   return [404, { error: { code: 'not_found', message: 'There is no such route.' } }]
 }
 
-async function exporting(flags: readonly string[], oldest = 1) {
+/** A folder for the bundle, and the settings of a client of a service that has the log. */
+async function prepare(oldest = 1) {
   const server = createServer((request, response) => {
     const [status, body] = answerTo(request, oldest)
     response.writeHead(status).end(JSON.stringify(body))
@@ -86,14 +90,17 @@ async function exporting(flags: readonly string[], oldest = 1) {
     server.close()
     rmSync(folder, { recursive: true })
   })
-  const out = join(folder, 'bundle.ndjson')
-  const machine = {
-    ...bareMachine,
-    environment: {
-      GATEHOUSE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-      GATEHOUSE_ADMIN_KEY: 'secret',
-    },
+  const environment = {
+    GATEHOUSE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    GATEHOUSE_ADMIN_KEY: 'secret',
   }
+  return { folder, environment }
+}
+
+async function exporting(flags: readonly string[], oldest = 1) {
+  const { folder, environment } = await prepare(oldest)
+  const out = join(folder, 'bundle.ndjson')
+  const machine = { ...bareMachine, environment }
   const result = await run(['audit', 'export', '--out', out, ...flags], machine)
   const verified = existsSync(out)
     ? (await run(['audit', 'verify', out, '--json'], machine)).exitCode
@@ -106,6 +113,19 @@ test('an export is the bundle of all records, and it verifies', async () => {
   expect([exitCode, verified, left]).toEqual([0, 0, ['bundle.ndjson']])
   expect(stdout).toContain(`Wrote records 1 to ${newest}`)
   expect(readFileSync(out, 'utf8')).toBe(bundleText(bundleLines(log)))
+})
+
+test('./dev gatehouse names files as its caller does, from whatever folder', async () => {
+  const { folder, environment } = await prepare()
+  const dev = fileURLToPath(new URL('../../dev', import.meta.url))
+  const options = { cwd: folder, env: { ...process.env, ...environment } }
+  const gatehouse = (line: string) =>
+    promisify(execFile)(dev, ['gatehouse', ...line.split(' ')], options)
+  await gatehouse('audit export --out bundle.ndjson --to 1')
+  expect(readdirSync(folder)).toEqual(['bundle.ndjson'])
+  expect((await gatehouse('audit verify bundle.ndjson')).stdout).toMatch(
+    /^Consistent: records 1 to 1 /,
+  )
 })
 
 test('--from and --to take sizes of checkpoints', async () => {

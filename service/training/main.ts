@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
+
+import { readOptions, refuse } from '@gatehouse/tools/help/read-options'
 
 import { describeModel, manifestFile, modelFile } from '#moderation/local/load-model.ts'
 import { createLocalScorer } from '#moderation/local/local-scorer.ts'
@@ -54,11 +55,12 @@ const commands: Record<string, (path: string) => void> = { train, evaluate }
 
 function main(): number {
   const options = { data: { type: 'string' } } as const
-  const { positionals, values } = parseArgs({ options, allowPositionals: true })
-  const command = commands[positionals[0] ?? '']
-  if (!command || positionals.length !== 1) {
-    console.error('Usage: ./dev moderation train|evaluate [--data <folder>]')
-    return 2
+  const { positionals, values } = readOptions('moderation', { options, allowPositionals: true })
+  const [name = '', extra] = positionals
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (!command || extra !== undefined) {
+    const given = name && `, not '${positionals.join(' ')}'`
+    return refuse('moderation', `It takes train or evaluate${given}.`)
   }
   const path = values.data ?? dataPath()
   const reason = whyNoData(path)

@@ -111,7 +111,7 @@ test.each([
 })
 
 test('help is for all commands or for one, also where arguments are missing', () => {
-  for (const args of [[], ['help'], ['--help'], ['organizations', '--help']]) {
+  for (const args of [[], ['help'], ['--help'], ['-h'], ['organizations', '--help']]) {
     expect(read(...args)).toBeUndefined()
   }
   expect(read('organizations', 'payment', '--help')).toMatchObject({

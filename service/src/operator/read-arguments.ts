@@ -49,7 +49,7 @@ function parse(args: readonly string[]) {
     'tokens-per-day': text,
     'concurrent-requests': text,
     json: boolean,
-    help: boolean,
+    help: { ...boolean, short: 'h' },
   } satisfies Record<Flag | 'json' | 'help', object>
   try {
     return parseArgs({ args: [...args], allowPositionals: true, options })
