@@ -13,7 +13,7 @@ import { repositoryRoot } from './source-files.ts'
 type Options = { root?: string; cwd?: string; path?: string }
 
 function dev(line: string, { root = repositoryRoot, cwd, path = '' }: Options = {}) {
-  const env = { ...process.env, ...compileCache, PATH: `${path}${process.env['PATH']}` }
+  const env = { ...process.env, ...compileCache(), PATH: `${path}${process.env['PATH']}` }
   // A command that wrongly starts to work is stopped.
   const timeout = 60_000
   return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
@@ -44,6 +44,7 @@ test('the commands that the other tests run are found', () => {
     'memory',
     'overload',
     'scale',
+    'start',
   ])
 })
 
