@@ -2,12 +2,13 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { SourceMap, type SourceMapPayload } from 'node:module'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 import { buildProgram } from '@gatehouse/tools/build/build-program'
 import { repositoryRoot } from '@gatehouse/tools/source-files'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 
 // What `./dev build` makes: the files that ship.
 
@@ -84,8 +85,9 @@ test('the licence of every bundled package is there', async () => {
 })
 
 test('the packed package runs in an empty folder, with Node alone', async () => {
-  const folder = join(scratch, 'elsewhere')
-  await mkdir(folder)
+  // Not inside of the repository, whose packages npm would find.
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-packed-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const run = promisify(execFile)
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], {
     cwd: built,
