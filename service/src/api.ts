@@ -56,6 +56,8 @@ export async function startApi(
       config.MODELS_FILE === undefined ? null : findModerationGap(house.moderation.current())
     if (gap !== null) reasons.push(gap)
     if (isFresh(house)) {
+      // The poll has found what is published, which is put in force after it.
+      if (!house.policies.areKnown()) reasons.push('the policies are not in force yet')
       const fault = await findSchemaFault()
       return fault === null ? reasons : [...reasons, fault]
     }

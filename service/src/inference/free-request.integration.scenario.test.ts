@@ -9,7 +9,7 @@ import { errorBodies } from '@gatehouse/contract/error-body'
 import { createMessage } from '@gatehouse/contract/message'
 import { createResponse } from '@gatehouse/contract/response'
 import { waitUntil } from '@gatehouse/tools/testing/wait-until'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
 import type { House } from '#assemble.ts'
 import { createLog } from '#platform/log.ts'
@@ -72,7 +72,7 @@ async function prepare(environment: Record<string, string> = {}) {
     change: (house: House) => ({ ...house, log }),
   })
   // Callers with a key are let through once their policies are known.
-  await vi.waitUntil(api.house.follower.lastPollAt, { timeout: 5000, interval: 5 })
+  await waitUntil(api.house.policies.areKnown)
   const ask = (endpoint: Endpoint, { from = '192.0.2.1', headers, body }: Asked = {}) =>
     api.app.inject({
       method: 'POST',

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { waitUntil } from '@gatehouse/tools/testing/wait-until'
+import { expect, onTestFinished, test } from 'vitest'
 
 import { operator } from '#audit/event.ts'
 import { grantCredits } from '#credits/payments/payments.ts'
@@ -133,7 +134,7 @@ async function prepare(settings: object = {}, addresses: readonly string[] = [])
   const { now, pass } = createTestClock()
   const environment = await writeCatalogue(upstream.url, settings)
   const api = await createTestApi({ now, environment, findAddresses: async () => addresses })
-  await vi.waitUntil(api.house.follower.lastPollAt, { timeout: 5000, interval: 5 })
+  await waitUntil(api.house.policies.areKnown)
   const { value: credential } = await createProjectKey(api.house, api.organization)
   const gift = { id: 'enough', amount: 1_000_000n }
   await grantCredits(api.organization.organizationId, gift, { ...api.house, by: operator })

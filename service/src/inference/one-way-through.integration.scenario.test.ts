@@ -4,7 +4,8 @@ import { dirname } from 'node:path'
 
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { waitUntil } from '@gatehouse/tools/testing/wait-until'
+import { expect, onTestFinished, test } from 'vitest'
 
 import type { House } from '#assemble.ts'
 import { operator } from '#audit/event.ts'
@@ -69,7 +70,7 @@ async function prepare() {
   const change = (house: House) => watched(house, taken)
   const api = await createTestApi({ environment, change })
   // Nothing is let through before the policies are known.
-  await vi.waitUntil(api.house.follower.lastPollAt, { timeout: 5000, interval: 5 })
+  await waitUntil(api.house.policies.areKnown)
   const { value: credential } = await createProjectKey(api.house, api.organization)
   const gift = { id: 'enough', amount: 1_000_000n }
   await grantCredits(api.organization.organizationId, gift, { ...api.house, by: operator })

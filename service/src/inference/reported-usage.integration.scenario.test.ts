@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import type { ScriptUsage } from '@gatehouse/tools/scripted-upstream/script'
 import { startScriptedUpstream } from '@gatehouse/tools/scripted-upstream/server'
 import { stackModels } from '@gatehouse/tools/stack-models'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { waitUntil } from '@gatehouse/tools/testing/wait-until'
+import { expect, onTestFinished, test } from 'vitest'
 
 import { operator } from '#audit/event.ts'
 import { grantCredits } from '#credits/payments/payments.ts'
@@ -64,7 +65,7 @@ async function prepare() {
   await writeFile(MODELS_FILE, JSON.stringify(stackModels({ scripted: upstream.url })))
   const environment = { MODELS_FILE, STATE_DIRECTORY: folder, UPSTREAM_KEY: 'key' }
   const api = await createTestApi({ environment })
-  await vi.waitUntil(api.house.follower.lastPollAt, { timeout: 5000, interval: 5 })
+  await waitUntil(api.house.policies.areKnown)
   const { organizationId } = api.organization
   const { value } = await createProjectKey(api.house, api.organization)
   await grantCredits(organizationId, { id: 'g', amount: granted }, { ...api.house, by: operator })

@@ -33,6 +33,7 @@ export function followPolicies({ files, ...deps }: Options) {
   const reports = reportApplied({ ...deps, inForce })
   let othersInCopy = 0
   const others = () => reports.others() ?? othersInCopy
+  const areKnown = () => Number.isFinite(inForce.confirmedAtMs())
   const disk = keepOnDisk({ files, log, inForce, others })
   const unfinished = createUnfinished()
   const stopping = new AbortController()
@@ -58,13 +59,15 @@ export function followPolicies({ files, ...deps }: Options) {
   return {
     inForce,
     subscriber,
+    /** False until the first poll is applied or a copy is restored: callers of organizations are refused meanwhile. */
+    areKnown,
     /** How many other processes are live, as far as this one knows. */
     others,
     /**
      * Whether this process may serve by the policies it last knew, without the database: only when it is
      * the only one, because another process may have applied something newer.
      */
-    canServeAlone: () => Number.isFinite(inForce.confirmedAtMs()) && others() === 0,
+    canServeAlone: () => areKnown() && others() === 0,
     async stop() {
       stopping.abort()
       applying.stop()

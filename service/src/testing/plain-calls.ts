@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { onTestFinished, vi } from 'vitest'
+import { waitUntil } from '@gatehouse/tools/testing/wait-until'
+import { onTestFinished } from 'vitest'
 
 import type { House } from '#assemble.ts'
 import { operator } from '#audit/event.ts'
@@ -119,7 +120,7 @@ export async function preparePlainCalls(options: Options = {}) {
   const environment = { ...files, ...options.environment }
   const api = await createTestApi({ environment, ...(change && { change }) })
   const { house, organization } = api
-  await vi.waitUntil(house.follower.lastPollAt, { timeout: 5000, interval: 5 })
+  await waitUntil(house.policies.areKnown)
   const { value: credential } = await createProjectKey(house, organization)
   const gift = { id: 'enough', amount: 1_000_000n }
   await grantCredits(organization.organizationId, gift, { ...house, by: operator })
@@ -157,9 +158,9 @@ export async function preparePlainCalls(options: Options = {}) {
     async hangUp(body: object = {}) {
       const before = upstream.bodies.length
       const call = begin(body)
-      await vi.waitUntil(() => upstream.bodies.length > before, { timeout: 20_000, interval: 5 })
+      await waitUntil(() => upstream.bodies.length > before)
       call.hangUp()
-      await vi.waitUntil(() => call.answer.then(() => true).catch(() => true))
+      await call.answer.catch(() => undefined)
     },
     credits: () => readCredits(house.db, organization.organizationId),
   }

@@ -9,7 +9,8 @@ import { createChatCompletion } from '@gatehouse/contract/chat-completion'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { createMessage } from '@gatehouse/contract/message'
 import { createResponse } from '@gatehouse/contract/response'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { waitUntil } from '@gatehouse/tools/testing/wait-until'
+import { expect, onTestFinished, test } from 'vitest'
 
 import type { House } from '#assemble.ts'
 import { operator } from '#audit/event.ts'
@@ -102,7 +103,7 @@ async function prepare(answer: { status?: number; lines: object[] }) {
     return { ...house, inference }
   }
   const api = await createTestApi({ change: withJsonLines })
-  await vi.waitUntil(api.house.follower.lastPollAt, { timeout: 5000, interval: 5 })
+  await waitUntil(api.house.policies.areKnown)
   const { value } = await createProjectKey(api.house, api.organization)
   const gift = { id: 'enough', amount: 1_000_000n }
   await grantCredits(api.organization.organizationId, gift, { ...api.house, by: operator })

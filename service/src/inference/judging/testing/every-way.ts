@@ -14,7 +14,7 @@ import { saveGatewayConfig } from '@gatehouse/contract/policy-gateway/gateway'
 import { startScriptedUpstream } from '@gatehouse/tools/scripted-upstream/server'
 import { stackModels } from '@gatehouse/tools/stack-models'
 import { waitUntil } from '@gatehouse/tools/testing/wait-until'
-import { expect, onTestFinished, vi } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 
 import { operator } from '#audit/event.ts'
 import { grantCredits } from '#credits/payments/payments.ts'
@@ -133,7 +133,7 @@ export async function openEveryWay(environment: Record<string, string> = {}) {
     }),
   })
   const { organizationId } = api.organization
-  await vi.waitUntil(api.house.follower.lastPollAt, { timeout: 5000, interval: 5 })
+  await waitUntil(api.house.policies.areKnown)
   await grantCredits(
     organizationId,
     { id: 'enough', amount: 1_000_000_000n },
