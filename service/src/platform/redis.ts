@@ -5,6 +5,8 @@ import { openWire } from './redis/open-wire.ts'
 export type { RedisArgument }
 
 export type Redis = {
+  /** How long a command may take. */
+  readonly deadlineMs: number
   /** Sends one command; in a cluster `key` selects the node. Redis strings are returned as bytes. */
   send(key: string, args: readonly RedisArgument[]): Promise<unknown>
   /** Sends the same command to every primary, whose answers must be numbers or strings. */
@@ -20,16 +22,17 @@ export type RedisOptions = {
   isCluster: boolean
   onProblem: (error: Error) => void
   onReady: () => void
-  /** How long a command may take. */
   deadlineMs?: number
 }
 
+/** A library takes the server longer than a command does. */
 const loadDeadlineMs = 1000
 /** Loading the general client and connecting it. */
 const openDeadlineMs = 1000
 /** Commands without an answer block all later ones on their connection: after so many it is replaced. */
 const missesMax = 5
-// Longer than the event loop may be blocked at the start: that would be taken for a connection that failed. No command waits for it: until the connection is up commands fail at once.
+// Longer than the event loop may be blocked at the start, which would be taken for a connection that failed. No command waits
+// for it: until the connection is up commands fail at once.
 const connectTimeoutMs = 5000
 const retryDelayMs = (retries: number) =>
   Math.min(50 * 2 ** Math.min(retries, 6), 1000) * (0.8 + Math.random() * 0.4)
@@ -48,17 +51,19 @@ const noAnswer = () => new NoAnswer('Redis did not answer in time')
 export function connectRedis(options: RedisOptions): Redis {
   const { deadlineMs = 40 } = options
   const wire = options.isCluster ? undefined : openFunctionWire(options, deadlineMs)
+  const loadMs = Math.max(loadDeadlineMs, deadlineMs)
   const { ask, close: closeCommands } = createCommands(options)
   let subscriber: Promise<GeneralClient> | undefined
 
   return {
+    deadlineMs,
     send: (key, args) =>
       wire && args[0] === 'FCALL'
         ? wire.send(args)
         : ask(deadlineMs, (client) => client.send(key, args)),
     sendToPrimaries: async (args) => {
-      if (wire) await within(loadDeadlineMs, noAnswer, () => wire.sendSlow(args))
-      else await ask(loadDeadlineMs, (client) => client.sendToPrimaries(args))
+      if (wire) await within(loadMs, noAnswer, () => wire.sendSlow(args))
+      else await ask(loadMs, (client) => client.sendToPrimaries(args))
     },
     publish: async (channel, message) => {
       await ask(deadlineMs, (client) => client.send(channel, ['PUBLISH', channel, message]))

@@ -4,6 +4,8 @@ import { readTextAsset } from '#platform/assets.ts'
 import { within } from '#platform/deadline.ts'
 import type { Redis, RedisArgument } from '#platform/redis.ts'
 
+export type RedisCommands = Pick<Redis, 'send' | 'sendToPrimaries' | 'deadlineMs'>
+
 const functions = [
   'admit',
   'settle',
@@ -21,7 +23,6 @@ export type LimiterFunction = (typeof functions)[number]
  * version counts slots in an index, the third counts quotas too; all share the counters and leases of the first.
  */
 export const libraryName = 'gatehouse_limits_3'
-const loadWaitMs = 40
 const functionNames = Object.fromEntries(
   functions.map((name) => [name, `${libraryName}_${name}`]),
 ) as Record<LimiterFunction, string>
@@ -53,7 +54,7 @@ const isUnsupported = (error: unknown) => /unknown command/i.test(messageOf(erro
  * Calls a part of the library in one round trip. The library is loaded at the start, and again when a server
  * does not have it (restarted, failed over). Servers that do not support functions run it as a script.
  */
-export function createFunctionLibrary(redis: Pick<Redis, 'send' | 'sendToPrimaries'>) {
+export function createFunctionLibrary(redis: RedisCommands) {
   let isScripted = false
   let loading: Promise<void> | undefined
 
@@ -95,8 +96,9 @@ export function createFunctionLibrary(redis: Pick<Redis, 'send' | 'sendToPrimari
         return await run(name, keys, args)
       } catch (error) {
         if (!isMissing(error) && !isUnsupported(error)) throw error
-        // This call waits only for a moment; loading goes on for the calls after it.
-        await within(loadWaitMs, () => new Error('the functions are still being loaded'), loadOnce)
+        // This call waits only as long as for an answer; loading goes on for the calls after it.
+        const late = () => new Error('the functions are still being loaded')
+        await within(redis.deadlineMs, late, loadOnce)
         return run(name, keys, args)
       }
     },

@@ -10,17 +10,17 @@ import {
   type Refusal,
   scopes,
 } from '#limits/limits.ts'
-import type { Redis } from '#platform/redis.ts'
 import { connectPatiently, startRedisCluster, until } from '#testing/redis-cluster.ts'
 import { redisUrl } from '#testing/servers.ts'
 
 import { absorb, type ScopeCounts } from './absorb.ts'
 import { createCounters } from './buckets.ts'
 import { organizationKeys } from './counter-names.ts'
+import type { RedisCommands } from './function-library.ts'
 import { createOrganizationCounts, type OrganizationCounts } from './organization-counts.ts'
 import { createRedisCounters, type RedisCounters } from './redis-counters.ts'
 import { admit, renew, settle } from './rolling-window.ts'
-import { asFirstVersion, indexingAlways, type RedisCommands } from './testing/other-libraries.ts'
+import { asFirstVersion, indexingAlways } from './testing/other-libraries.ts'
 import { organizationUsage } from './usage.ts'
 
 // Runs random sequences in virtual time through limiter.lua and through the model in TypeScript: on one server,
@@ -335,7 +335,8 @@ test(`${sequencesElsewhere} sequences on a server without functions: the script 
   const redis = connectPatiently(redisUrl)
   const unknown = async () => Promise.reject(new Error("ERR unknown command 'FUNCTION'"))
   let scripts = 0
-  const withoutFunctions: Pick<Redis, 'send' | 'sendToPrimaries'> = {
+  const withoutFunctions: RedisCommands = {
+    deadlineMs: redis.deadlineMs,
     send: async (key, args) => {
       if (args[0] === 'EVALSHA') scripts++
       return args[0] === 'FCALL' ? unknown() : redis.send(key, args)

@@ -213,6 +213,7 @@ test('a server without functions that lost its scripts gets them again', async (
   const unknown = async () => Promise.reject(new Error("ERR unknown command 'FCALL'"))
   const counters = createRedisCounters({
     redis: {
+      deadlineMs: redis.deadlineMs,
       send: (key, args) => (args[0] === 'FCALL' ? unknown() : redis.send(key, args)),
       sendToPrimaries: unknown,
     },

@@ -1,10 +1,10 @@
 import type { Lease, LimitedCall, Limits, LimitSettlement } from '#limits/limits.ts'
-import type { Redis, RedisArgument } from '#platform/redis.ts'
+import type { RedisArgument } from '#platform/redis.ts'
 
 import type { ScopeCounts } from './absorb.ts'
 import { keyField, leaseName, organizationKeys, projectField } from './counter-names.ts'
 import type { Counters } from './counters.ts'
-import { createFunctionLibrary } from './function-library.ts'
+import { createFunctionLibrary, type RedisCommands } from './function-library.ts'
 import { createOrganizationCounts } from './organization-counts.ts'
 import {
   packCounters,
@@ -23,7 +23,7 @@ import {
 import { organizationUsage } from './usage.ts'
 
 type Options = {
-  redis: Pick<Redis, 'send' | 'sendToPrimaries'>
+  redis: RedisCommands
   /** The beginning of every key, which keeps deployments and kinds of calls apart. */
   prefix: string
   /** The time in tests; otherwise the server's clock is used. */

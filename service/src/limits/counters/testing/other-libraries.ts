@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs'
 
-import { libraryName } from '#limits/counters/function-library.ts'
-import type { Redis, RedisArgument } from '#platform/redis.ts'
-
-export type RedisCommands = Pick<Redis, 'send' | 'sendToPrimaries'>
+import { libraryName, type RedisCommands } from '#limits/counters/function-library.ts'
+import type { RedisArgument } from '#platform/redis.ts'
 
 const firstName = 'gatehouse_limits_1'
 const firstText = [
@@ -22,6 +20,7 @@ export function asFirstVersion(redis: RedisCommands): RedisCommands {
     return [command!, own, '2', counters!, leases!, ...args]
   }
   return {
+    deadlineMs: redis.deadlineMs,
     send: (key, args) => redis.send(key, args[0] === 'FCALL' ? translate([...args]) : args),
     sendToPrimaries: () => redis.sendToPrimaries(['FUNCTION', 'LOAD', 'REPLACE', firstText]),
   }
@@ -37,6 +36,7 @@ export function indexingAlways(redis: RedisCommands): RedisCommands {
           .replaceAll(/^local (SCANNED_MAX|INDEXED_FROM) = \d+/gm, 'local $1 = 0')
       : arg
   return {
+    deadlineMs: redis.deadlineMs,
     send: (key, args) => redis.send(key, args.map(change)),
     sendToPrimaries: (args) => redis.sendToPrimaries(args.map(change)),
   }
