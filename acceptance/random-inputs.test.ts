@@ -2,6 +2,7 @@ import { createAdminApiKey, createProjectApiKey } from '@gatehouse/contract/api-
 import { createClient } from '@gatehouse/contract/client'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
+import { exampleOf } from '@gatehouse/contract/examples/examples'
 import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
 import { listGatewayHistory, saveGatewayConfig } from '@gatehouse/contract/policy-gateway/gateway'
 import { createTenants, type Tenant } from '@gatehouse/tools/start-stack'
@@ -10,7 +11,7 @@ import fc, { type Arbitrary } from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 
 import { call, type Sent } from './support/call.ts'
-import { hostile, valid } from './support/schema-arbitrary.ts'
+import { hostile, near, valid } from './support/schema-arbitrary.ts'
 import { takesAdminKeys } from './support/tenants.ts'
 import { canary, useStack } from './support/use-stack.ts'
 
@@ -45,6 +46,15 @@ const ids = fc.oneof(
 )
 const notDots = (id: string) => !/^\.{0,2}$/.test(id) && id.isWellFormed()
 
+/** What a sink is configured with follows from its type, which no random body gets right. It is disabled: nothing is sent. */
+const sink = { type: 'datadog_logs', enabled: false, config: { api_key: 'example' } }
+
+const exampleBody = (endpoint: Endpoint) =>
+  endpoint.id === 'createExport' ? sink : exampleOf(endpoint)?.body
+
+const nearExample = (endpoint: Endpoint, schema: NonNullable<Endpoint['body']>) =>
+  endpoint.id === 'createExport' ? fc.constant(sink) : near(exampleBody(endpoint), schema)
+
 const bodies = (endpoint: Endpoint): Arbitrary<Sent> => {
   if (endpoint.method === 'GET') return fc.constant({})
   const raw = fc.oneof(
@@ -59,6 +69,7 @@ const bodies = (endpoint: Endpoint): Arbitrary<Sent> => {
   const sent = endpoint.body
     ? fc.oneof(
         { weight: 2, arbitrary: named(valid(endpoint.body)) },
+        { weight: 2, arbitrary: named(nearExample(endpoint, endpoint.body)) },
         { weight: 5, arbitrary: named(hostile(endpoint.body)) },
         { weight: 1, arbitrary: raw.map((each): Sent => ({ raw: each })) },
       )
@@ -122,11 +133,6 @@ async function makeThings(): Promise<Existing> {
   return { project_id: [project_id], key_id: ids, ...ofPolicies, model_id: models }
 }
 
-/** What a sink is configured with follows from its type, which no random body gets right. It is disabled: nothing is sent. */
-const sinks = fc.constant({
-  body: { type: 'datadog_logs', enabled: false, config: { api_key: 'example' } },
-})
-
 /** Requests with the right key: everything behind the guard is reached. */
 function requests(endpoint: Endpoint, existing: Existing): Arbitrary<Sent> {
   const params = Object.keys(endpoint.params?.shape ?? {}).map((name) => {
@@ -135,16 +141,31 @@ function requests(endpoint: Endpoint, existing: Existing): Arbitrary<Sent> {
     return [name, fc.oneof(ids, named).filter(notDots)] as const
   })
   const query = endpoint.query
-    ? fc.oneof(hostile(endpoint.query, 'output'), valid(endpoint.query, 'output'))
+    ? fc.oneof(
+        hostile(endpoint.query, 'output'),
+        valid(endpoint.query, 'output'),
+        near(exampleOf(endpoint)?.query, endpoint.query, 'output'),
+      )
     : fc.constant({})
   return fc
     .tuple(
       fc.record(Object.fromEntries(params)),
       query,
-      endpoint.id === 'createExport' ? fc.oneof(bodies(endpoint), sinks) : bodies(endpoint),
+      bodies(endpoint),
       fc.oneof({ weight: 3, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: headers }),
     )
     .map(([params, query, body, headers]) => ({ params, query: asQuery(query), ...body, headers }))
+}
+
+/** The example of the description. Its ids are replaced by those that name something here. */
+function exampleRequest(endpoint: Endpoint, existing: Existing): Sent {
+  const { params = {}, query = {} } = exampleOf(endpoint) ?? {}
+  const known = Object.keys(params).map((name) => [name, existing[name]?.[0] ?? params[name]])
+  return {
+    params: Object.fromEntries(known) as Record<string, unknown>,
+    query: asQuery(query),
+    body: withModel(endpoint, exampleBody(endpoint), models.length),
+  }
 }
 
 /** Only text can stand in a query string. */
@@ -186,7 +207,13 @@ describe.each(endpoints.map((endpoint) => [endpoint.id, endpoint as Endpoint] as
               }),
             )
           }),
-          { numRuns: Math.ceil(inputs / atOnce), seed, endOnFailure: true },
+          {
+            numRuns: 1 + Math.ceil(inputs / atOnce),
+            // By chance, none of a hundred random requests to some endpoints has everything right.
+            examples: [[[exampleRequest(endpoint, existing)]]],
+            seed,
+            endOnFailure: true,
+          },
         )
         // A walk that never got past the checks, or never met one, has proven little.
         expect(

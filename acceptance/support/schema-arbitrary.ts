@@ -32,6 +32,19 @@ export function valid(schema: z.ZodType, io: Io = 'input'): Arbitrary<unknown> {
   )
 }
 
+/**
+ * Generates an example with one member as any valid value has it. Where members must agree with each other, which a
+ * schema does not say, hardly any valid value passes, and most of these do.
+ */
+export function near(example: unknown, schema: z.ZodType, io: Io = 'input'): Arbitrary<unknown> {
+  return fc.tuple(valid(schema, io), fc.nat()).map(([value, index]) => {
+    if (typeof value !== 'object' || value === null) return example
+    const entries = Object.entries(value)
+    const chosen = index % Math.max(entries.length, 1)
+    return { ...(example as object), ...Object.fromEntries(entries.slice(chosen, chosen + 1)) }
+  })
+}
+
 function arbitraryOf(schema: JsonSchema, defs: Record<string, JsonSchema>): Arbitrary<unknown> {
   if (schema.$ref) return arbitraryOf(defs[schema.$ref.replace('#/$defs/', '')] ?? {}, defs)
   if (schema.const !== undefined) return fc.constant(schema.const)
