@@ -33,6 +33,27 @@ function createRandom(seed: number) {
   }
 }
 
+/** A process that has so few calls to admit at a time never refuses one, however slow the machine is. */
+const startingMax = 16
+
+/** Lets so many callers in at a time; the others wait for one of them to leave. */
+function createDoor(places: number) {
+  const waiting: (() => void)[] = []
+  let free = places
+  return {
+    async enter() {
+      if (free > 0) free--
+      else await new Promise<void>((resolve) => waiting.push(resolve))
+    },
+    leave() {
+      const next = waiting.shift()
+      if (next) next()
+      else free++
+    },
+  }
+}
+const door = createDoor(startingMax)
+
 type Plan = { kind: Kind; afterSeconds: number; target: Target; index: number }
 
 function scriptOf({ kind, afterSeconds }: Plan, seconds: number): Script {
@@ -66,8 +87,10 @@ async function runOne(plan: Plan, seconds: number): Promise<string | undefined> 
   const { kind, afterSeconds, target, index } = plan
   const format = formats[index % formats.length] ?? 'chat'
   const model = `${kind === 'failing' ? 'failing' : 'steady'}-${format}`
+  await door.enter()
   const call = begin(target, { format, model, script: scriptOf(plan, seconds) })
   const hangUp = kind === 'hung up' ? setTimeout(call.hangUp, afterSeconds * 1000) : undefined
+  call.responseStarted.then(door.leave, door.leave)
   const answer = await call.answer.catch((error: unknown) => error as Error)
   clearTimeout(hangUp)
   // A caller that hangs up before the response headers gets no answer.

@@ -11,8 +11,6 @@ export type Vitals = {
   heapMegabytes: number
   residentMegabytes: number
   sockets: number
-  streamsOpen: number
-  requestsInFlight: number
 }
 
 /** Collects what a process writes to its standard error, from now on. */
@@ -26,7 +24,7 @@ export type Stderr = ReturnType<typeof collectStderr>
 /** SIGUSR1 makes Node open its debugger; `--inspect-port=0` lets it choose a free port. */
 async function debuggerOf(child: ChildProcess, stderr: Stderr): Promise<string> {
   child.kill('SIGUSR1')
-  for (const deadline = Date.now() + 5000; Date.now() < deadline;) {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline;) {
     const address = stderr.text.match(/Debugger listening on (ws:\S+)/)?.[1]
     if (address) return address
     await new Promise((resolve) => setTimeout(resolve, 50))
@@ -63,15 +61,18 @@ async function countSockets(processId: number | undefined): Promise<number> {
   return targets.filter((target) => target.startsWith('socket:')).length
 }
 
-export async function vitalsOf(api: ApiProcess, stderr: Stderr): Promise<Vitals> {
-  const heapMegabytes = await collectGarbage(api.child, stderr)
-  const metrics = await (await fetch(api.metricsUrl)).text()
+/** What a process has not finished. */
+export async function openIn({ metricsUrl }: ApiProcess) {
+  const metrics = await (await fetch(metricsUrl)).text()
   const valueOf = (name: string) => Number(metrics.match(new RegExp(`^${name} (\\d+)$`, 'm'))?.[1])
   return {
-    heapMegabytes,
-    residentMegabytes: await residentMegabytes(api.child.pid),
-    sockets: await countSockets(api.child.pid),
-    streamsOpen: valueOf('gatehouse_streams_open'),
-    requestsInFlight: valueOf('gatehouse_requests_in_flight'),
+    streams: valueOf('gatehouse_streams_open'),
+    requests: valueOf('gatehouse_requests_in_flight'),
   }
 }
+
+export const vitalsOf = async ({ child }: ApiProcess, stderr: Stderr): Promise<Vitals> => ({
+  heapMegabytes: await collectGarbage(child, stderr),
+  residentMegabytes: await residentMegabytes(child.pid),
+  sockets: await countSockets(child.pid),
+})
