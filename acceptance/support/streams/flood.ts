@@ -25,14 +25,15 @@ const opening =
 const delta = { type: 'text_delta', text: 'x'.repeat(16 * 1024) }
 const piece = frame('content_block_delta', { index: 0, delta })
 
-/** An upstream that sends this many bytes as fast as it can; `seen` has the bytes sent and the time of the close. */
+/** An upstream that sends this many bytes as fast as it can; `seen` has the bytes sent, and when it sent the last ones. */
 export async function startFlood(bytes: number) {
-  const seen = { sentBytes: 0, closedAt: 0 }
+  const seen = { sentBytes: 0, lastSentAt: 0, closedAt: 0 }
   const flood = async (response: ServerResponse, signal: AbortSignal) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(opening)
     while (seen.sentBytes < bytes && !response.destroyed) {
       if (!response.write(piece)) await once(response, 'drain', { signal })
       seen.sentBytes += piece.length
+      seen.lastSentAt = performance.now()
     }
     response.end()
   }
