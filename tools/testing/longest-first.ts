@@ -9,6 +9,7 @@ const longest = [
   'quotas-killed',
   'limits-killed',
   'publish-killed',
+  'rollback',
   'scored-verdict.scenario',
   'any-pieces.scenario',
   'same-verdict.scenario',
