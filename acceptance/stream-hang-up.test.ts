@@ -57,10 +57,11 @@ async function hangUpAfter(target: Target, request: RequestOptions, wait: Wait):
   return performance.now() - hungUpAt
 }
 
-const untilCalled = async () => {
+async function untilCalled(times: number) {
   const openAtUpstream = async () => (await stateOf(stack().description.upstream_url)).open
-  await expect.poll(openAtUpstream, { interval: 5, timeout: 30_000 }).toBe(1)
+  await expect.poll(openAtUpstream, { interval: 5, timeout: 30_000 }).toBe(times)
 }
+const untilCalledOnce = () => untilCalled(1)
 const untilChunks = (count: number) => async (call: RunningCall) => {
   const options = { interval: 5, timeout: 30_000 }
   await expect.poll(() => call.chunks.length, options).toBeGreaterThanOrEqual(count)
@@ -75,10 +76,10 @@ for (const format of formats) {
   const cases = [
     ['in the middle of a stream', { ...request, script: talking }, untilChunks(3)],
     ['in the middle of a silent stream', { ...request, script: silent }, untilChunks(1)],
-    ['before the head', { ...request, script: { headMs: 20_000 } }, untilCalled],
-    ['before the first byte', { ...request, script: { firstMs: 20_000 } }, untilCalled],
-    ['during a folded call', { ...folded, script: talking }, untilCalled],
-    ['during a silent folded call', { ...folded, script: silent }, untilCalled],
+    ['before the head', { ...request, script: { headMs: 20_000 } }, untilCalledOnce],
+    ['before the first byte', { ...request, script: { firstMs: 20_000 } }, untilCalledOnce],
+    ['during a folded call', { ...folded, script: talking }, untilCalledOnce],
+    ['during a silent folded call', { ...folded, script: silent }, untilCalledOnce],
   ] as const
   test.for(cases)(
     `${format}: a caller who hangs up %s ends the upstream's call almost as soon as without a gateway, and frees the slot`,
@@ -103,22 +104,21 @@ for (const format of formats) {
   )
 }
 
-test.each(formats)(
-  '%s: a plain call whose caller hangs up goes on with its slot, until its upstream has answered',
-  async (format) => {
-    const { base_url: baseUrl, project_key: credential, upstream_url } = stack().description
-    await resetUpstream(upstream_url)
-    const request = { format, model: modelOf[format], isStreamed: false, script: { headMs: 3000 } }
-    const call = begin({ baseUrl, credential }, request)
-    await untilCalled()
-    call.hangUp()
-    await sleep(500)
-    expect([(await stateOf(upstream_url)).open, await slotsUsed()]).toEqual([1, 1])
-    await expect.poll(slotsUsed, beforeTheLeaseEnds).toBe(0)
-    const { open, hungUp } = await stateOf(upstream_url)
-    expect([open, hungUp.length]).toEqual([0, 0])
-  },
-)
+test('plain calls whose callers hang up go on with their slots, in every format, until their upstreams have answered', async () => {
+  const { base_url: baseUrl, project_key: credential, upstream_url } = stack().description
+  await resetUpstream(upstream_url)
+  const script = { headMs: 5000 }
+  const calls = formats.map((format) =>
+    begin({ baseUrl, credential }, { format, model: modelOf[format], isStreamed: false, script }),
+  )
+  await untilCalled(calls.length)
+  for (const { hangUp } of calls) hangUp()
+  await sleep(500)
+  expect([(await stateOf(upstream_url)).open, await slotsUsed()]).toEqual([3, 3])
+  await expect.poll(slotsUsed, beforeTheLeaseEnds).toBe(0)
+  const { open, hungUp } = await stateOf(upstream_url)
+  expect([open, hungUp.length]).toEqual([0, 0])
+})
 
 test('a hang-up in the pause before a retry frees the slot', async () => {
   const { base_url: baseUrl, project_key: credential, upstream_url } = stack().description
