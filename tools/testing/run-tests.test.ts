@@ -10,6 +10,9 @@ import { aloneInAcceptance, aloneInIntegration, aloneInUnit } from './test-files
 
 const reporter = new URL('totals-reporter.ts', import.meta.url).href
 
+/** How long each ring took differs from run to run. */
+const timeLine = /^Where the time went:$|^ {2}\w+: \d+ s, \d+ % of \d+ cores busy$/
+
 /** A repository with two rings; what a file is called says in which of them it is. */
 async function repositoryWith(files: Record<string, string>) {
   const root = await mkdtemp(join(tmpdir(), 'run-tests-'))
@@ -36,10 +39,12 @@ async function repositoryWith(files: Record<string, string>) {
     })
     const rings = { first: { projects: ['first'], startServers }, second: { projects: ['second'] } }
     const write = (text: string) => lines.push(...text.split('\n').filter(Boolean))
-    return {
-      exitCode: await runTests(args, { root, rings, write, signal: interruption.signal }),
-      lines,
-    }
+    const exitCode = await runTests(args, { root, rings, write, signal: interruption.signal })
+    const { times = [], others = [] } = Object.groupBy(lines, (line) =>
+      timeLine.test(line) ? 'times' : 'others',
+    )
+    expect(times.length).toBe(1 + lines.filter((line) => line.startsWith('-- ')).length)
+    return { exitCode, lines: others }
   }
 }
 

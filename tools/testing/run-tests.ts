@@ -1,3 +1,4 @@
+import { type CoreUsage, describeUsage, watchCores } from './core-usage.ts'
 import { runVitest, type VitestRun } from './run-vitest.ts'
 import { type Failure, noTests, type Totals } from './totals-reporter.ts'
 
@@ -32,6 +33,7 @@ export async function runTests(args: readonly string[], options: Options): Promi
   for (const [name, { projects, startServers }] of Object.entries(chosen)) {
     if (signal?.aborted) break
     write(`\n-- ${name}`)
+    const readUsage = watchCores()
     const servers = await startServers?.()
     const environment = {
       ...servers?.environment,
@@ -40,7 +42,8 @@ export async function runTests(args: readonly string[], options: Options): Promi
     }
     try {
       const run = { root, projects, further, environment }
-      results.push({ ring: name, ...(await (isAgain ? runTwice(run, signal) : runOnce(run))) })
+      const outcome = await (isAgain ? runTwice(run, signal) : runOnce(run))
+      results.push({ ring: name, ...outcome, usage: readUsage() })
     } finally {
       await servers?.stop()
     }
@@ -50,7 +53,7 @@ export async function runTests(args: readonly string[], options: Options): Promi
 }
 
 type Outcome = { code: number; totals: Totals; /** Failed at first. */ unsteady: Failure[] }
-type Result = Outcome & { ring: string }
+type Result = Outcome & { ring: string; usage: CoreUsage }
 
 async function runOnce(run: VitestRun): Promise<Outcome> {
   const { code, totals } = await runVitest(run)
@@ -101,6 +104,10 @@ function tell(results: readonly Result[], write: (text: string) => void) {
   list('Failed at first, and passed when their file ran again alone. Find out why:', unsteady)
   list('Failed:', failed)
   list(`Errors outside of tests: ${errors.length}. They fail the run.`, errors.toSorted())
+  list(
+    'Where the time went:',
+    results.map(({ ring, usage }) => describeUsage(ring, usage)),
+  )
   const skipped = sum.skipped > 0 ? `, ${sum.skipped} skipped` : ''
   write(`\n${sum.passed} passed, ${sum.failed} failed${skipped}`)
 }
