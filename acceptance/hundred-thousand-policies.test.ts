@@ -41,7 +41,7 @@ beforeAll(async () => {
   const served = await bareServer.request<{ address: string }>({ databaseUrl, statement })
   baselineAddress = served.address
   walker = startChild(new URL('support/policies/list-walk.ts', import.meta.url))
-}, 180_000)
+}, 900_000)
 afterAll(async () => {
   walker.stop()
   bareServer.stop()
@@ -58,15 +58,32 @@ async function readPolicies(rest = ''): Promise<Row[]> {
 
 const idsOf = (rows: readonly Row[]) => new Set(rows.map(({ id }) => id))
 
+/**
+ * Policies to delete during a walk, the last one first. Of those in force there are a few: deleting one makes the service
+ * build what is in force anew, during which pages wait, and p99 must not depend on how many a machine gets to.
+ */
+async function chooseVictims(): Promise<Row[]> {
+  const live = await readPolicies(
+    "and state in ('monitoring', 'enforcing') order by random() limit 3",
+  )
+  const drafts = await readPolicies("and state = 'draft' order by random() limit 5000")
+  const [first, second, third] = [drafts.splice(0, 30), drafts.splice(0, 30), drafts.splice(0, 30)]
+  return [...drafts, live[0]!, ...first, live[1]!, ...second, live[2]!, ...third]
+}
+
+const pagesPerStep = 4
+
 /** Walks the whole list while other clients change it; returns how long its pages took. */
 async function walkDuringChanges(order: Walk['order']) {
   const { base_url: baseUrl, admin_key: credential } = stack().description
   const before = await readPolicies()
-  const victims = await readPolicies('order by random() limit 5000')
-  const churn = startChurn({ baseUrl, credential, clients: 4, perSecond: 20 }, victims)
+  const churn = startChurn({ baseUrl, credential, clients: 4 }, await chooseVictims())
   const address = `${baseUrl}${listPolicies.path}`
   const walk = { address, key: credential, order, baselineAddress } satisfies Walk
-  const walking = walker.request<Walked>(walk)
+  let pages = 0
+  const walking = walker.request<Walked>(walk, () => {
+    if (++pages % pagesPerStep === 0) churn.step()
+  })
   await Promise.allSettled([walking])
   const { created, deleted } = await churn.stop()
   const { ids, pageMs, baselineMs, cursorsDeleted } = await walking
@@ -98,5 +115,5 @@ test.each(['asc', 'desc'] as const)(
     expect(best.p50).toBeLessThanOrEqual(bounds.p50)
     expect(best.p99).toBeLessThanOrEqual(bounds.p99)
   },
-  900_000,
+  1_800_000,
 )

@@ -6,28 +6,33 @@ type Options = {
   baseUrl: string
   credential: string
   clients: number
-  /** Policies created per second by all clients together; as many are deleted. */
-  perSecond: number
 }
 
 /**
- * Clients that keep creating and deleting policies: they delete alternately one of `victims` and the one just created,
- * so that items disappear all over the list.
+ * Clients that create and delete policies. Each `step` is one of both: what is deleted is alternately one of `victims`,
+ * first the last of them, and the one just created, so that items disappear all over the list. The test paces the steps, and
+ * not a clock: on a slow machine, too, there are as many changes to a page.
  */
-export function startChurn(options: Options, victims: readonly Existing[]) {
-  const { baseUrl, credential, clients, perSecond } = options
+export function startChurn(
+  { baseUrl, credential, clients }: Options,
+  victims: readonly Existing[],
+) {
   const client = createClient({ baseUrl, credential })
   const left = [...victims]
   const created = new Set<string>()
   let deleted = 0
   let isOver = false
 
+  const idle: (() => void)[] = []
+  let due = 0
+
+  const untilDue = () => new Promise<void>((resolve) => idle.push(resolve))
+
   async function run(index: number) {
-    const stepMs = (1000 * clients) / perSecond
-    const startedAt = performance.now() + (index * stepMs) / clients
-    for (let step = 0; !isOver; step++) {
-      const waitMs = startedAt + step * stepMs - performance.now()
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, waitMs)))
+    for (let step = 0; ; step++) {
+      while (!isOver && due === 0) await untilDue()
+      if (isOver) return
+      due--
       const body = { name: `churn ${index}-${step}`, rule: 'Be kind.' }
       const made = await client.call(createPolicy, { body })
       created.add(made.id)
@@ -45,8 +50,13 @@ export function startChurn(options: Options, victims: readonly Existing[]) {
   const running = Promise.all(Array.from({ length: clients }, (_, index) => run(index)))
   running.catch(() => undefined) // `stop` rejects with the error
   return {
+    step() {
+      due++
+      idle.shift()?.()
+    },
     async stop() {
       isOver = true
+      for (const wake of idle) wake()
       await running
       return { created, deleted }
     },
