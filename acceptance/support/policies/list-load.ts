@@ -2,8 +2,9 @@ import { Agent, request } from 'node:http'
 
 import { timingOf, type Timing } from '#support/baseline/ratio.ts'
 
-// A separate process that times reads of lists, so that pauses of the test runner do not count as the service's. Each
-// client alternates between a list of the service and a page of the bare list server.
+// A separate process that times reads of lists, so that pauses of the test runner do not count as the service's. All
+// clients read lists of the service for a moment, then all read pages of the bare list server, and so on: in both they
+// wait for each other, and a busy machine slows both.
 
 export type ListLoad = {
   address: string
@@ -16,6 +17,8 @@ export type ListLoad = {
 export type ListTimings = { measured: Timing; baseline: Timing; perSecond: number }
 
 const agent = new Agent({ keepAlive: true })
+/** Of each client, until it is the other server's turn. */
+const pagesInTurn = 5
 
 function readPage(address: string, key: string): Promise<number> {
   const sentAt = performance.now()
@@ -39,13 +42,16 @@ async function measure(load: ListLoad): Promise<ListTimings> {
   const startedAt = performance.now()
   const [measured, baseline]: [number[], number[]] = [[], []]
   let sent = 0
-  const runClient = async () => {
-    while (sent < lists) {
-      measured.push(await readPage(address, keys[sent++ % keys.length] ?? ''))
-      baseline.push(await readPage(baselineAddress, ''))
+  const readAll = async (times: number[], read: () => Promise<number>) => {
+    const runClient = async () => {
+      for (let page = 0; page < pagesInTurn; page++) times.push(await read())
     }
+    await Promise.all(Array.from({ length: clients }, runClient))
   }
-  await Promise.all(Array.from({ length: clients }, runClient))
+  while (sent < lists) {
+    await readAll(measured, () => readPage(address, keys[sent++ % keys.length] ?? ''))
+    await readAll(baseline, () => readPage(baselineAddress, ''))
+  }
   const perSecond = Math.round((1000 * sent) / (performance.now() - startedAt))
   return { measured: timingOf(measured), baseline: timingOf(baseline), perSecond }
 }
