@@ -149,7 +149,7 @@ test('20 rules that do not match change no byte of a stream', async () => {
     return streams
   }
   const free = await streamAll()
-  for (const rule of silentRules) await guardAnswers(rule)
+  await Promise.all(silentRules.map(guardAnswers))
   expect(silentRules).toHaveLength(20)
   for (const [index, { format, name, script }] of cases.entries()) {
     const label = `${format}, ${name}, ${JSON.stringify(Object.keys(script))}`
