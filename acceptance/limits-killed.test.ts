@@ -1,7 +1,7 @@
 import { createProjectApiKey } from '@gatehouse/contract/api-key'
 import { createClient } from '@gatehouse/contract/client'
 import { createProject } from '@gatehouse/contract/project'
-import { type ApiProcess, stopProcess } from '@gatehouse/tools/service-process'
+import { type ApiProcess, stopProcess, untilReady } from '@gatehouse/tools/service-process'
 import { createOrganization, type Stack, startStack } from '@gatehouse/tools/start-stack'
 import { type ThrowawayRedis, startThrowawayRedis } from '@gatehouse/tools/throwaway-redis'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -16,6 +16,8 @@ const killEveryMs = 3400
 const lastsMs = 72_000
 const windowMs = 60_000
 const leaseMs = 60_000
+/** By then every lease has expired, and so has the minute that it kept calls from filling. */
+const filledMaxMs = 3 * leaseMs
 /** A timer may fire this much early, so a call was certainly in flight only until then. */
 const timerMs = 2
 
@@ -33,6 +35,8 @@ type Call = ScopeIds & {
   answeredAtMs: number
   /** 0: the connection broke. */
   status: number
+  /** The connection was open before it broke, so the call may have been admitted. */
+  isLost: boolean
   holdMs: number
   admittedAtMs: number
   message: string
@@ -46,6 +50,8 @@ let redis: ThrowawayRedis
 let stack: Stack
 let running: ApiProcess[]
 const log: Call[] = []
+/** By the address of a process, how many of its calls have no answer yet. */
+const unanswered = new Map<string, number>()
 let killed = 0
 /** Connections may break from each kill until its process has been replaced. */
 const outages: { fromMs: number; untilMs: number }[] = []
@@ -70,7 +76,7 @@ beforeAll(async () => {
     program: 'limited-main',
     hasLimits: true,
     // A slow reply of Redis on a busy machine must not make a process count locally.
-    environment: { REDIS_DEADLINE_MS: '1000' },
+    environment: { REDIS_DEADLINE_MS: '5000' },
   })
   running = [...stack.apis]
   const callers = await makeCallers()
@@ -87,7 +93,7 @@ afterAll(async () => {
   await redis.stop()
 })
 
-/** Mulberry32: the same seed kills the same processes at the same moments. */
+/** Mulberry32: the same seed kills the same processes. */
 function createRandom(start: number) {
   let state = start
   return (below: number) => {
@@ -114,36 +120,40 @@ async function makeCallers() {
 type Callers = Awaited<ReturnType<typeof makeCallers>>
 
 /**
- * Chooses the keys that send the ten calls of a second. At the start and the end all keys call at once, with more calls
- * than slots. In between, one key calls until its minute is full, then the other key of its project until the project's
- * is full, then the other project, so that each scope refuses calls at some time.
+ * Chooses the keys that send the ten calls of a second. At the start, until slots have run out, and at the end all keys call at
+ * once, with more calls than slots. In between, one key calls until its minute is full, then the other key of its project
+ * until the project's is full, then the other project, so that each scope refuses calls at some time.
  */
 function planOf(second: number, [busy, calm, other]: Callers) {
   // Where starting processes takes long, filling the minute of the project takes longer, too.
-  if (second < 2 || (second > 55 && isFull('project'))) {
-    return { spreadMs: 0, callers: [busy, calm, other, busy, calm, busy, other, calm, busy, other] }
+  if (second < 2 || !haveSlotsRunOut() || (second > 55 && isFull('project'))) {
+    const callers = [busy, calm, other, busy, calm, busy, other, calm, busy, other]
+    // Long enough for a slow machine to admit others meanwhile.
+    return { spreadMs: 0, holdMinMs: 400, callers }
   }
   const filling = !isFull('API key') ? busy : !isFull('project') ? calm : other
   const callers = Array.from({ length: 10 }, (_, index) => (index % 5 === 4 ? busy : filling))
-  return { spreadMs: 60, callers }
+  return { spreadMs: 60, holdMinMs: 20, callers }
 }
 
 /** Whether calls were refused because the minute of this scope was full. */
 const isFull = (where: string) => refusals().has(`requests per minute on ${where}`)
 const areAllFull = () => ['organization', 'project', 'API key'].every(isFull)
+const haveSlotsRunOut = () => [...refusals()].join().includes('concurrent requests on')
 
 /** Ten calls a second: 600 a minute, 5 times the organization's limit. */
 async function hammer(callers: Callers, startedAtMs: number) {
   const calls: Promise<void>[] = []
   const isOver = () => {
-    const afterMs = Date.now() - startedAtMs
-    return killed === kills && afterMs > (areAllFull() ? lastsMs : 2 * lastsMs)
+    if (killed < kills || Date.now() - startedAtMs < lastsMs) return false
+    return areAllFull() || Date.now() - leasesOfLast.killedAtMs > filledMaxMs
   }
   for (let second = 0; !isOver(); second++) {
-    const plan = planOf(second, callers)
-    for (const [index, caller] of plan.callers.entries()) {
-      const later = sleep(index * plan.spreadMs)
-      calls.push(later.then(() => callUntilAnswered(caller, second + index)))
+    const { callers: chosen, spreadMs, holdMinMs } = planOf(second, callers)
+    for (const [index, caller] of chosen.entries()) {
+      const holdMs = holdMinMs + random(181)
+      const later = sleep(index * spreadMs)
+      calls.push(later.then(() => callUntilAnswered(caller, second + index, holdMs)))
     }
     await sleep(startedAtMs + (second + 1) * 1000 - Date.now())
   }
@@ -151,19 +161,26 @@ async function hammer(callers: Callers, startedAtMs: number) {
 }
 
 /** Like a client behind a load balancer: a call that cannot connect goes to the next process. */
-async function callUntilAnswered(caller: Caller, first: number) {
+async function callUntilAnswered(caller: Caller, first: number, holdMs: number) {
   for (let index = first; ; index++) {
-    const call = await callOnce(caller, running[index % processes]!.baseUrl)
+    const { baseUrl } = running[index % processes]!
+    const count = (by: number) => unanswered.set(baseUrl, (unanswered.get(baseUrl) ?? 0) + by)
+    count(1)
+    const call = await callOnce(caller, baseUrl, holdMs)
+    count(-1)
     log.push(call)
     if (call.status !== 0) return
     await sleep(10)
   }
 }
 
-async function callOnce({ credential, ...ids }: Caller, baseUrl: string): Promise<Call> {
-  const holdMs = 20 + random(181)
+async function callOnce(
+  { credential, ...ids }: Caller,
+  baseUrl: string,
+  holdMs: number,
+): Promise<Call> {
   const sentAtMs = Date.now()
-  const call = { ...ids, sentAtMs, holdMs, status: 0, admittedAtMs: 0, message: '' }
+  const call = { ...ids, sentAtMs, holdMs, status: 0, isLost: false, admittedAtMs: 0, message: '' }
   try {
     const response = await fetch(`${baseUrl}/v1/chat/completions/limited`, {
       method: 'POST',
@@ -180,27 +197,34 @@ async function callOnce({ credential, ...ids }: Caller, baseUrl: string): Promis
     }
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    return { ...call, answeredAtMs: Date.now() }
+    const { code } = Object(error.cause) as { code?: string }
+    return { ...call, isLost: code !== 'ECONNREFUSED', answeredAtMs: Date.now() }
   }
 }
 
 /**
- * The millisecond of its second at which a process is killed. The first and the last kills happen while all slots are
- * taken. Until the minute is full, kills happen while few are taken: if killed processes held all slots, nothing more
- * would be admitted. The others happen at any time.
+ * Waits for the moment to kill a process. The first and the last kills happen while all slots are taken. Until the minute is
+ * full, the process serves no call then: if killed processes held all slots, nothing more would be admitted. The others
+ * happen at any time.
  */
-function momentOf(kill: number): number {
-  if (kill === 0 || kill >= kills - 2) return 60
-  return kill < 9 ? 750 + random(150) : random(900)
+async function untilMoment(kill: number, { baseUrl }: ApiProcess) {
+  const isServing = () => (unanswered.get(baseUrl) ?? 0) > 0
+  if (kill === 0 || kill >= kills - 2) {
+    await vi.waitUntil(isServing, { timeout: 60_000, interval: 5 })
+    await sleep(60) // until it has admitted some of the calls
+  } else if (kill < 9) {
+    const isIdle = () => !isServing()
+    // A slow machine may never be idle: slots of killed processes then stay taken until their leases expire.
+    await vi.waitUntil(isIdle, { timeout: killEveryMs, interval: 5 }).catch(() => undefined)
+  } else await sleep(random(900))
 }
 
 async function killRepeatedly(startedAtMs: number) {
   for (let kill = 0; kill < kills; kill++) {
-    const second = Math.round(1 + (kill * killEveryMs) / 1000)
-    const dueAtMs = startedAtMs + second * 1000 + momentOf(kill)
     const victim = random(processes)
     if (kill === 0) await holdSlots(running[victim]!.baseUrl)
-    await sleep(dueAtMs - Date.now())
+    await sleep(startedAtMs + 1000 + kill * killEveryMs - Date.now())
+    await untilMoment(kill, running[victim]!)
     const outage = { fromMs: Date.now(), untilMs: Infinity }
     outages.push(outage)
     await stopProcess(running[victim]!.child, 'SIGKILL')
@@ -230,11 +254,12 @@ async function holdSlots(baseUrl: string) {
   for (let index = 0; index < heldByFirst; index++) {
     void sendHeld(baseUrl, bystander.key, 2 * leaseMs).catch(() => undefined)
   }
-  await vi.waitUntil(async () => (await readLeaseEnds(bystander.id)).length === heldByFirst, 30_000)
+  await vi.waitUntil(async () => (await readLeaseEnds(bystander.id)).length === heldByFirst, 60_000)
 }
 
 /** As many calls at once as a key has slots, over all processes. */
 async function useAllSlotsOfKey(key: string): Promise<number[]> {
+  await Promise.all(running.map((each) => untilReady(each)))
   const calls = Array.from({ length: limits.key.slots }, (_, index) =>
     sendHeld(running[index % processes]!.baseUrl, key, 3000),
   )
@@ -252,7 +277,7 @@ async function createBystander() {
   return { id, key: (await client.call(createProjectApiKey, sent)).value }
 }
 
-/** At the end of a second every slot that is still held belongs to a killed process. */
+/** At the end of a second the slots that are still held belong to killed processes. */
 async function recordOrphans(startedAtMs: number) {
   await sleep(950 - ((Date.now() - startedAtMs) % 1000))
   orphansSeen.push((await readLeaseEnds()).length)
@@ -276,6 +301,12 @@ async function readLeaseEnds(organizationId = stack.description.organization_id)
 }
 
 const admitted = () => log.filter(({ status }) => status === 200)
+
+/** Also the calls whose answers were lost with their processes. */
+const maybeAdmitted = () => [
+  ...admitted(),
+  ...log.filter(({ isLost }) => isLost).map((call) => ({ ...call, admittedAtMs: call.sentAtMs })),
+]
 
 /** Applies `measure` to the admitted calls of every organization, project and key. */
 const measureScopes = <T>(measure: (calls: Call[], scope: Scope) => T) =>
@@ -350,7 +381,7 @@ test('no scope admitted more calls than its limit within any 60 seconds', () => 
     expect(found, scope).toBeLessThanOrEqual(limits[scope].perMinute)
   }
   // The load was large enough to exceed every limit.
-  expect(results[0]!.found).toBeGreaterThan(limits.organization.perMinute * 0.8)
+  expect(mostInAnyMinute(maybeAdmitted())).toBeGreaterThan(limits.organization.perMinute * 0.8)
   expect(areAllFull(), [...refusals()].join()).toBe(true)
 })
 
@@ -358,7 +389,7 @@ test('no scope ever had more calls in flight than slots', () => {
   for (const { scope, found } of measureScopes(mostAtOnce)) {
     expect(found, scope).toBeLessThanOrEqual(limits[scope].slots)
   }
-  expect([...refusals()].join()).toContain('concurrent requests on')
+  expect(haveSlotsRunOut(), [...refusals()].join()).toBe(true)
   const isConsistent = ({ admittedAtMs, holdMs, sentAtMs, answeredAtMs }: Call) =>
     admittedAtMs >= sentAtMs - timerMs && admittedAtMs + holdMs <= answeredAtMs + timerMs
   expect(admitted().filter((call) => !isConsistent(call))).toEqual([])
