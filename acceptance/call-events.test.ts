@@ -196,7 +196,7 @@ test('while the database is away, events wait on disk; none is lost and none is 
   )
   const backAt = performance.now() + 10_000
   let sent = 0
-  while (performance.now() < backAt) {
+  while (performance.now() < backAt || sent <= 8) {
     await Promise.all([
       note('400 not JSON', anyKey(), '{'),
       note('503 no ledger', anyKey(), bodyOf({ tokens: 3 })),
@@ -205,7 +205,6 @@ test('while the database is away, events wait on disk; none is lost and none is 
     await sleep(100)
   }
   await administrator.query(`alter database ${database.name} with allow_connections true`)
-  expect(sent).toBeGreaterThan(8)
   await expect.poll(findWrong, eventually).toMatchObject(right)
 })
 
@@ -222,11 +221,10 @@ test('a process that is killed has an event of every call that it answered', asy
   }
   const callers = Array.from({ length: 8 }, keepCalling)
   const before = answered.size
-  await sleep(1500)
+  await expect.poll(() => answered.size - before, { timeout: 60_000 }).toBeGreaterThan(50)
   await stopProcess(api.child, 'SIGKILL')
   isKilled = true
   await Promise.all(callers)
-  expect(answered.size - before).toBeGreaterThan(50)
   await untilReady(await startApi('api-again'))
   await expect.poll(findWrong, eventually).toMatchObject(right)
 })

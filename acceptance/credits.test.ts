@@ -17,6 +17,7 @@ import {
 } from './support/streams/call.ts'
 import { startLockstep } from './support/streams/lockstep.ts'
 import { catalogueOf } from './support/streams/models.ts'
+import { stateOf } from './support/streams/upstream.ts'
 import { useStack } from './support/use-stack.ts'
 
 // What a call costs, when it is refused for lack of credits, and what a caller who hangs up early pays, over HTTP.
@@ -189,13 +190,15 @@ test.each(formats)(
   async (format) => {
     const account = await openAccount(stack(), `Leaving early ${format}`, 5_000_000)
     const script = { tokens: 7, headMs: 1000, usage: { input: 1001, output: 301 } }
+    const received = async () => (await stateOf(stack().description.upstream_url)).requests
+    const before = await received()
     const call = begin(account.target, {
       format,
       model: modelOf[format],
       script,
       isStreamed: false,
     })
-    await sleep(500)
+    await expect.poll(received, eventually).toBe(before + 1)
     call.hangUp()
     await expect.poll(() => account.calls(), eventually).toHaveLength(1)
     const [entry] = await account.calls()

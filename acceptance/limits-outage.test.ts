@@ -98,8 +98,12 @@ beforeAll(async () => {
   await Promise.all(running)
   probeMs = { away, back: poller.longestPauseMs(returnedAt) }
   await poller.stop()
-  await sleep(1000)
-  slotsLeft = await Promise.all(loads.map(countSlots))
+  const areFree = async () => {
+    slotsLeft = await Promise.all(loads.map(countSlots))
+    return slotsLeft.every((count) => count === 0)
+  }
+  // Far below the minute after which the lease of a slot expires.
+  await vi.waitUntil(areFree, { timeout: 20_000, interval: 50 }).catch(() => undefined)
   report()
 }, 300_000)
 afterAll(async () => {
