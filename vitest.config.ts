@@ -56,7 +56,8 @@ export default defineConfig({
           name: 'acceptance',
           include: ['acceptance/**/*.test.ts'],
           exclude: [...aloneInAcceptance, modules],
-          maxWorkers: 2,
+          // They mostly wait: two would leave a third of the cores idle.
+          maxWorkers: availableParallelism() + 1,
           sequence: { groupOrder: 1 },
         },
       },

@@ -21,8 +21,7 @@ export const aloneInIntegration = [
 ]
 
 /**
- * Acceptance tests that compare how fast something is, or that look at everything the machine runs. One runs at a time;
- * of the others, which mostly wait, two.
+ * Acceptance tests that compare how fast something is, or that look at everything the machine runs. One runs at a time.
  */
 export const aloneInAcceptance = [
   'acceptance/hundred-thousand-policies.test.ts',
