@@ -9,7 +9,6 @@ import {
   notes,
   type Place,
 } from '@gatehouse/tools/compatibility'
-import { type ApiProcess, untilReady } from '@gatehouse/tools/service-process'
 import { createTenants, type Tenant } from '@gatehouse/tools/start-stack'
 import { beforeAll, describe, expect, test } from 'vitest'
 
@@ -36,21 +35,15 @@ const places: Place[] = (Object.keys(callers) as CallerId[]).flatMap((caller) =>
   ),
 )
 
-// A call whose credits are not held within a second is refused. The matrix is about translation, and with as many calls as it
-// makes a busy machine is too slow for one of them now and then. So only the cells about credits are paid for.
-const stack = useStack({ models: matrixModels(places), environment: { BILLING: 'off' } })
-let paid: ApiProcess
+const stack = useStack({ models: matrixModels(places) })
 let tenants: Tenant[]
 beforeAll(async () => {
-  paid = await stack().startApi('api-paid', { BILLING: process.env['STACK_BILLING'] ?? 'prepaid' })
-  await untilReady(paid)
   tenants = await createTenants(stack().service, places.length)
 })
 
-/** Each place has its own key: together they exceed the limits of one key. */
-function environmentOf(feature: FeatureId, { caller, format, mode }: Place): CellEnvironment {
-  const { base_url, upstream_url: upstreamUrl } = stack().description
-  const baseUrl = feature === 'credits' ? paid.baseUrl : base_url
+/** Each cell has its own key: together they exceed the limits of one key. */
+function environmentOf({ caller, format, mode }: Place): CellEnvironment {
+  const { base_url: baseUrl, upstream_url: upstreamUrl } = stack().description
   const index = places.findIndex(
     (place) => place.caller === caller && place.format === format && place.mode === mode,
   )
@@ -72,7 +65,7 @@ test('every feature in the table has a test, and every test has a row', () => {
 describe('conversations stored by the provider are refused', () => {
   const connect = (format: FormatId) => {
     const place = { caller: 'anthropic', format, mode: 'plain' } as const
-    return openCell('conversation', place, environmentOf('conversation', place)).connection
+    return openCell('conversation', place, environmentOf(place)).connection
   }
 
   test.each(Object.keys(formats) as FormatId[])('threads, upstream of %s', async (format) => {
@@ -96,6 +89,6 @@ describe('conversations stored by the provider are refused', () => {
 
 describe.each(places)('$caller, upstream of $format, $mode', (place) => {
   test.concurrent.each(featureIds)('%s', async (feature) => {
-    await expectFeature(feature, openCell(feature, place, environmentOf(feature, place)))
+    await expectFeature(feature, openCell(feature, place, environmentOf(place)))
   })
 })
