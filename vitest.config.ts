@@ -56,8 +56,8 @@ export default defineConfig({
           name: 'acceptance',
           include: ['acceptance/**/*.test.ts'],
           exclude: [...aloneInAcceptance, modules],
-          // They mostly wait: two would leave a third of the cores idle.
-          maxWorkers: availableParallelism() + 1,
+          // They mostly wait. More than four stacks would need more connections than the test server has.
+          maxWorkers: Math.min(availableParallelism() + 1, 4),
           sequence: { groupOrder: 1 },
         },
       },

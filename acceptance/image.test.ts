@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { buildProgram } from '@gatehouse/tools/build/build-program'
@@ -16,6 +16,7 @@ let program: string
 beforeAll(async () => {
   dockerfile = await readFile(join(repositoryRoot, 'deploy/Dockerfile'), 'utf8')
   stages = readStages(dockerfile)
+  await mkdir(join(repositoryRoot, '.scratch'), { recursive: true })
   program = await mkdtemp(join(repositoryRoot, '.scratch/image-'))
   await buildProgram(program, { hasMaps: false })
 })

@@ -94,13 +94,9 @@ test('the packed package runs in an empty folder, with Node alone', async () => 
   })
   const [packed] = JSON.parse(stdout) as { filename: string; files: { path: string }[] }[]
   expect(packed?.files.filter(({ path }) => path.endsWith('.map'))).toEqual([])
-  await run(
-    'npm',
-    ['install', '--offline', '--omit=optional', '--no-audit', `./${packed?.filename}`],
-    {
-      cwd: folder,
-    },
-  )
+  await run('npm', ['install', '--offline', '--no-audit', `./${packed?.filename}`], {
+    cwd: folder,
+  })
   const command = join(folder, 'node_modules/.bin/gatehouse')
   const env = { PATH: process.env['PATH'] ?? '' }
   const release = JSON.parse(await readFile(join(built, 'release.json'), 'utf8')) as {

@@ -1,12 +1,13 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { freePort } from '@gatehouse/tools/free-port'
 import { readOptions, refuse } from '@gatehouse/tools/help/read-options'
 import { programFile, useBuiltProgram } from '@gatehouse/tools/program'
-import { stopProcess, untilReady, untilStarted } from '@gatehouse/tools/service-process'
+import { stopProcess, untilReady } from '@gatehouse/tools/service-process'
 import { startStack } from '@gatehouse/tools/start-stack'
 
 import { median } from './cpu/cpu-table.ts'
@@ -14,26 +15,31 @@ import { createCpuMeter, memoryMegabytes } from './process-usage.ts'
 import { pidOf } from './targets/child.ts'
 
 type Started = { readyMs: number; cpuMs: number; restMb: number }
-type Way = { name: string; file: string; execArgv: string[]; environment: Record<string, string> }
+type Way = { name: string; file: string; environment: Record<string, string> }
 
 const restMs = 10_000
 
 async function measureStart(way: Way, service: Record<string, string>): Promise<Started> {
   const state = await mkdtemp(join(tmpdir(), 'gatehouse-start-'))
-  const env = { ...service, ROLES: 'api', STATE_DIRECTORY: state, ...way.environment }
+  const [port, operationsPort] = [await freePort(), await freePort()]
   const startedAt = performance.now()
-  const child: ChildProcess = fork(way.file, ['serve'], {
-    env,
-    execArgv: way.execArgv,
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  // Without a channel to it, as an operator starts it.
+  const child = spawn(process.execPath, [way.file, 'serve'], {
+    env: {
+      ...service,
+      ROLES: 'api',
+      PORT: String(port),
+      OPERATIONS_PORT: String(operationsPort),
+      STATE_DIRECTORY: state,
+      ...way.environment,
+    },
+    stdio: ['ignore', 'ignore', 'inherit'],
   })
   try {
     const pid = pidOf(child)
     const readCpu = createCpuMeter([pid])
-    const { address = '', operationsAddress = '' } = (await untilStarted(child, {
-      name: way.name,
-    })) as Record<string, string>
-    await untilReady({ baseUrl: address, metricsUrl: `${operationsAddress}/metrics`, child })
+    const metricsUrl = `http://127.0.0.1:${operationsPort}/metrics`
+    await untilReady({ baseUrl: `http://127.0.0.1:${port}`, metricsUrl, child })
     const readyMs = performance.now() - startedAt
     const cpuMs = (await readCpu()) / 1000
     await sleep(restMs)
@@ -62,13 +68,8 @@ async function run() {
   const stack = await startStack()
   try {
     const ways: Way[] = [
-      { name: 'sources', file: sources, execArgv: [], environment: { NODE_COMPILE_CACHE: cache } },
-      {
-        name: 'built',
-        file: programFile('gatehouse'),
-        execArgv: ['--max-semi-space-size=16'],
-        environment: {},
-      },
+      { name: 'sources', file: sources, environment: { NODE_COMPILE_CACHE: cache } },
+      { name: 'built', file: programFile('gatehouse'), environment: {} },
     ]
     // The first start fills the cache.
     for (const way of ways) await measureStart(way, stack.service)

@@ -21,9 +21,16 @@ Applies the migrations that the database of DATABASE_URL lacks, and exits. Any n
 const supervisedArgument = '--supervised'
 
 async function run([command, ...args]: readonly string[]): Promise<unknown> {
+  const [first = ''] = args
+  // `gatehouse help serve` is `gatehouse serve --help`.
+  if (command === 'help' && ['serve', 'migrate', 'operator'].includes(first)) {
+    process.argv.splice(2, 2, first, '--help')
+    return run([first, '--help'])
+  }
   if (command === '--version') return void process.stdout.write(`${describeRelease()}\n`)
   if (command === 'serve' || command === 'migrate') {
-    const [further] = args.filter((argument) => argument !== supervisedArgument)
+    const isSupervised = command === 'serve' && first === supervisedArgument
+    const further = isSupervised ? args[1] : args[0]
     if (further === '--help' || further === '-h') return void process.stdout.write(usages[command])
     if (further !== undefined) return refuse(command, further)
   }

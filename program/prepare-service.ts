@@ -25,7 +25,7 @@ function limitNewSpace() {
   const options = [...process.execArgv, environment['NODE_OPTIONS'] ?? ''].join(' ')
   // The option may be written with underscores too.
   if (options.replaceAll('_', '-').includes(semiSpaceOption)) return
-  if (process.send || !process.execve) return
+  if (process.send || !process.execve || process.platform === 'win32') return
   const [node, ...args] = [process.execPath, ...process.argv.slice(1)]
   const option = `${semiSpaceOption}=${semiSpaceMb}`
   process.execve(node, [node, ...process.execArgv, option, ...args], { ...environment })

@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 
 import { buildProgram } from './build/build-program.ts'
-import { readOptions } from './help/read-options.ts'
+import { readOptions, refuse } from './help/read-options.ts'
 import { repositoryRoot as root } from './source-files.ts'
 
 function readBuildOptions() {
@@ -29,6 +29,10 @@ async function measure(folder: string) {
 }
 
 const { folder, hasMaps } = readBuildOptions()
+const found = await readdir(folder).catch((): string[] => [])
+if (found.length > 0 && !found.includes('gatehouse.mjs')) {
+  refuse('build', `${folder} has other files than those of a build.`)
+}
 const startedAt = performance.now()
 await buildProgram(folder, { hasMaps })
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)

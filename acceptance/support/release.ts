@@ -1,17 +1,17 @@
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 
-import { programFile } from '@gatehouse/tools/program'
+import { buildProgram } from '@gatehouse/tools/build/build-program'
 import { runScript } from '@gatehouse/tools/run-script'
 import { startProcess } from '@gatehouse/tools/service-process'
 import { repositoryRoot } from '@gatehouse/tools/source-files'
 
-/** A later release: a copy of what ships that has these migrations in addition. */
+/** A later release: this one with further migrations. */
 export async function makeRelease(migrations: Readonly<Record<string, string>>) {
   const scratch = join(repositoryRoot, '.scratch')
   await mkdir(scratch, { recursive: true })
   const folder = await mkdtemp(join(scratch, 'release-'))
-  await cp(dirname(programFile('gatehouse')), folder, { recursive: true })
+  await buildProgram(folder)
   for (const [name, text] of Object.entries(migrations)) {
     await writeFile(join(folder, 'migrations', name), text)
   }

@@ -14,13 +14,13 @@ export const commands: readonly Command[] = operations.map(({ id, summary }) => 
   summary,
 }))
 
+/** Those of `gatehouse` that run the service, and that this client never sees. */
+const serviceCommands = ['serve', 'migrate', 'operator']
+
 export function findCommand(name: string): Command {
   const command = commands.find((one) => one.name === name)
   if (command) return command
-  const meant = didYouMean(
-    name,
-    commands.map((one) => one.name),
-  )
+  const meant = didYouMean(name, [...commands.map((one) => one.name), ...serviceCommands])
   throw new UsageError(`There is no command '${name}'.${meant ? ` Did you mean '${meant}'?` : ''}`)
 }
 

@@ -33,7 +33,10 @@ export function helpForAll(): string {
 const serviceRows = [
   ['serve', 'Run the service'],
   ['migrate', 'Apply the migrations to the database of DATABASE_URL'],
-  ['operator', 'Organizations, plans, payments, limits, audit; alone it lists its commands'],
+  [
+    'operator',
+    'Organizations, plans, payments, limits, audit; without arguments, lists its commands',
+  ],
 ]
 
 /** More than one call each, so they are not derived from the contract. */

@@ -2,7 +2,7 @@ import { countArrows } from './count-arrows.ts'
 
 // Prints the number of dependencies inside the large folders of the service:
 //
-//   ./dev node tools/arrows.ts [folder ...]
+//   ./dev node tools/arrows/main.ts [folder ...]
 
 const named = process.argv.slice(2)
 const totals = { arrows: 0, upward: 0 }

@@ -1,8 +1,6 @@
-import { fileURLToPath } from 'node:url'
-
 import { rolldown, type OutputChunk } from 'rolldown'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
+import { repositoryRoot } from '../source-files.ts'
 
 /** Not in the bundle: native code, what packages try to load and do without, and ranks, which it has as packed tables. */
 const external = ['re2', 'pg-native', /^js-tiktoken\/ranks\//]
@@ -16,7 +14,7 @@ export async function bundle(
   { folder, hasMaps }: { folder: string; hasMaps: boolean },
 ): Promise<string[]> {
   await using build = await rolldown({
-    cwd: root,
+    cwd: repositoryRoot,
     input: entries,
     platform: 'node',
     external,

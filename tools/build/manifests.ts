@@ -33,7 +33,9 @@ export async function describePackage(): Promise<string> {
       'NOTICES.md',
       'LICENSES-OF-PACKAGES.txt',
     ],
-    optionalDependencies: { re2: catalog['re2'] },
+    // Not an optional dependency: npm would run its installation, which fetches what somebody else has compiled.
+    peerDependencies: { re2: catalog['re2'] },
+    peerDependenciesMeta: { re2: { optional: true } },
     engines,
   })
 }
