@@ -27,7 +27,7 @@ export type RedisOptions = {
 
 /** A library takes the server longer than a command does. */
 const loadDeadlineMs = 1000
-/** Loading the general client and connecting it. */
+/** How long the first command waits for a connection, once the client is loaded. */
 const openDeadlineMs = 1000
 /** Commands without an answer block all later ones on their connection: after so many it is replaced. */
 const missesMax = 5
@@ -62,7 +62,7 @@ export function connectRedis(options: RedisOptions): Redis {
         ? wire.send(args)
         : ask(deadlineMs, (client) => client.send(key, args)),
     sendToPrimaries: async (args) => {
-      if (wire) await within(loadMs, noAnswer, () => wire.sendSlow(args))
+      if (wire) await wire.sendSlow(args, loadMs)
       else await ask(loadMs, (client) => client.sendToPrimaries(args))
     },
     publish: async (channel, message) => {
@@ -82,28 +82,47 @@ export function connectRedis(options: RedisOptions): Redis {
 
 /** The general client for commands: opened at the first of them, and replaced when it does not answer any more. */
 function createCommands(options: RedisOptions) {
-  let opened: Promise<GeneralClient> | undefined
+  let opening: Promise<GeneralClient> | undefined
+  let isOpen = false
+  let isClosed = false
   let misses = 0
 
+  async function open(): Promise<GeneralClient> {
+    const client = await openCommands(options)
+    // Without a connection by then, commands fail at once, as during an outage.
+    await within(openDeadlineMs, noAnswer, () => client.connected).catch(() => undefined)
+    isOpen = true
+    return client
+  }
+
+  function noteMiss() {
+    // While it is being opened, commands are late because of that.
+    if (!isOpen || ++misses < missesMax) return
+    misses = 0
+    closeWhenOpen(opening)
+    opening = openCommands(options)
+  }
+
   async function ask<T>(ms: number, work: (client: GeneralClient) => Promise<T>): Promise<T> {
-    // The first command waits for the connection too.
-    const patienceMs = opened ? ms : Math.max(ms, openDeadlineMs)
-    const client = (opened ??= openConnected(options))
+    if (isClosed) throw new Error('The connection to Redis is closed')
+    const patienceMs = isOpen ? ms : Math.max(ms, 2 * openDeadlineMs)
+    const opened = (opening ??= open())
     try {
-      const answer = await within(patienceMs, noAnswer, async () => work(await client))
+      const answer = await within(patienceMs, noAnswer, async () => work(await opened))
       misses = 0
       return answer
     } catch (error) {
-      misses = error instanceof NoAnswer ? misses + 1 : misses
-      if (misses >= missesMax) {
-        misses = 0
-        closeWhenOpen(opened)
-        opened = openCommands(options)
-      }
+      if (error instanceof NoAnswer) noteMiss()
       throw error
     }
   }
-  return { ask, close: () => closeWhenOpen(opened) }
+  return {
+    ask,
+    close() {
+      isClosed = true
+      closeWhenOpen(opening)
+    },
+  }
 }
 
 const loadClient = () => import('./redis/general-client.ts')
@@ -112,12 +131,6 @@ const settingsOf = (options: RedisOptions) => ({ ...options, connectTimeoutMs, r
 async function openCommands(options: RedisOptions): Promise<GeneralClient> {
   const { openCluster, openSingle } = await loadClient()
   return options.isCluster ? openCluster(settingsOf(options)) : openSingle(settingsOf(options))
-}
-
-async function openConnected(options: RedisOptions): Promise<GeneralClient> {
-  const client = await openCommands(options)
-  await client.connected
-  return client
 }
 
 async function openSubscriber(options: RedisOptions): Promise<GeneralClient> {

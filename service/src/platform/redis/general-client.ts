@@ -47,7 +47,7 @@ export function openSingle(options: ClientOptions, { isPatient = false } = {}): 
   const { connected, onSettled } = settleOnce()
   client.once('error', onSettled)
   // Resolves with the first connection, however late; failed attempts emit 'error'.
-  client.connect().then(onSettled, onProblem)
+  void client.connect().catch(onProblem).then(onSettled)
   return {
     connected,
     send: (_, args) => client.sendCommand([...args], asBytes),
@@ -73,7 +73,7 @@ export function openCluster(options: ClientOptions): GeneralClient {
   cluster.on('node-ready', onReady)
   const { connected, onSettled } = settleOnce()
   cluster.once('error', onSettled)
-  cluster.connect().then(onSettled, onProblem)
+  void cluster.connect().catch(onProblem).then(onSettled)
   return {
     connected,
     send: (key, args) => cluster.sendCommand(key, false, [...args], asBytes),

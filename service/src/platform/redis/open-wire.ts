@@ -1,6 +1,8 @@
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
+import { within } from '#platform/deadline.ts'
+
 import { createPendingCommands } from './pending-commands.ts'
 import { createAnswerReader, encodeCommand } from './resp.ts'
 
@@ -49,9 +51,16 @@ export function openWire(options: Options) {
   return {
     /** Sends one command, whose answer must be a number or a string. */
     send: (command: Command): Promise<unknown> => connection.send(command, { hasDeadline: true }),
-    /** As `send`, for a command that may take long: its caller limits the time. */
-    sendSlow: (command: Command): Promise<unknown> =>
-      connection.send(command, { hasDeadline: false }),
+    /** As `send`, for a command that may take longer. Without an answer by then, the connection is replaced. */
+    sendSlow: (command: Command, ms: number): Promise<unknown> => {
+      const asked = connection
+      const giveUp = () => {
+        // After this error, which says why.
+        setImmediate(asked.close)
+        return options.createLateError()
+      }
+      return within(ms, giveUp, () => asked.send(command, { hasDeadline: false }))
+    },
     close() {
       isClosed = true
       clearTimeout(retryTimer)
