@@ -1,17 +1,16 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 
 import { repositoryRoot as root } from './source-files.ts'
 
-// Which files tests, stacks and measurements start: what ships, built when its sources have changed, or the sources.
+// Which files tests, stacks and measurements start: what ships, or the sources. What ships is built into a folder that is named
+// after its sources, so that a run keeps its program when somebody changes them and starts another run.
 
-const builtFolder = join(root, 'dist')
-const testProgramsFolder = join(root, '.scratch/test-programs')
-/** Says from which sources both folders were built. */
-const stampFile = join(root, 'node_modules/.cache/gatehouse-built-from')
+const builds = join(root, '.scratch/built')
+const keptMs = 24 * 60 * 60 * 1000
 
-/** Set in the environment, because test files and scripts run in processes of their own. */
+/** The folder of the build, in the environment: test files and scripts run in processes of their own. */
 const builtVariable = 'GATEHOUSE_BUILT'
 const sourcesVariable = 'GATEHOUSE_SOURCES'
 
@@ -21,36 +20,57 @@ const sources: Record<string, string> = {
   'many-tenants': 'service/src/testing/many-tenants.ts',
 }
 
-export const isBuilt = () => process.env[builtVariable] === '1'
+const builtFolder = () => process.env[builtVariable] ?? ''
+export const isBuilt = () => builtFolder() !== ''
 
 /** The file of the command `gatehouse`, or of a program of the tests. */
 export function programFile(name: string): string {
   if (!isBuilt()) return join(root, sources[name] ?? name)
-  return join(name === 'gatehouse' ? builtFolder : testProgramsFolder, `${name}.mjs`)
+  return join(builtFolder(), name === 'gatehouse' ? 'dist' : 'tests', `${name}.mjs`)
 }
 
 /** Everything that is started from now on is what `./dev build` makes, unless somebody asked for the sources. */
 export async function useBuiltProgram() {
   if (process.env[sourcesVariable] === '1') return
-  const { buildProgram, buildTestPrograms } = await import('./build/build-program.ts')
-  const stamp = await describeSources()
-  const built = await readFile(stampFile, 'utf8').catch(() => '')
-  const isThere = await stat(join(builtFolder, 'gatehouse.mjs')).catch(() => undefined)
-  if (stamp !== built || !isThere) {
-    await buildProgram(builtFolder)
-    await buildTestPrograms(testProgramsFolder)
-    await mkdir(dirname(stampFile), { recursive: true })
-    await writeFile(stampFile, stamp)
-  }
-  process.env[builtVariable] = '1'
+  const folder = join(builds, await nameSources())
+  if (!(await exists(folder))) await build(folder)
+  process.env[builtVariable] = folder
 }
 
 /** For whoever needs the sources of what runs, such as a profile by part. */
 export const useSources = () => (process.env[sourcesVariable] = '1')
 
+const exists = (path: string) =>
+  stat(path).then(
+    () => true,
+    () => false,
+  )
+
+/** Of two builds at the same time, the first to finish is kept. */
+async function build(folder: string) {
+  const { buildProgram, buildTestPrograms } = await import('./build/build-program.ts')
+  await mkdir(builds, { recursive: true })
+  await removeOld()
+  const unfinished = await mkdtemp(join(builds, 'unfinished-'))
+  await buildProgram(join(unfinished, 'dist'))
+  await buildTestPrograms(join(unfinished, 'tests'))
+  await rename(unfinished, folder).catch(async (error: unknown) => {
+    await rm(unfinished, { recursive: true, force: true })
+    if (!(await exists(folder))) throw error
+  })
+}
+
+async function removeOld() {
+  for (const name of await readdir(builds)) {
+    const { mtimeMs } = await stat(join(builds, name))
+    if (Date.now() - mtimeMs > keptMs)
+      await rm(join(builds, name), { recursive: true, force: true })
+  }
+}
+
 const builtFrom = ['contract', 'service', 'cli', 'program', 'tools/build', 'pnpm-lock.yaml']
 
-async function describeSources(): Promise<string> {
+async function nameSources(): Promise<string> {
   const { describeRelease } = await import('./build/manifests.ts')
   const hash = createHash('sha256').update(await describeRelease())
   for (const part of builtFrom) {
@@ -61,5 +81,5 @@ async function describeSources(): Promise<string> {
       hash.update(`${part}/${name} ${size} ${mtimeMs}\n`)
     }
   }
-  return hash.digest('hex')
+  return hash.digest('hex').slice(0, 16)
 }
