@@ -107,7 +107,7 @@ test('Run it with your own models: from an empty server to the first call with e
   )
   const settings = { 'sk-ant-…': 'any-key', '127.0.0.1:5432': `127.0.0.1:${postgres.port}` }
   const [prepare = '', serve = ''] = blockWith('./dev migrate', settings).split(
-    /^(?=\.\/dev node service)/m,
+    /^(?=\.\/dev gatehouse serve)/m,
   )
   const created = await runBash(prepare, environment)
   const exports = prepare.split('./dev migrate')[0] ?? ''
