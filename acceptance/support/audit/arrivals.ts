@@ -23,6 +23,9 @@ type Log = {
   sinks: Map<string, Sink>
 }
 
+const tooEarly = (where: string, size: number) =>
+  `${where}: checkpoint ${size} came before its events`
+
 export function createArrivals() {
   const logs = new Map<string, Log>()
   const findings: string[] = []
@@ -61,7 +64,8 @@ export function createArrivals() {
   function takeCheckpoint(sink: Sink, size: number, record: Members, where: string) {
     const earlier = sink.checkpoints.get(size)
     if (earlier && earlier['note'] !== record['note']) report(`${where}: two checkpoints ${size}`)
-    if (size > sink.last) report(`${where}: checkpoint ${size} came before its events`)
+    // One that comes before all events may be about those that are older than the sink.
+    if (size > sink.last && sink.first > 0) report(tooEarly(where, size))
     sink.checkpoints.set(size, record)
   }
 
@@ -96,9 +100,14 @@ export function createArrivals() {
       const seq = Number(record['org_seq'])
       if (record['event_type'] === 'checkpoint') return takeCheckpoint(sink, seq, record, where)
       compare(log, seq, record, where)
-      if (sink.first === 0) sink.first = seq
-      else if (seq <= sink.last) sink.repeated++
-      else if (seq !== sink.last + 1) report(`${where}: ${seq} came after ${sink.last}`)
+      if (sink.first === 0) {
+        sink.first = seq
+        const covering = [...sink.checkpoints.keys()].filter((size) => size >= seq)
+        for (const size of covering) report(tooEarly(where, size))
+      }
+      if (seq <= sink.last) sink.repeated++
+      else if (seq !== sink.last + 1 && sink.last > 0)
+        report(`${where}: ${seq} came after ${sink.last}`)
       if (seq < sink.first) report(`${where}: ${seq} came, though the first was ${sink.first}`)
       sink.last = Math.max(sink.last, seq)
     },
