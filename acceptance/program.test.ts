@@ -102,12 +102,14 @@ test('serve limits the space of new objects by itself, with the same process id,
   const command = [process.execPath, programFile('gatehouse'), 'serve']
   const { child } = await start({ command })
   const line = await readFile(`/proc/${child.pid}/cmdline`, 'utf8')
-  expect(line.split('\0')).toContain('--max-semi-space-size=16')
+  expect(line.split('\0')).toContain('--max-semi-space-size=32')
   await stopProcess(child, 'SIGTERM')
   expect(child.exitCode).toBe(0)
   // Processes that tests have a channel to are started with the same limit.
   const [api] = stack().apis
-  expect(await readFile(`/proc/${api?.child.pid}/cmdline`, 'utf8')).toContain('=16')
+  expect(await readFile(`/proc/${api?.child.pid}/cmdline`, 'utf8')).toContain(
+    '--max-semi-space-size=32',
+  )
 })
 
 test('each of several processes has the limit too', async () => {
@@ -121,14 +123,14 @@ test('each of several processes has the limit too', async () => {
       .map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8')),
   )
   expect(lines.filter((line) => line.split('\0').includes('--supervised')).length).toBe(2)
-  for (const line of lines) expect(line.split('\0')).toContain('--max-semi-space-size=16')
+  for (const line of lines) expect(line.split('\0')).toContain('--max-semi-space-size=32')
   await stopProcess(child, 'SIGTERM')
   expect(child.exitCode).toBe(0)
 })
 
 test('an operator may choose another limit', async () => {
   const command = [process.execPath, programFile('gatehouse'), 'serve']
-  const environment = { NODE_OPTIONS: '--max-semi-space-size=32' }
+  const environment = { NODE_OPTIONS: '--max-semi-space-size=64' }
   const { child } = await start({ command, environment })
   const line = await readFile(`/proc/${child.pid}/cmdline`, 'utf8')
   expect(line).not.toContain('semi-space')

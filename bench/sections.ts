@@ -9,6 +9,7 @@ import { deferStop } from './defer-stop.ts'
 import { prepareLoad, warmUp } from './full-load.ts'
 import { createConfigured } from './gateway/configured-organization.ts'
 import { measureGateway } from './gateway/measure-gateway.ts'
+import { measureHeap } from './heap/measure-heap.ts'
 import { measureAddedTime } from './latency/added-time.ts'
 import { startSender } from './latency/fixed-rate.ts'
 import { measureModeration } from './moderation/measure-moderation.ts'
@@ -161,6 +162,12 @@ async function audit(run: Run): Promise<Figures> {
   return {}
 }
 
+/** Prints only: it is what the default of the command was chosen by. */
+async function heap(run: Run): Promise<Figures> {
+  for (const target of await measureHeap(run)) await refuseCaveat(target)
+  return {}
+}
+
 /** Figures of a target that did other work than it should have are worth nothing. */
 export async function refuseCaveat({ caveat }: Target) {
   const found = await caveat?.()
@@ -168,5 +175,16 @@ export async function refuseCaveat({ caveat }: Target) {
 }
 
 /** In the order in which they run: a later one uses what an earlier one has warmed up and measured. */
-export const sections = { cpu, added, paced, idle, processes, rules, moderation, gateway, audit }
+export const sections = {
+  cpu,
+  added,
+  paced,
+  idle,
+  processes,
+  rules,
+  moderation,
+  gateway,
+  audit,
+  heap,
+}
 export type SectionName = keyof typeof sections

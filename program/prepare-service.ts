@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8'
  * How large each half of the space for new objects may become, in MB. On a large machine V8 would take 64: docs/benchmarks.md
  * compares them.
  */
-const semiSpaceMb = 16
+const semiSpaceMb = 32
 const semiSpaceOption = '--max-semi-space-size'
 
 /** Settings of the JavaScript engine that the service needs. They must be in force before its code is loaded. */

@@ -19,14 +19,20 @@ export type ServiceProcess = {
  * As the command sets it for itself, which it cannot where its parent has a channel to it; and with the lines of our sources
  * in what a process says of its errors.
  */
-const execArgv = ['--max-semi-space-size=16', '--enable-source-maps']
+function execArgvFor({ NODE_OPTIONS = '' }: Record<string, string>): string[] {
+  const semiSpace = '--max-semi-space-size'
+  const limits = NODE_OPTIONS.includes(semiSpace) ? [] : [`${semiSpace}=32`]
+  // Maps take memory and time when an error is made, which a measurement must not have.
+  const maps = process.env['VITEST'] === undefined ? [] : ['--enable-source-maps']
+  return [...limits, ...maps]
+}
 
 /** Starts one process of the service and waits until it reports where it listens. */
 export async function startProcess(options: ServiceProcess): Promise<ApiProcess> {
   const { file = programFile('gatehouse'), environment, logFile, signal } = options
   const child = fork(file, ['serve'], {
     env: { ...compileCache(), ...environment },
-    execArgv,
+    execArgv: execArgvFor(environment),
     // A process group of its own: Ctrl-C in a terminal reaches the parent only, which stops the others in order.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
