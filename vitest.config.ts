@@ -18,8 +18,10 @@ const patience = {
 }
 /** Vitest would leave one core free, which is half of a small machine: these tests compute, and wait for nothing. */
 const unit = { ...patience, maxWorkers: Math.max(2, availableParallelism() - 1) }
+/** Tests with servers wait for a quarter of their time. More than four stacks would need more connections than the server has. */
+const fewMoreThanCores = Math.min(availableParallelism() + 1, 4)
 const withTemplate = { globalSetup: ['service/src/testing/migrated-template.ts'] }
-const integration = { ...patience, ...withTemplate, maxWorkers: 2 }
+const integration = { ...patience, ...withTemplate, maxWorkers: fewMoreThanCores }
 /** These start processes of what ships. */
 const withProgram = 'tools/testing/built-program.ts'
 const acceptance = { ...patience, globalSetup: [...withTemplate.globalSetup, withProgram] }
@@ -56,8 +58,7 @@ export default defineConfig({
           name: 'acceptance',
           include: ['acceptance/**/*.test.ts'],
           exclude: [...aloneInAcceptance, modules],
-          // They mostly wait. More than four stacks would need more connections than the test server has.
-          maxWorkers: Math.min(availableParallelism() + 1, 4),
+          maxWorkers: fewMoreThanCores,
           sequence: { groupOrder: 1 },
         },
       },

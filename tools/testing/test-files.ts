@@ -32,5 +32,4 @@ export const aloneInAcceptance = [
   'acceptance/stack.test.ts',
   'acceptance/stream-first-byte.test.ts',
   'acceptance/stream-hang-up.test.ts',
-  'acceptance/stream-soak.test.ts',
 ]
