@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { buildProgram } from '@gatehouse/tools/build/build-program'
+import { listFiles } from '@gatehouse/tools/build/list-files'
 import { repositoryRoot } from '@gatehouse/tools/source-files'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
@@ -40,9 +41,7 @@ const linesOf = (stage: string) => stages.get(stage)?.lines ?? []
 async function filesIn(stage: string, folder: string): Promise<string[]> {
   const commands = linesOf(stage).filter((line) => line.startsWith('RUN '))
   if (commands.some((line) => line.includes(`tools/build.ts --without-maps --out ${folder}`))) {
-    const entries = await readdir(program, { recursive: true, withFileTypes: true })
-    const files = entries.filter((entry) => entry.isFile())
-    return files.map(({ parentPath, name }) => join(parentPath, name).slice(program.length + 1))
+    return listFiles(program)
   }
   return commands.flatMap((line) =>
     [...line.matchAll(/install -D -t (\S+) ([^&]+)/g)]

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 import { buildProgram } from '@gatehouse/tools/build/build-program'
+import { listFiles } from '@gatehouse/tools/build/list-files'
 import { repositoryRoot } from '@gatehouse/tools/source-files'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 
@@ -21,14 +22,6 @@ beforeAll(async () => {
   await buildProgram(built)
 })
 afterAll(() => rm(scratch, { recursive: true, force: true }))
-
-async function listFiles(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  const files = entries.filter((entry) => entry.isFile())
-  return files
-    .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))
-    .toSorted()
-}
 
 async function hashAll(folder: string): Promise<Record<string, string>> {
   const hashes: Record<string, string> = {}

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import { programs, testPrograms } from './build/entries.ts'
 import { repositoryRoot as root } from './source-files.ts'
 
 // Which files tests, stacks and measurements start: what ships, or the sources. What ships is built into a folder that is named
@@ -12,13 +13,10 @@ const keptMs = 24 * 60 * 60 * 1000
 
 /** The folder of the build, in the environment: test files and scripts run in processes of their own. */
 const builtVariable = 'GATEHOUSE_BUILT'
-const sourcesVariable = 'GATEHOUSE_SOURCES'
+/** What makes `useBuiltProgram` keep to the sources, here and in processes that are started with it. */
+export const fromSources = { GATEHOUSE_SOURCES: '1' }
 
-const sources: Record<string, string> = {
-  gatehouse: 'program/gatehouse.ts',
-  'limited-main': 'service/src/testing/limited-main.ts',
-  'many-tenants': 'service/src/testing/many-tenants.ts',
-}
+const sources: Record<string, string> = { ...testPrograms, gatehouse: programs.gatehouse }
 
 const builtFolder = () => process.env[builtVariable] ?? ''
 export const isBuilt = () => builtFolder() !== ''
@@ -31,14 +29,14 @@ export function programFile(name: string): string {
 
 /** Everything that is started from now on is what `./dev build` makes, unless somebody asked for the sources. */
 export async function useBuiltProgram() {
-  if (process.env[sourcesVariable] === '1') return
+  if (process.env['GATEHOUSE_SOURCES'] === fromSources.GATEHOUSE_SOURCES) return
   const folder = join(builds, await nameSources())
   if (!(await exists(folder))) await build(folder)
   process.env[builtVariable] = folder
 }
 
-/** For whoever needs the sources of what runs, such as a profile by part. */
-export const useSources = () => (process.env[sourcesVariable] = '1')
+/** A profile by part needs the sources: its parts are their folders. */
+export const useSources = () => Object.assign(process.env, fromSources)
 
 const exists = (path: string) =>
   stat(path).then(

@@ -29,7 +29,7 @@ export function helpForAll(): string {
   return `${lines.join('\n')}\n`
 }
 
-/** For whoever runs the service. They read its settings from the environment, and its database. */
+/** Commands for operators: they need the settings of the service in the environment, and a connection to its database. */
 const serviceRows = [
   ['serve', 'Run the service'],
   ['migrate', 'Apply the migrations to the database of DATABASE_URL'],

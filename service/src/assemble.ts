@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto'
-
 import { createAccess } from '#access/create-access.ts'
 import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { createEventWriter } from '#audit/event-writer.ts'
+import { exchangeHints } from '#audit/exchange-hints.ts'
 import { followChanges } from '#audit/follow-changes.ts'
 import { createBudgetAlerts } from '#credits/budgets/budget-alerts.ts'
 import { type BudgetSubject, seedQuotaUsage } from '#credits/budgets/seed-usage.ts'
@@ -50,7 +49,8 @@ export function assemble(config: Config, edges: Edges = {}) {
   const serving = config.ROLES.includes('api') ? [policies.subscriber, limits.subscriber] : []
   const subscribers = [...access.subscribers, ...serving]
   const follower = followChanges({ db: foundation.changesDb, now, log, metrics, subscribers })
-  const hints = exchangeHints(foundation, follower.wake)
+  const channel = `${config.REDIS_NAMESPACE}:changes`
+  const hints = exchangeHints({ ...foundation, channel, wake: follower.wake })
   const mutations: MutationDeps = {
     db,
     now,
@@ -276,25 +276,4 @@ function assembleInference(foundation: Foundation, needs: InferenceNeeds) {
     moderation: moderation.current,
     local: moderation.local,
   })
-}
-
-/** After a change this process polls at once, and asks the others to. Redis may be away; polls cover it. */
-function exchangeHints({ redis, config, log, metrics }: Foundation, wake: () => void) {
-  if (!redis) return { send: wake, subscribe: () => undefined }
-  const channel = `${config.REDIS_NAMESPACE}:changes`
-  const ourselves = randomUUID()
-  const onHint = (sender: string) => {
-    if (sender !== ourselves) wake()
-  }
-  return {
-    send() {
-      wake()
-      redis.publish(channel, ourselves).catch(() => metrics.hintsLost.inc())
-    },
-    subscribe() {
-      redis
-        .subscribe(channel, onHint)
-        .catch((error: unknown) => log.problem('hints_not_subscribed', error))
-    },
-  }
 }

@@ -4,27 +4,11 @@ import { join } from 'node:path'
 import { runScript } from '../run-script.ts'
 import { repositoryRoot as root } from '../source-files.ts'
 import { bundle } from './bundle.ts'
+import { programs, testPrograms } from './entries.ts'
 import { describeLicences } from './licences.ts'
 import { describePackage, describeRelease } from './manifests.ts'
 
 type Entries = Readonly<Record<string, string>>
-
-/** What ships: the command, and the programs that it starts. */
-const programs = {
-  gatehouse: 'program/gatehouse.ts',
-  main: 'service/src/main.ts',
-  thread: 'service/src/thread.ts',
-  migrate: 'service/src/migrate.ts',
-  operator: 'service/src/operator.ts',
-  cli: 'cli/src/main.ts',
-}
-
-/** Programs of the tests that run code of the service. They are bundled in the same way, and never ship. */
-const testPrograms = {
-  'limited-main': 'service/src/testing/limited-main.ts',
-  'many-tenants': 'service/src/testing/many-tenants.ts',
-  thread: programs.thread,
-}
 
 /** Builds what ships into a folder, in place of what is there. */
 export async function buildProgram(folder: string, { hasMaps = true } = {}) {

@@ -57,7 +57,7 @@ async function describe(title: string, found: BundledPackage): Promise<string> {
   return [`== ${title} (${license})`, ...texts.map((text) => text.trim()), ''].join('\n\n')
 }
 
-/** Some packages name their licence and leave out its text, which whoever passes them on must include. */
+/** Some packages name their licence without its text. The licence asks us to include it when we distribute them. */
 function textOf(title: string, license: string, owner: string): string {
   if (license !== 'MIT') throw new Error(`${title} has no text of its licence, ${license}.`)
   return `Copyright (c) ${owner}\n\n${mit}`

@@ -1,3 +1,4 @@
+import { fromSources } from '../program.ts'
 import { type CoreUsage, describeUsage, watchCores } from './core-usage.ts'
 import { runVitest, type VitestRun } from './run-vitest.ts'
 import { type Failure, noTests, type Totals } from './totals-reporter.ts'
@@ -38,7 +39,7 @@ export async function runTests(args: readonly string[], options: Options): Promi
     const environment = {
       ...servers?.environment,
       ...(isLong && { LONG_TESTS: '1' }),
-      ...(isFromSources && { GATEHOUSE_SOURCES: '1' }),
+      ...(isFromSources && fromSources),
     }
     try {
       const run = { root, projects, further, environment }

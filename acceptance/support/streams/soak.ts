@@ -36,7 +36,7 @@ function createRandom(seed: number) {
 /** A process that has so few calls to admit at a time never refuses one, however slow the machine is. */
 const startingMax = 16
 
-/** Lets so many callers in at a time; the others wait for one of them to leave. */
+/** Limits how many calls are being started at a time; the next one begins when one of them has started. */
 function createDoor(places: number) {
   const waiting: (() => void)[] = []
   let free = places

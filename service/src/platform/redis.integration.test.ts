@@ -1,12 +1,10 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
-
 import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { redisUrl } from '#testing/servers.ts'
 
 import { connectRedis, type RedisOptions } from './redis.ts'
+import { startRedisDouble } from './redis/testing/redis-double.ts'
 
 function connect(url: string, further: Partial<RedisOptions> = {}) {
   const problems: Error[] = []
@@ -22,24 +20,7 @@ function connect(url: string, further: Partial<RedisOptions> = {}) {
 }
 
 /** Accepts connections; answers the greeting of the functions' connection, and nothing else. */
-async function startSilentServer() {
-  const sockets: Socket[] = []
-  const server = createServer((socket) => {
-    sockets.push(socket)
-    socket.on('error', () => undefined)
-    socket.on('data', (chunk) => {
-      if (chunk.toString().includes('PING')) socket.write('+PONG\r\n')
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return { url: `redis://127.0.0.1:${port}`, sockets }
-}
+const startSilentServer = () => startRedisDouble(() => undefined)
 
 test('the first commands open the connection and wait for it, however many there are', async () => {
   // A deadline that no new connection keeps.
@@ -60,24 +41,24 @@ test('hints arrive on a connection of their own', async () => {
 })
 
 test('a server that accepts and never answers: commands fail, and closing leaves no connection', async () => {
-  const { url, sockets } = await startSilentServer()
+  const { url, sockets, accepted } = await startSilentServer()
   const { redis } = connect(url, { deadlineMs: 5 })
   await expect(redis.send('', ['GET', 'a'])).rejects.toThrow(/answer|closed|offline/i)
   await expect(redis.send('', ['GET', 'a'])).rejects.toThrow(/answer|closed|offline/i)
   redis.close()
-  await waitUntil(() => sockets.length >= 2 && sockets.every((socket) => socket.closed))
+  await waitUntil(() => accepted() >= 2 && sockets.size === 0)
   await expect(redis.send('', ['GET', 'a'])).rejects.toThrow('closed')
 })
 
 test('a load without an answer replaces the connection of the functions', async () => {
-  const { url, sockets } = await startSilentServer()
+  const { url, sockets, accepted } = await startSilentServer()
   const { redis } = connect(url, { deadlineMs: 5 })
-  await waitUntil(() => sockets.length === 1)
+  await waitUntil(() => accepted() === 1)
   const load = () => redis.sendToPrimaries(['FUNCTION', 'LOAD', 'REPLACE', '#!lua name=a'])
   await waitUntil(async () => {
     const reason = await load().catch((error: Error) => error.message)
     return reason === 'Redis did not answer in time'
   })
-  await waitUntil(() => sockets.length === 2)
-  expect(sockets[0]?.closed).toBe(true)
+  await waitUntil(() => accepted() === 2)
+  expect(sockets.size).toBe(1)
 })

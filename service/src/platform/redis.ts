@@ -31,8 +31,8 @@ const loadDeadlineMs = 1000
 const openDeadlineMs = 1000
 /** Commands without an answer block all later ones on their connection: after so many it is replaced. */
 const missesMax = 5
-// Longer than the event loop may be blocked at the start, which would be taken for a connection that failed. No command waits
-// for it: until the connection is up commands fail at once.
+// A start may block the event loop for a while; a shorter timeout would then give up a connection that is being made. Commands do
+// not wait for it: until the connection is up, they fail at once.
 const connectTimeoutMs = 5000
 const retryDelayMs = (retries: number) =>
   Math.min(50 * 2 ** Math.min(retries, 6), 1000) * (0.8 + Math.random() * 0.4)

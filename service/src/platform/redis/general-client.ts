@@ -27,9 +27,20 @@ const socketOf = ({ connectTimeoutMs, retryDelayMs }: ClientOptions) => ({
   reconnectStrategy: retryDelayMs,
 })
 
-function settleOnce() {
-  const { promise: connected, resolve } = Promise.withResolvers<void>()
-  return { connected, onSettled: () => resolve() }
+type Connectable = {
+  once(event: 'error', listener: () => void): unknown
+  connect(): Promise<unknown>
+}
+
+/** Connects; resolves when the first try has ended. Later tries go on in the background, and failed ones emit 'error'. */
+function connect(client: Connectable, onProblem: (error: Error) => void): Promise<void> {
+  return new Promise((resolve) => {
+    client.once('error', () => resolve())
+    void client
+      .connect()
+      .catch(onProblem)
+      .then(() => resolve())
+  })
 }
 
 /** RESP2, in which every answer is a number, a string or a list. */
@@ -44,12 +55,8 @@ export function openSingle(options: ClientOptions, { isPatient = false } = {}): 
   const client = createClient({ ...protocol, url, disableOfflineQueue: !isPatient, socket })
   client.on('error', onProblem)
   client.on('ready', onReady)
-  const { connected, onSettled } = settleOnce()
-  client.once('error', onSettled)
-  // Resolves with the first connection, however late; failed attempts emit 'error'.
-  void client.connect().catch(onProblem).then(onSettled)
   return {
-    connected,
+    connected: connect(client, onProblem),
     send: (_, args) => client.sendCommand([...args], asBytes),
     sendToPrimaries: async (args) => {
       await client.sendCommand([...args], asBytes)
@@ -71,11 +78,8 @@ export function openCluster(options: ClientOptions): GeneralClient {
   })
   cluster.on('error', onProblem)
   cluster.on('node-ready', onReady)
-  const { connected, onSettled } = settleOnce()
-  cluster.once('error', onSettled)
-  void cluster.connect().catch(onProblem).then(onSettled)
   return {
-    connected,
+    connected: connect(cluster, onProblem),
     send: (key, args) => cluster.sendCommand(key, false, [...args], asBytes),
     sendToPrimaries: async (args) => {
       if (cluster.masters.length === 0) throw new Error('The cluster is not connected yet')
@@ -84,7 +88,8 @@ export function openCluster(options: ClientOptions): GeneralClient {
         await client.sendCommand([...args], asBytes)
       }
     },
-    subscribe: () => Promise.reject(new Error('One server is subscribed to, not a cluster.')),
+    subscribe: () =>
+      Promise.reject(new Error('Subscriptions use a connection to one server, not to a cluster.')),
     close: () => cluster.destroy(),
   }
 }

@@ -1,55 +1,7 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
-
 import { expect, onTestFinished, test } from 'vitest'
 
 import { openWire } from './open-wire.ts'
-
-type Answer = (command: string[], socket: Socket) => string | undefined
-
-/** A server that speaks the protocol and answers what it is told to. */
-async function startServer(answer: Answer) {
-  const commands: string[][] = []
-  const writes: number[] = []
-  const sockets = new Set<Socket>()
-  const server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket)).on('error', () => undefined)
-    socket.on('data', (chunk) => {
-      const received = readCommands(chunk.toString('latin1'))
-      writes.push(received.length)
-      for (const command of received) {
-        commands.push(command)
-        const text = command[0] === 'PING' ? '+PONG\r\n' : answer(command, socket)
-        if (text !== undefined) socket.write(text, 'latin1')
-      }
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return { url: `redis://127.0.0.1:${port}`, commands, writes, sockets }
-}
-
-function readCommands(text: string): string[][] {
-  const commands: string[][] = []
-  for (let rest = text; rest.startsWith('*');) {
-    const parts: string[] = []
-    const [head = '', count = '0'] = /^\*(\d+)\r\n/.exec(rest) ?? []
-    rest = rest.slice(head.length)
-    for (let index = 0; index < Number(count); index++) {
-      const [start = '', length = '0'] = /^\$(\d+)\r\n/.exec(rest) ?? []
-      parts.push(rest.slice(start.length, start.length + Number(length)))
-      rest = rest.slice(start.length + Number(length) + 2)
-    }
-    commands.push(parts)
-  }
-  return commands
-}
+import { startRedisDouble } from './testing/redis-double.ts'
 
 class Late extends Error {}
 
@@ -75,7 +27,7 @@ async function connect(url: string, deadlineMs = 10_000) {
 }
 
 test('the commands of one turn are one write, and each gets its own answer', async () => {
-  const { url, writes } = await startServer(([, number]) => `:${number}\r\n`)
+  const { url, writes } = await startRedisDouble(([, number]) => `:${number}\r\n`)
   const { wire } = await connect(url)
   const answers = await Promise.all([1, 2, 3].map((number) => wire.send(['N', String(number)])))
   expect(answers).toEqual([1, 2, 3])
@@ -84,7 +36,7 @@ test('the commands of one turn are one write, and each gets its own answer', asy
 
 test('numbers, bytes, texts, nothing and errors are told apart, also in pieces', async () => {
   const answers = [':-7\r\n', '$4\r\na\r\nb\r\n', '+OK\r\n', '$-1\r\n', '$0\r\n\r\n', '-ERR no\r\n']
-  const { url } = await startServer((_, socket) => {
+  const { url } = await startRedisDouble((_, socket) => {
     for (const character of answers.shift() ?? '') socket.write(character)
     return undefined
   })
@@ -99,7 +51,7 @@ test('numbers, bytes, texts, nothing and errors are told apart, also in pieces',
 })
 
 test('arguments arrive byte by byte, whatever they contain', async () => {
-  const { url, commands } = await startServer(() => '+OK\r\n')
+  const { url, commands } = await startRedisDouble(() => '+OK\r\n')
   const { wire } = await connect(url)
   const bytes = Buffer.from([0, 13, 10, 128, 255])
   await wire.send(['SET', 'größe €', bytes, ''])
@@ -108,14 +60,14 @@ test('arguments arrive byte by byte, whatever they contain', async () => {
 })
 
 test('credentials and the database are sent first, decoded', async () => {
-  const { url, commands } = await startServer(() => '+OK\r\n')
+  const { url, commands } = await startRedisDouble(() => '+OK\r\n')
   await connect(`${url.replace('//', '//us%40er:pass%2Fword@')}/3`)
   expect(commands).toEqual([['AUTH', 'us@er', 'pass/word'], ['SELECT', '3'], ['PING']])
 })
 
 test('a late answer is given up on, and the next command still gets its own', async () => {
   const late: (() => void)[] = []
-  const { url } = await startServer(([name], socket) => {
+  const { url } = await startRedisDouble(([name], socket) => {
     if (name !== 'SLOW') return '+fast\r\n'
     late.push(() => socket.write('+slow\r\n'))
     return undefined
@@ -127,7 +79,9 @@ test('a late answer is given up on, and the next command still gets its own', as
 })
 
 test('after several commands without an answer the connection is replaced', async () => {
-  const { url, sockets } = await startServer(([name]) => (name === 'LOST' ? undefined : '+OK\r\n'))
+  const { url, sockets } = await startRedisDouble(([name]) =>
+    name === 'LOST' ? undefined : '+OK\r\n',
+  )
   const { wire, ready } = await connect(url, 100)
   const [first] = sockets
   const given = await Promise.allSettled([1, 2, 3].map(() => wire.send(['LOST'])))
@@ -138,7 +92,7 @@ test('after several commands without an answer the connection is replaced', asyn
 })
 
 test('a lost connection fails its commands and those until it is back, and none is sent twice', async () => {
-  const { url, sockets, commands } = await startServer(([name]) =>
+  const { url, sockets, commands } = await startRedisDouble(([name]) =>
     name === 'HANG' ? undefined : '+OK\r\n',
   )
   const { wire, problems, ready } = await connect(url)
@@ -156,7 +110,7 @@ test('a lost connection fails its commands and those until it is back, and none 
 test.each(['*1\r\n:1\r\n', 'nonsense\r\n', '$abc\r\n', '$-5\r\n', ':1x\r\n'])(
   'an answer that is not understood closes the connection: %j',
   async (answer) => {
-    const { url } = await startServer(([name]) => (name === 'ODD' ? answer : '+OK\r\n'))
+    const { url } = await startRedisDouble(([name]) => (name === 'ODD' ? answer : '+OK\r\n'))
     const { wire, ready } = await connect(url)
     await expect(wire.send(['ODD'])).rejects.toThrow('neither a number nor a string')
     await ready(2)
@@ -165,7 +119,9 @@ test.each(['*1\r\n:1\r\n', 'nonsense\r\n', '$abc\r\n', '$-5\r\n', ':1x\r\n'])(
 )
 
 test('a server that refuses the credentials is a problem, and commands fail', async () => {
-  const { url } = await startServer(([name]) => (name === 'AUTH' ? '-WRONGPASS\r\n' : '+OK\r\n'))
+  const { url } = await startRedisDouble(([name]) =>
+    name === 'AUTH' ? '-WRONGPASS\r\n' : '+OK\r\n',
+  )
   const problems: string[] = []
   const wire = openWire({
     url: url.replace('//', '//:secret@'),
