@@ -45,7 +45,8 @@ async function measureStart(way: Way, service: Record<string, string>): Promise<
     await sleep(restMs)
     return { readyMs, cpuMs, restMb: await memoryMegabytes([pid]) }
   } finally {
-    await stopProcess(child, 'SIGKILL')
+    // Not killed: earlier releases write their compile cache when they end.
+    await stopProcess(child, 'SIGTERM')
     await rm(state, { recursive: true, force: true })
   }
 }
