@@ -1,0 +1,106 @@
+import { OffsetMap } from './offset-map.ts'
+
+/**
+ * A JSON escape. JSON inside of JSON doubles the backslashes at each level, so several of them count as one. More than any
+ * nesting needs are text, so that an escape that has begun does not wait for ever.
+ */
+const escape = /\\{1,64}(?:["/bfnrt]|u[\da-fA-F]{4})/
+/** The same at the end of what has come: the next piece decides. */
+const begunEscape = /\\{1,64}(?:u[\da-fA-F]{0,3})?$/
+const begunMostLength = 68
+
+const meanings: Readonly<Record<string, string>> = {
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+}
+
+/** Whether a text reads otherwise when its JSON escapes are decoded. */
+export const hasEscape = (text: string): boolean => text.includes('\\') && escape.test(text)
+
+/**
+ * Decodes the JSON escapes of a text as it grows; the result does not depend on how the text was cut into pieces. Everything
+ * else stays as it is, JSON or not.
+ */
+export class EscapeDecoder {
+  readonly #map = new OffsetMap()
+  readonly #escape = new RegExp(escape, 'g')
+  /** An escape that may be complete with the next piece. */
+  #begun = ''
+  /** Units of the original that were returned, decoded. */
+  #seen = 0
+  #length = 0
+
+  /** Decoded characters returned so far. */
+  get length(): number {
+    return this.#length
+  }
+
+  /** Adds a piece of the original; returns the decoded characters that are now final. */
+  push(piece: string): string {
+    const text = this.#begun + piece
+    const begun = this.#findBegun(text)
+    this.#begun = text.slice(begun)
+    return this.#decode(text.slice(0, begun))
+  }
+
+  /** The text is over; returns its last characters. */
+  end(): string {
+    const rest = this.#begun
+    this.#begun = ''
+    return this.#decode(rest)
+  }
+
+  /** Where in the original the decoded character at `index` starts. For `index === length`: how much has been decoded. */
+  originalOffset(index: number): number {
+    return index < this.#length ? this.#map.at(index) : this.#seen
+  }
+
+  /** The map before `index` is not needed any more. */
+  forget(index: number): void {
+    this.#map.forget(index)
+  }
+
+  /** Where an escape begins that the text does not end; its length where there is none. */
+  #findBegun(text: string): number {
+    const from = Math.max(0, text.length - begunMostLength)
+    if (!text.includes('\\', from)) return text.length
+    const begun = begunEscape.exec(text.slice(from))
+    return begun ? from + begun.index : text.length
+  }
+
+  #decode(text: string): string {
+    let decoded = ''
+    let at = 0
+    this.#escape.lastIndex = 0
+    for (let found = this.#escape.exec(text); found; found = this.#escape.exec(text)) {
+      decoded += this.#add(text.slice(at, found.index), found.index - at)
+      decoded += this.#add(meaningOf(found[0]), found[0].length)
+      at = found.index + found[0].length
+    }
+    return decoded + this.#add(text.slice(at), text.length - at)
+  }
+
+  /** What so many units of the original stand for. */
+  #add(decoded: string, units: number): string {
+    if (units === 0) return ''
+    this.#map.addRun(this.#length, this.#seen, decoded.length === units)
+    this.#length += decoded.length
+    this.#seen += units
+    return decoded
+  }
+}
+
+function meaningOf(sequence: string): string {
+  const letter = sequence.slice(sequence.lastIndexOf('\\') + 1)
+  if (letter.startsWith('u')) return String.fromCharCode(Number.parseInt(letter.slice(1), 16))
+  return meanings[letter] ?? letter
+}
+
+/** Decodes the JSON escapes of a complete text. */
+export function decodeEscapes(text: string): string {
+  const decoder = new EscapeDecoder()
+  return decoder.push(text) + decoder.end()
+}
