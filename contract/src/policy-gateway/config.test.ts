@@ -106,6 +106,9 @@ test.each([
   { rules: { reason_codes: [`A${'A'.repeat(64)}`] } },
   { rules: { flagged_categories: ['Hate'] } },
   { rules: { flagged_categories: ['a/b/c'] } },
+  { rules: { assistant_history: 'request' } },
+  { rules: { unscored_parts: 'drop' } },
+  { rules: { redact_restore: 'yes' } },
   { org_controls: { data_classification: '' } },
   { org_controls: { data_classification: 'x'.repeat(65) } },
   { org_controls: { user_quota: { requests: -1 } } },
@@ -152,12 +155,22 @@ test('the members of a rollback are kept where they are given', () => {
   expect(GivenGatewayConfig.parse({ rollout: rollback }).rollout).toMatchObject(rollback)
 })
 
+const judging = { assistant_history: 'both', unscored_parts: 'refuse', redact_restore: true }
+
+test('the optional members of the rules are kept where they are given', () => {
+  expect(GivenGatewayConfig.parse({ rules: judging }).rules).toEqual({
+    ...defaults.rules,
+    ...judging,
+  })
+})
+
 test('a configuration that is read and sent back means the same, in the same order', () => {
   const given = [
     {},
     { rules: { response_pattern: 'escalate' }, refusal_replacement: { escalation_path: 'a@b.co' } },
     { rules: { response_pattern: 'summary', rewrite_instead_of_refuse: true } },
     { rules: { rewrite_instead_of_refuse: true } },
+    { rules: { ...judging, denylist: ['bomb'] } },
     { rollout: rollback, name: 'Name', org_controls: { data_classification: 'pii' } },
   ]
   for (const each of given) {

@@ -55,6 +55,24 @@ const rules = {
   flagged_categories: z.array(Category).max(100).describe('`hate` also stands for `hate/…`.'),
 }
 
+/** How texts are judged and redacted beyond the lists. They are shown only where they were given. */
+const judging = {
+  assistant_history: z
+    .enum(['answer', 'both', 'skip'])
+    .optional()
+    .describe(
+      'What the assistant said earlier is judged as an answer, as answer and request, or not at all. Default: answer.',
+    ),
+  unscored_parts: z
+    .enum(['pass', 'refuse'])
+    .optional()
+    .describe('Requests with a part that moderation cannot read. Default: pass.'),
+  redact_restore: z
+    .boolean()
+    .optional()
+    .describe('Whether answers get back the values that were redacted. Default: false.'),
+}
+
 const controls = {
   project_keys: z.boolean(),
   user_quotas: z.boolean(),
@@ -102,7 +120,7 @@ const texts = {
 export const GatewayConfig = z
   .object({
     ...texts,
-    rules: z.object(rules),
+    rules: z.object({ ...rules, ...judging }),
     org_controls: z.object({
       ...controls,
       user_quota: z.object(Quota),
@@ -142,8 +160,8 @@ const Given = z.strictObject({
   owner: texts.owner.default(''),
   description: texts.description.default(''),
   rules: z
-    .strictObject(
-      withDefaults(rules, {
+    .strictObject({
+      ...withDefaults(rules, {
         allowlist: [],
         denylist: [],
         redact: false,
@@ -152,7 +170,8 @@ const Given = z.strictObject({
         reason_codes: [],
         flagged_categories: [],
       }),
-    )
+      ...judging,
+    })
     .prefault({}),
   org_controls: z
     .strictObject({

@@ -266,6 +266,9 @@ export interface FreeRequest {
 }
 
 export interface GatewayConfig {
+  /**
+   * Since release 0024 rules may have assistant_history, unscored_parts and redact_restore, which are stored only where they were given.
+   */
   config: Json;
   created_at: Timestamp;
   organization_id: string;

@@ -49,6 +49,7 @@ export function isRestrictive({ rules, org_controls }: GatewayConfig): boolean {
   return (
     [rules.allowlist, rules.denylist, rules.flagged_categories].some(({ length }) => length > 0) ||
     rules.redact ||
+    rules.unscored_parts === 'refuse' ||
     project_keys ||
     (user_quotas && isLimited(user_quota)) ||
     isLimited(project_quota) ||

@@ -211,3 +211,36 @@ test.each([
   }
   expect(await eventsOf(calls)).toMatchObject([event, event])
 })
+
+const file = { filename: 'a.pdf', file_data: 'data:application/pdf;base64,AAAA' }
+const withFile = { messages: [{ role: 'user', content: [{ type: 'file', file }] }] }
+
+test('a part that nothing can score is refused by a configuration that says so', async () => {
+  const calls = await prepare({ policy_id: 'no-files', rules: { unscored_parts: 'refuse' } })
+  const refused = await post(calls, '', withFile)
+  expect([refused.statusCode, refused.headers['x-policy-decision']]).toEqual([
+    400,
+    'refuse; mode=enforced',
+  ])
+  expect(refused.json()).toMatchObject({
+    error: {
+      code: 'moderation_blocked',
+      message: expect.stringContaining('the configuration no-files of your organization') as string,
+    },
+    policy: { policy_id: 'no-files', version: 1, reason_code: 'MODERATION_BLOCKED' },
+  })
+  expect(await eventsOf(calls)).toMatchObject([
+    { outcome: 'blocked', decision: 'refuse', policy_id: 'no-files', unscored_parts: true },
+  ])
+  expect(await outcomesOf(calls)).toMatchObject({ charged: [], held: 0 })
+  expect(calls.upstream.bodies).toEqual([])
+  expect((await post(calls, 'Only a text.')).statusCode).toBe(200)
+})
+
+test.each([
+  ['in the shadow', { shadow: { enabled: true, sample_percent: 100 } }, 'refuse'],
+  ['by default', {}, undefined],
+] as const)('%s such a part passes', async (_, rollout, unscored_parts) => {
+  const calls = await prepare({ rules: { unscored_parts }, rollout })
+  expect((await post(calls, '', withFile)).statusCode).toBe(200)
+})

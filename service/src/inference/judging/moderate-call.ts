@@ -18,6 +18,7 @@ import type { Findings, JudgedCall } from './judgement.ts'
 import {
   moderationMissing,
   partUnscored,
+  partUnscoredByConfiguration,
   requestModerated,
   requestUnscorable,
   requestUnscored,
@@ -69,7 +70,6 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
   const checks = open(readBy(set))
   let localScores: CategoryScores = new Map()
   const segments = toSegments(texts)
-  const { unscoredParts } = moderation.settings
 
   function decide(verdict: CategoryVerdict): ApiError | null {
     note(findings, verdict)
@@ -77,8 +77,16 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
     if (found) return requestModerated(findings, found)
     if (verdict.isUnscorable) return requestUnscorable()
     if (verdict.isUnavailable) return requestUnscored()
-    const hasUnscored = texts.hasUnreadable || verdict.hasUnscoredImage
-    return hasUnscored && unscoredParts === 'refuse' ? partUnscored() : null
+    return texts.hasUnreadable || verdict.hasUnscoredImage ? decideUnscored() : null
+  }
+
+  /** The organization can be stricter than the operator, and not less strict. */
+  function decideUnscored(): ApiError | null {
+    if (moderation.settings.unscoredParts === 'refuse') return partUnscored()
+    const { unscored_parts } = configured?.gateway.config.rules ?? {}
+    return configured?.isEnforced && unscored_parts === 'refuse'
+      ? partUnscoredByConfiguration(configured)
+      : null
   }
 
   return {

@@ -157,6 +157,23 @@ export const partUnscored = () =>
     'This request was not sent to a model, and it costs nothing: it has an image, a file or other data that moderation cannot read.',
   )
 
+/** 400 where the configuration of the policy gateway does not let such content pass, although the operator does. */
+export function partUnscoredByConfiguration(configured: ConfiguredCall): ApiError {
+  const { config, revision } = configured.gateway
+  configured.announce('refuse')
+  return new ApiError(
+    'moderation_blocked',
+    `This request was not sent to a model, and it costs nothing: it has an image, a file or other data that moderation cannot read, which the configuration ${config.policy_id} of your organization's policy gateway refuses.`,
+    {
+      policy: {
+        policy_id: config.policy_id,
+        version: revision,
+        reason_code: 'MODERATION_BLOCKED',
+      },
+    },
+  )
+}
+
 /** 400 where a scorer that must answer does not take the request: trying again would not help. */
 export const requestUnscorable = () =>
   new ApiError(
