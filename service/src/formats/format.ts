@@ -69,8 +69,11 @@ export type UpstreamFormat = {
    * streams.
    */
   readPlain?(body: SourceFrame): Frame
-  /** Finds every text of an answer, also those that have no event, so that rules can judge what is passed on. */
-  createTextReader(): TextReader
+  /**
+   * Finds every text of an answer, also those that have no event, so that rules can judge what is passed on. `before` is the
+   * beginning of the answer, where the caller has written it.
+   */
+  createTextReader(before?: string): TextReader
   /** The usage in one frame of an answer, as the upstream wrote it; undefined where the frame has none. */
   usageIn(frame: Json): Json | undefined
   /** Whether a frame carries audio or an image; absent for a format that has neither. */

@@ -76,12 +76,12 @@ test('only the headers that choose versions and features are forwarded, and only
   }
 })
 
-test('formats import nothing but formats, platform and the contract', () => {
+test('formats import nothing but formats, text, platform and the contract', () => {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.ts') && !/\.test\.ts$|(^|\/)testing\//.test(file),
   )
   expect(files.length).toBeGreaterThan(50)
-  const allowed = /^(\.\/|#formats\/|#platform\/|@gatehouse\/contract\/)/
+  const allowed = /^(\.\/|#formats\/|#text\/|#platform\/|@gatehouse\/contract\/|node:buffer$)/
   const others = files.flatMap((file) => {
     const text = readFileSync(join(import.meta.dirname, file), 'utf8')
     return [...text.matchAll(/from '([^']+)'/g)]

@@ -24,6 +24,8 @@ export type Turn = {
   outputFormat: OutputFormat | null
   /** The caller's own id for its user. */
   user: string | null
+  /** What else the caller writes outside of messages, such as stop sequences and metadata: it is judged, and not counted. */
+  other: readonly string[]
 }
 
 export type TurnMessage = { role: 'user' | 'assistant'; parts: readonly Part[] }
@@ -124,4 +126,5 @@ export const emptyTurn: Turn = {
   reasoning: null,
   outputFormat: null,
   user: null,
+  other: [],
 }

@@ -29,9 +29,12 @@ test('hasEscape says whether decoding changes a text', () => {
 })
 
 const text = fc
-  .array(fc.constantFrom('\\', 'u', 'n', '"', '0', '4', '1', 'x', ' ', '\\u0041', '\\'.repeat(40)), {
-    maxLength: 60,
-  })
+  .array(
+    fc.constantFrom('\\', 'u', 'n', '"', '0', '4', '1', 'x', ' ', '\\u0041', '\\'.repeat(40)),
+    {
+      maxLength: 60,
+    },
+  )
   .map((parts) => parts.join(''))
 
 test('the pieces make no difference, and every character leads back to its escape', () => {

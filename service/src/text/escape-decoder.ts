@@ -7,6 +7,7 @@ import { OffsetMap } from './offset-map.ts'
 const escape = /\\{1,64}(?:["/bfnrt]|u[\da-fA-F]{4})/
 /** The same at the end of what has come: the next piece decides. */
 const begunEscape = /\\{1,64}(?:u[\da-fA-F]{0,3})?$/
+/** Nothing that is longer is an escape that has begun. */
 const begunMostLength = 68
 
 const meanings: Readonly<Record<string, string>> = {
@@ -38,12 +39,25 @@ export class EscapeDecoder {
     return this.#length
   }
 
-  /** Adds a piece of the original; returns the decoded characters that are now final. */
-  push(piece: string): string {
+  /** How much of the original is decoded. */
+  get decodedTo(): number {
+    return this.#seen
+  }
+
+  /** Whether an escape has begun that the next piece may complete. */
+  get hasBegun(): boolean {
+    return this.#begun !== ''
+  }
+
+  /**
+   * Adds a piece of the original; returns the decoded characters that are now final. `onRun` is told of them run by run, each
+   * with the place in the original where it starts: all of its characters follow each other there.
+   */
+  push(piece: string, onRun?: (text: string, start: number) => void): string {
     const text = this.#begun + piece
     const begun = this.#findBegun(text)
     this.#begun = text.slice(begun)
-    return this.#decode(text.slice(0, begun))
+    return this.#decode(text.slice(0, begun), onRun)
   }
 
   /** The text is over; returns its last characters. */
@@ -71,16 +85,21 @@ export class EscapeDecoder {
     return begun ? from + begun.index : text.length
   }
 
-  #decode(text: string): string {
+  #decode(text: string, onRun?: (text: string, start: number) => void): string {
     let decoded = ''
     let at = 0
+    const add = (run: string, units: number) => {
+      if (run !== '') onRun?.(run, this.#seen)
+      decoded += this.#add(run, units)
+    }
     this.#escape.lastIndex = 0
     for (let found = this.#escape.exec(text); found; found = this.#escape.exec(text)) {
-      decoded += this.#add(text.slice(at, found.index), found.index - at)
-      decoded += this.#add(meaningOf(found[0]), found[0].length)
+      add(text.slice(at, found.index), found.index - at)
+      add(meaningOf(found[0]), found[0].length)
       at = found.index + found[0].length
     }
-    return decoded + this.#add(text.slice(at), text.length - at)
+    add(text.slice(at), text.length - at)
+    return decoded
   }
 
   /** What so many units of the original stand for. */

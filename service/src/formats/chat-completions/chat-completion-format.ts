@@ -42,7 +42,7 @@ export const chatUpstreamFormat = {
   framing: serverSentEvents,
   createReader: createChatReader,
   readPlain: readPlainChat,
-  createTextReader: () => createChatTextReader(toolCallIndex),
+  createTextReader: (before) => createChatTextReader(toolCallIndex, before),
   usageIn: usageInChunk,
   hasMedia: hasMediaInChunk,
   readError: readChatError,

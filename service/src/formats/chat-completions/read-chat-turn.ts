@@ -44,6 +44,7 @@ export function readChatTurn(request: Json): Turn {
     reasoning: readEffort(request['reasoning_effort']),
     outputFormat: readOutputFormat(request['response_format']),
     user: asText(request['user']) ?? asText(request['safety_identifier']) ?? null,
+    other: [],
   }
 }
 

@@ -30,6 +30,7 @@ export function readMessageTurn(request: Json): Turn {
     reasoning: readReasoning(body),
     outputFormat: readOutputFormat(body.output_config),
     user: body.metadata?.user_id ?? null,
+    other: [],
   }
 }
 

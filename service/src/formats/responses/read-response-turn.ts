@@ -33,6 +33,7 @@ export function readResponseTurn(request: Json): Turn {
     reasoning: readReasoning(asObject(request['reasoning'])),
     outputFormat: readOutputFormat(asObject(asObject(request['text'])?.['format'])),
     user: asText(request['user']) ?? asText(request['safety_identifier']) ?? null,
+    other: [],
   }
 }
 

@@ -99,6 +99,7 @@ const rich: Turn = {
     isStrict: true,
   },
   user: 'user-7',
+  other: [],
 }
 
 test('a rich turn comes back as it was', () => {

@@ -5,6 +5,7 @@ import { createTextReader } from './create-text-reader.ts'
 import type { FrameText, TextReader } from './frame-texts.ts'
 import { addLogprobs } from './logprobs.ts'
 import type { TextCollector } from './text-collector.ts'
+import { proseGroup } from './text-views.ts'
 import { isText } from './visit-strings.ts'
 
 /** The index of the call that a delta belongs to, given the ids of the calls so far. */
@@ -22,7 +23,7 @@ type Reading = {
 }
 
 /** The texts of Chat Completions. A channel is a member of a choice: `choice0/content`, `choice0/tool1/arguments#0`. */
-export function createChatTextReader(findCallIndex: FindCallIndex): TextReader {
+export function createChatTextReader(findCallIndex: FindCallIndex, before?: string): TextReader {
   const ids = new Map<number, string>()
   const callIndexOf = (call: Json, position: number) => {
     const index = findCallIndex(call, position, () => ids)
@@ -31,10 +32,10 @@ export function createChatTextReader(findCallIndex: FindCallIndex): TextReader {
   }
   const growing = new Map<string, string>()
   const read = (texts: TextCollector, body: Json) => readBody({ texts, callIndexOf, growing }, body)
-  return createTextReader({
-    readFrame: (texts, { json }: SourceFrame) => read(texts, json),
-    readPlain: read,
-  })
+  return createTextReader(
+    { readFrame: (texts, { json }: SourceFrame) => read(texts, json), readPlain: read },
+    before,
+  )
 }
 
 function readBody(reading: Reading, body: Json) {
@@ -109,7 +110,8 @@ function readMessage(reading: Reading, path: string, message: Json, kind: FrameT
         const channel = `${path}/${name}`
         const isGrowing = kind === 'delta' && typeof value === 'string' && value !== ''
         if (isGrowing && proseMembers.has(name)) endBefore(reading, path, channel)
-        return addGrowing({ texts, path: channel, name, kind, depth: 0 }, value)
+        const group = name === 'content' ? `${proseGroup}/${path}` : undefined
+        return addGrowing({ texts, path: channel, name, kind, depth: 0, group }, value)
       }
     }
   })
@@ -178,6 +180,8 @@ type Growing = {
   name: string
   kind: FrameText['kind']
   depth: number
+  /** Of a text that a person reads. */
+  group?: string | undefined
 }
 
 /**
@@ -185,10 +189,12 @@ type Growing = {
  * lists that have an index, so a text may be divided over them.
  */
 function addGrowing(growing: Growing, value: unknown): boolean {
-  const { texts, path, name, kind, depth } = growing
+  const { texts, path, name, kind, depth, group } = growing
   if (typeof value === 'string') {
     if (undivided.has(name) || !isText(name, value)) return false
-    return kind === 'delta' ? texts.addResumable(path, value) : texts.add(path, value, kind)
+    return kind === 'delta'
+      ? texts.addResumable(path, value, group)
+      : texts.add(path, value, kind, group)
   }
   if (depth === depthMax || !hasGrowing(value)) return false
   for (const [key, inner] of entriesOf(value)) {

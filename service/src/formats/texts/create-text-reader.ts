@@ -9,8 +9,9 @@ type Reading = {
   readPlain(texts: TextCollector, body: Json): void
 }
 
-export function createTextReader({ readFrame, readPlain }: Reading): TextReader {
-  const texts = new TextCollector()
+/** `before` is what the caller has written of the answer. */
+export function createTextReader({ readFrame, readPlain }: Reading, before = ''): TextReader {
+  const texts = new TextCollector(before)
   return {
     read({ source, events, isRepeated }) {
       texts.begin()

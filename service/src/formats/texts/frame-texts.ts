@@ -1,5 +1,7 @@
 import type { Frame, Json } from '#formats/answer.ts'
 
+import type { TextView } from './text-views.ts'
+
 /** A text in a frame of an answer. */
 export type FrameText = {
   /** The text of which this is a part: a block, a part of a message, a string in the arguments of a call. */
@@ -10,11 +12,13 @@ export type FrameText = {
    * go on where they ended.
    */
   kind: 'delta' | 'whole'
+  /** What is new in the text, in other readings. */
+  views?: readonly TextView[]
 }
 
 export type FrameTexts = {
   texts: readonly FrameText[]
-  /** Channels that get no more text after this frame. */
+  /** Channels, and other readings, that get no more text after this frame. */
   ended: readonly string[]
   /** Whether the frame has content that no rule can read: encrypted or binary data. */
   hasUnreadable: boolean

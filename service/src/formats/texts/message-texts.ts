@@ -4,14 +4,18 @@ import { asText, isObject, listOf } from '#formats/json-values.ts'
 import { createTextReader } from './create-text-reader.ts'
 import type { FrameText, TextReader } from './frame-texts.ts'
 import type { TextCollector } from './text-collector.ts'
+import { proseGroup } from './text-views.ts'
 import { isText } from './visit-strings.ts'
 
 /** The texts of Messages. A channel is a block: `0/text`, `1/thinking`, `2/input#0`. */
-export const createMessageTextReader = (): TextReader =>
-  createTextReader({
-    readFrame,
-    readPlain: (texts, body) => readMessage(texts, body, (position) => String(position)),
-  })
+export const createMessageTextReader = (before?: string): TextReader =>
+  createTextReader(
+    {
+      readFrame,
+      readPlain: (texts, body) => readMessage(texts, body, (position) => String(position)),
+    },
+    before,
+  )
 
 function readFrame(texts: TextCollector, { event, json }: SourceFrame) {
   const type = asText(json['type']) ?? event
@@ -80,6 +84,7 @@ function readBlock(texts: TextCollector, path: string, block: Json, kind: FrameT
     if (name === 'input') return texts.addInput(`${path}/input`, value, kind)
     switch (`${String(type)}.${name}`) {
       case 'text.text':
+        return texts.add(`${path}/${name}`, value, kind, proseGroup)
       case 'thinking.thinking':
         return texts.add(`${path}/${name}`, value, kind)
       case 'redacted_thinking.data':
@@ -98,6 +103,7 @@ function readDelta(texts: TextCollector, path: string, delta: Json) {
   texts.addMembers(delta, (name, value) => {
     switch (`${String(type)}.${name}`) {
       case 'text_delta.text':
+        return texts.add(`${path}/${name}`, value, 'delta', proseGroup)
       case 'thinking_delta.thinking':
         return texts.add(`${path}/${name}`, value, 'delta')
       case 'input_json_delta.partial_json':

@@ -1,21 +1,42 @@
+import { isUtf8 } from 'node:buffer'
+
 import type { DocumentPart, Part, Source, Tool, Turn, TurnMessage } from '#formats/turn.ts'
+import { joinParts, type Passage } from '#text/passage.ts'
 
 import { JsonTexts } from './json-texts.ts'
 import { visitStrings } from './visit-strings.ts'
 
-/** The texts of a request, as rules see them. Each is one segment. */
+/** Where in a request something was said. */
+export type SaidIn = 'system' | 'user' | 'tool_result' | 'document' | 'tools' | 'prefill'
+
+/** Something that the caller sends; `message` is its place in the turn, null outside of messages. */
+export type Said = Passage & { readonly part: SaidIn; readonly message: number | null }
+
+/** What the model said before, as the caller tells it: messages of the assistant in a row. */
+export type EarlierAnswer = {
+  readonly message: number
+  /** Its text, its visible reasoning, and the arguments of its calls. */
+  readonly said: readonly Passage[]
+  /** What it answers: the message of the user before it. */
+  readonly question: readonly Passage[]
+}
+
+/** The texts of a request, as rules see them. */
 export type RequestTexts = {
   /**
-   * What users and tools said, the beginning of the answer if the caller wrote one, and everything else that it can put in
-   * front of the model but instructions.
+   * Everything the caller sends that is not an earlier answer: instructions, what users and tools said, documents, tools, and
+   * the beginning of the answer if the caller wrote one.
    */
-  text: readonly string[]
+  text: readonly Said[]
+  /** What users and tools said. */
+  userText: readonly Said[]
   /** What is said in the last message of the user, or in the last results of tools. */
-  lastMessage: readonly string[]
-  /** The instructions at the beginning. */
-  system: readonly string[]
-  /** What the model said before, as the caller tells it. No rule sees it. */
-  history: readonly string[]
+  lastMessage: readonly Said[]
+  system: readonly Said[]
+  tools: readonly Said[]
+  history: readonly EarlierAnswer[]
+  /** The beginning of the answer, which the model goes on with. */
+  prefill: string
   /** Of the last message. Results of tools are messages of the user, as in a `Turn`. */
   role: TurnMessage['role']
   /** The addresses of images; those that were sent along are `data:` addresses. */
@@ -24,71 +45,156 @@ export type RequestTexts = {
   hasUnreadable: boolean
 }
 
-type Found = { said: string[]; history: string[]; images: string[]; hasUnreadable: boolean }
-
 /** Reads what a request says. */
-export function readRequestTexts({ system, messages, tools, outputFormat }: Turn): RequestTexts {
-  const text: string[] = []
-  const history: string[] = []
-  let lastMessage: string[] = []
-  const images: string[] = []
-  let hasUnreadable = false
-  for (const [index, { role, parts }] of messages.entries()) {
-    const found: Found = { said: [], history: [], images, hasUnreadable: false }
+export function readRequestTexts(turn: Turn): RequestTexts {
+  const found: Found = { said: [], history: [], images: [], hasUnreadable: false }
+  const system = saidIn('system', null, turn.system)
+  let lastMessage: readonly Said[] = []
+  let prefill = ''
+  for (const run of runsOf(turn.messages)) {
+    if (run.role === 'user') {
+      lastMessage = addUserRun(found, run)
+      continue
+    }
+    const answer = readAssistantRun(found, run)
+    const texts = answer.texts.map((text) => joinParts(text))
     // The model goes on where the last message ends, so its caller puts those words into the answer.
-    const isHistory = role === 'assistant' && index < messages.length - 1
-    for (const part of parts) addPart(found, part, isHistory)
-    for (const said of found.said) text.push(said)
-    for (const said of found.history) history.push(said)
-    if (role === 'user') lastMessage = found.said
-    hasUnreadable ||= found.hasUnreadable
+    if (run.isLast) {
+      const { first } = run
+      found.said.push(
+        ...texts.map((each) => ({ ...each, part: 'prefill' as const, message: first })),
+      )
+      prefill = answer.prose.join('')
+    } else {
+      found.history.push({ message: run.first, said: texts, question: lastMessage })
+    }
   }
-  // Tools and schemas are judged too: a caller can write to the model there as well as in a message.
-  for (const tool of tools) text.push(toolText(tool))
-  if (outputFormat?.type === 'json_schema') {
-    text.push(linesOf(outputFormat.name, ...stringsIn(outputFormat.schema)))
-  }
-  const isSaid = (one: string) => one !== ''
+  const tools = toolTexts(turn).flatMap((text) => saidIn('tools', null, [text]))
+  const others = turn.other.flatMap((text) => saidIn('user', null, [text]))
   return {
-    text: text.filter(isSaid),
-    lastMessage: lastMessage.filter(isSaid),
-    system: system.filter(isSaid),
-    history: history.filter(isSaid),
-    role: messages.at(-1)?.role ?? 'user',
-    images,
-    hasUnreadable,
+    text: [...system, ...found.said, ...tools, ...others],
+    userText: found.said.filter(({ part }) => part !== 'prefill'),
+    lastMessage,
+    system,
+    tools,
+    history: found.history,
+    prefill,
+    role: turn.messages.at(-1)?.role ?? 'user',
+    images: found.images,
+    hasUnreadable: found.hasUnreadable,
   }
 }
 
-function addPart(found: Found, part: Part, isHistory: boolean) {
-  const target = isHistory ? found.history : found.said
+type Found = {
+  said: Said[]
+  history: EarlierAnswer[]
+  images: string[]
+  hasUnreadable: boolean
+}
+
+/** Messages of one role in a row: their reader sees one text. */
+type Run = {
+  role: TurnMessage['role']
+  messages: TurnMessage[]
+  /** The place of its first message in the turn. */
+  first: number
+  isLast: boolean
+}
+
+function runsOf(messages: readonly TurnMessage[]): Run[] {
+  const runs: Run[] = []
+  for (const [index, message] of messages.entries()) {
+    const last = runs.at(-1)
+    const isLast = index === messages.length - 1
+    if (last?.role === message.role) {
+      last.messages.push(message)
+      last.isLast = isLast
+    } else runs.push({ role: message.role, messages: [message], first: index, isLast })
+  }
+  return runs
+}
+
+/** None where nothing is said. */
+function saidIn(part: SaidIn, message: number | null, parts: readonly string[]): Said[] {
+  const passage = joinParts(parts)
+  return passage.parts.length === 0 ? [] : [{ ...passage, part, message }]
+}
+
+/** Adds what is said in messages of the user; returns what the last of them says. */
+function addUserRun(found: Found, { messages, first }: Run): readonly Said[] {
+  const texts: string[] = []
+  let [ownTexts, others]: [string[], Said[]] = [[], []]
+  for (const [number, { parts }] of messages.entries()) {
+    ownTexts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+    others = parts.flatMap((part) => readOther(found, part, first + number))
+    texts.push(...ownTexts)
+    found.said.push(...others)
+  }
+  const together = saidIn('user', first, texts)
+  found.said.push(...together)
+  // The same object where it is the same text, so that whoever has read it knows it again.
+  const own =
+    messages.length === 1 ? together : saidIn('user', first + messages.length - 1, ownTexts)
+  return [...own, ...others]
+}
+
+/** What a part says that is no text of its message, in a message of any role. */
+function readOther(found: Found, part: Part, message: number): Said[] {
+  const say = (where: SaidIn, texts: readonly string[]) => saidIn(where, message, texts)
   switch (part.type) {
-    case 'text':
+    case 'tool_result':
+      return readResult(found, part.parts, message)
+    case 'document':
+      return readDocument(found, part).flatMap((text) => say('document', [text]))
+    case 'image':
+      return readImage(found, part.source).flatMap((text) => say('user', [text]))
+    case 'foreign':
+      return readForeign(found, part.text).flatMap((text) => say('user', [text]))
+    case 'tool_call':
+      return [part.name, ...stringsOf(part.arguments)].flatMap((text) => say('user', [text]))
     case 'refusal':
     case 'reasoning':
-      target.push(part.text)
-      return
-    case 'tool_call':
-      target.push(part.name)
-      addArguments(target, part.arguments)
-      return
-    case 'tool_result':
-      // What a tool returned is judged in a message of any role.
-      for (const inner of part.parts) addPart(found, inner, false)
-      return
-    case 'foreign':
-      addForeign(found, part.text)
-      return
-    case 'image':
-      addImage(found, target, part.source)
-      return
-    case 'document':
-      addDocument(found, target, part)
+      return say('user', [part.text])
+    case 'text':
+      return []
   }
 }
 
-/** Each string is a text of its own, as it is in an answer. */
-function addArguments(target: string[], json: string) {
+/** What a tool returned is judged in a message of any role. */
+function readResult(found: Found, parts: readonly Part[], message: number): Said[] {
+  const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+  return [
+    ...saidIn('tool_result', message, texts),
+    ...parts.flatMap((part) => readOther(found, part, message)),
+  ]
+}
+
+/** The texts of an answer, each in the parts in which it was sent; `prose` is what its reader sees as one text. */
+type ReadAnswer = { texts: (readonly string[])[]; prose: string[] }
+
+function readAssistantRun(found: Found, { messages, first }: Run): ReadAnswer {
+  const prose: string[] = []
+  const texts: (readonly string[])[] = []
+  for (const [number, { parts }] of messages.entries()) {
+    for (const part of parts) {
+      if (part.type === 'text') prose.push(part.text)
+      else if (part.type === 'refusal' || part.type === 'reasoning') texts.push([part.text])
+      else if (part.type === 'tool_call') texts.push([part.name], ...argumentTexts(part.arguments))
+      // What tools and providers add is no answer of the model, whoever is said to have said it.
+      else found.said.push(...readOther(found, part, first + number))
+    }
+  }
+  return { texts: [prose, ...texts].filter((each) => each.some((text) => text !== '')), prose }
+}
+
+/** The strings of a call's arguments: each for itself, and all of them joined by spaces. */
+function argumentTexts(json: string): (readonly string[])[] {
+  const strings = stringsOf(json)
+  return strings.length > 1 ? [...strings.map((one) => [one]), [strings.join(' ')]] : [strings]
+}
+
+/** The strings in JSON text, as in an answer: names of members, values, and also numbers. */
+function stringsOf(json: string): string[] {
   const texts: string[] = []
   new JsonTexts().feed(json, {
     add(number, text) {
@@ -96,54 +202,62 @@ function addArguments(target: string[], json: string) {
     },
     end: () => undefined,
   })
-  for (const text of texts) if (text) target.push(text)
+  return texts.filter((text) => text)
 }
 
 /**
  * A foreign part is judged in a message of any role: tools and items that belong to the whole call stand in whichever
  * message comes first, or before them.
  */
-function addForeign(found: Found, json: string) {
-  const onText = (text: string) => void found.said.push(text)
+function readForeign(found: Found, json: string): string[] {
+  const texts: string[] = []
+  const onText = (text: string) => void texts.push(text)
   const onUnreadable = () => {
     found.hasUnreadable = true
   }
   visitStrings('', JSON.parse(json), { onText, onUnreadable, onName: onText })
+  return texts
 }
 
-function addDocument(found: Found, target: string[], { source, title }: DocumentPart) {
-  if (title !== null) target.push(title)
-  if (source.type === 'text') target.push(source.text)
-  else if (source.type === 'base64' && source.mediaType.startsWith('text/')) {
-    target.push(Buffer.from(source.data, 'base64').toString())
-  } else addSource(found, target, source)
+/** A document whose bytes are text is text, whatever its media type says. */
+function readDocument(found: Found, { source, title }: DocumentPart): string[] {
+  const name = title === null ? [] : [title]
+  if (source.type === 'text') return [...name, source.text]
+  if (source.type === 'base64') {
+    const bytes = Buffer.from(source.data, 'base64')
+    if (isUtf8(bytes)) return [...name, bytes.toString()]
+  }
+  return [...name, ...readSource(found, source)]
 }
 
 /** An address is text as well: a caller can write there. */
-function addImage(found: Found, target: string[], source: Source) {
-  if (source.type === 'base64') {
-    found.images.push(`data:${source.mediaType};base64,${source.data}`)
-  } else if (source.type === 'url') {
+function readImage(found: Found, source: Source): string[] {
+  if (source.type === 'file') return readSource(found, source)
+  if (source.type === 'url') {
     found.images.push(source.url)
-    target.push(source.url)
-  } else addSource(found, target, source)
+    return [source.url]
+  }
+  found.images.push(`data:${source.mediaType};base64,${source.data}`)
+  return []
 }
 
-function addSource(found: Found, target: string[], source: Source) {
+function readSource(found: Found, source: Source): string[] {
   found.hasUnreadable = true
-  if (source.type === 'url') target.push(source.url)
+  return source.type === 'url' ? [source.url] : []
 }
 
-/** A tool is one text with a string per line: an agent sends dozens of them, with hundreds of short strings. */
-const toolText = ({ name, description, parameters }: Tool): string =>
-  linesOf(name, description ?? '', ...stringsIn(parameters))
+/**
+ * A tool is one text with a string per line: an agent sends dozens of them, with hundreds of short strings. Schemas are judged
+ * too: a caller can write to the model there as well as in a message.
+ */
+function toolTexts({ tools, outputFormat }: Turn): string[] {
+  const texts = tools.map(({ name, description, parameters }: Tool) =>
+    linesOf(name, description ?? '', ...stringsOf(JSON.stringify(parameters))),
+  )
+  if (outputFormat?.type !== 'json_schema') return texts
+  const { name, schema } = outputFormat
+  return [...texts, linesOf(name, ...stringsOf(JSON.stringify(schema)))]
+}
 
 const linesOf = (...strings: string[]): string =>
   strings.filter((string) => string !== '').join('\n')
-
-/** The strings of a schema, which include the names of its members: callers choose them. */
-function stringsIn(schema: unknown): string[] {
-  const strings: string[] = []
-  addArguments(strings, JSON.stringify(schema))
-  return strings
-}

@@ -2,10 +2,11 @@ import type { Json, SourceFrame } from '#formats/answer.ts'
 import { asIndex, asText, isObject } from '#formats/json-values.ts'
 
 import { createTextReader } from './create-text-reader.ts'
-import type { TextReader } from './frame-texts.ts'
+import type { FrameText, TextReader } from './frame-texts.ts'
 import { addLogprobs } from './logprobs.ts'
 import { readItem, readPart } from './response-items.ts'
 import type { TextCollector } from './text-collector.ts'
+import { proseGroup } from './text-views.ts'
 import { isText } from './visit-strings.ts'
 
 /** The items so far by their `output_index`, so that the whole response finds their channels again. */
@@ -14,13 +15,14 @@ type Items = Map<number, { id: unknown; type: unknown }>
 type Reading = { texts: TextCollector; items: Items }
 
 /** The texts of Responses. A channel is a part of an item: `item0/content0`, `item1/arguments#0`. */
-export function createResponseTextReader(): TextReader {
+export function createResponseTextReader(before?: string): TextReader {
   const items: Items = new Map()
-  return createTextReader({
-    readFrame: (texts, source) => readFrame({ texts, items }, source),
-    readPlain: (texts, body) =>
+  const reading = {
+    readFrame: (texts: TextCollector, source: SourceFrame) => readFrame({ texts, items }, source),
+    readPlain: (texts: TextCollector, body: Json) =>
       readResponse(texts, body, (item, position) => findItem(items, item, position)),
-  })
+  }
+  return createTextReader(reading, before)
 }
 
 /**
@@ -126,10 +128,10 @@ function readResponse(
 }
 
 /** How the text of each kind of delta is called in its item, in the frame that counts it, and when it is done. */
-type Place = { part: string; index?: string; whole: string; isJson?: boolean }
+type Place = { part: string; index?: string; whole: string; isJson?: boolean; isProse?: boolean }
 
 const places = new Map<string, Place>([
-  ['output_text', { part: 'content', index: 'content_index', whole: 'text' }],
+  ['output_text', { part: 'content', index: 'content_index', whole: 'text', isProse: true }],
   ['refusal', { part: 'content', index: 'content_index', whole: 'refusal' }],
   ['reasoning_text', { part: 'content', index: 'content_index', whole: 'text' }],
   ['reasoning_summary_text', { part: 'summary', index: 'summary_index', whole: 'text' }],
@@ -144,7 +146,10 @@ function readText({ texts, items }: Reading, type: string, json: Json) {
   const place = places.get(kind)
   const path = pathOf(items, json)
   const channel = place ? channelOf(path, place, json) : `${path}/${kind}${indexesOf(json)}`
-  const add = place?.isJson ? texts.addJson.bind(texts) : texts.add.bind(texts)
+  const add = (...text: [string, unknown, FrameText['kind']]) =>
+    place?.isJson
+      ? texts.addJson(...text)
+      : texts.add(...text, place?.isProse ? proseGroup : undefined)
   texts.addMembers(json, (name, value) => {
     if (name === 'obfuscation') return true
     if (name === 'logprobs' && place) {

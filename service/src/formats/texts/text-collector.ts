@@ -2,13 +2,18 @@ import type { Json } from '#formats/answer.ts'
 
 import type { FrameText, FrameTexts } from './frame-texts.ts'
 import { JsonTexts } from './json-texts.ts'
+import { proseGroup, tailLength, TextViews } from './text-views.ts'
 import { visitStrings } from './visit-strings.ts'
 
 /** What was appended to a channel; `isJson` where the strings inside it are the texts. */
-type Delta = { channel: string; isJson: boolean }
+type Delta = { channel: string; isJson: boolean; group?: string | undefined }
 
-/** A text that goes on after it was taken to have ended begins with so much of what it continues. */
-export const tailLength = 1024
+/**
+ * How a text stands to the prose of an answer: a person reads it together with others of its group, it stands between two
+ * texts of prose, or it stands beside them, as a source does.
+ */
+type Standing = { group: string; channel: string; separator?: string } | 'between' | 'beside'
+
 /** As much of what frames repeat is remembered; more of it is read anew each time. */
 const othersMaxLength = 1024 * 1024
 
@@ -39,6 +44,12 @@ export class TextCollector {
   #othersLength = 0
   /** The deltas of the last frame, without those that are empty. */
   #deltas: Delta[] = []
+  readonly #views: TextViews
+
+  /** `before` is what the caller has written of the answer. */
+  constructor(before = '') {
+    this.#views = new TextViews(before)
+  }
 
   begin() {
     this.#texts = []
@@ -50,11 +61,14 @@ export class TextCollector {
     return { texts: this.#texts, ended: this.#ended, hasUnreadable: this.#hasUnreadable }
   }
 
-  /** Text of a channel; returns whether it is text. */
-  add(channel: string, text: unknown, kind: FrameText['kind']): boolean {
+  /**
+   * Text of a channel; returns whether it is text. A person reads the texts of one `group` as one: those that are in no group
+   * stand between them.
+   */
+  add(channel: string, text: unknown, kind: FrameText['kind'], group?: string): boolean {
     if (typeof text !== 'string') return false
-    if (kind === 'delta' && text !== '') this.#deltas.push({ channel, isJson: false })
-    this.#push(channel, text, kind)
+    if (kind === 'delta' && text !== '') this.#deltas.push({ channel, isJson: false, group })
+    this.#push(channel, text, kind, group === undefined ? 'between' : { group, channel })
     return true
   }
 
@@ -62,12 +76,12 @@ export class TextCollector {
    * More of a text that may go on after it was taken to have ended. What comes then is another channel, which repeats the end
    * of the text: a match across the gap is found, though what stands before the gap may have left already.
    */
-  addResumable(channel: string, text: string): boolean {
+  addResumable(channel: string, text: string, group?: string): boolean {
     const current = this.#resumed.get(channel) ?? channel
     const tail = this.#tails.get(current) ?? ''
     if (text === '' || tail === '' || this.#open.has(current)) {
       this.#tails.set(current, tail)
-      return this.add(current, text, 'delta')
+      return this.add(current, text, 'delta', group)
     }
     const next = `${current}~`
     this.#resumed.set(channel, next)
@@ -84,7 +98,7 @@ export class TextCollector {
     const decoder = known ?? new JsonTexts()
     if (kind === 'delta') this.#json.set(channel, decoder)
     decoder.feed(json, {
-      add: (number, text) => this.#push(`${channel}#${number}`, text, kind),
+      add: (number, text) => this.#addString(channel, `${channel}#${number}`, text, kind),
       end: (number) => this.#end(`${channel}#${number}`),
     })
     return true
@@ -110,7 +124,7 @@ export class TextCollector {
     this.#othersLength += text.length
     if (this.#othersLength <= othersMaxLength) this.#others.add(text)
     const channel = this.newChannel()
-    this.#push(channel, text, 'whole')
+    this.#push(channel, text, 'whole', 'beside')
     this.#end(channel)
   }
 
@@ -140,7 +154,7 @@ export class TextCollector {
   /** Ends the channels at a path and below it. */
   endAt(path: string) {
     for (const channel of this.#open) if (isAt(channel, path)) this.#end(channel)
-    for (const channel of this.#json.keys()) if (isAt(channel, path)) this.#json.delete(channel)
+    for (const channel of this.#json.keys()) if (isAt(channel, path)) this.#endJson(channel)
   }
 
   /** Ends every channel at a path but those of `kept`. The texts of JSON say themselves where they end. */
@@ -153,6 +167,7 @@ export class TextCollector {
   endAll() {
     for (const channel of this.#open) this.#end(channel)
     this.#json.clear()
+    this.#ended.push(...this.#views.pauseAll())
   }
 
   forgetDeltas() {
@@ -169,19 +184,43 @@ export class TextCollector {
     this.#deltas = []
     return delta.isJson
       ? this.addJson(delta.channel, text, 'delta')
-      : this.add(delta.channel, text, 'delta')
+      : this.add(delta.channel, text, 'delta', delta.group)
   }
 
-  #push(channel: string, text: string, kind: FrameText['kind']) {
+  /** A string inside JSON. Lists of words are also read as the sentence that they make. */
+  #addString(json: string, channel: string, text: string, kind: FrameText['kind']) {
+    this.#push(channel, text, kind, { group: `strings/${json}`, channel, separator: ' ' })
+  }
+
+  #push(channel: string, text: string, kind: FrameText['kind'], stands: Standing) {
     if (text === '') return
     this.#open.add(channel)
-    this.#texts.push({ channel, text, kind })
+    this.#texts.push({ channel, text, kind, ...this.#read(channel, text, kind, stands) })
     const tail = this.#tails.get(channel)
     if (tail !== undefined) this.#tails.set(channel, (tail + text).slice(-tailLength))
   }
 
+  /** What is new in the text, in other readings. */
+  #read(channel: string, text: string, kind: FrameText['kind'], stands: Standing) {
+    const more = this.#views.moreOf(channel, text, kind)
+    if (more === '') return undefined
+    const from = this.#views.lengthOf(channel)
+    const decoded = this.#views.decode(channel, more)
+    const joined = typeof stands === 'object' ? this.#views.join(stands, more, from) : []
+    const isBetween = stands === 'between' || (typeof stands === 'object' && 'separator' in stands)
+    if (isBetween) this.#ended.push(...this.#views.pauseJoined(proseGroup))
+    if (decoded.length + joined.length === 0) return undefined
+    return { views: [...decoded, ...joined] }
+  }
+
+  #endJson(channel: string) {
+    this.#json.delete(channel)
+    this.#ended.push(...this.#views.pauseJoined(`strings/${channel}`))
+  }
+
   #end(channel: string) {
-    if (this.#open.delete(channel)) this.#ended.push(channel)
+    if (!this.#open.delete(channel)) return
+    this.#ended.push(channel, ...this.#views.end(channel))
   }
 }
 

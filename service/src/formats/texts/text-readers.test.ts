@@ -5,6 +5,7 @@ import type { CallerFormatName } from '#formats/format-name.ts'
 import { upstreamFormats } from '#formats/formats.ts'
 
 import type { FrameTexts } from './frame-texts.ts'
+import { isView } from './text-views.ts'
 
 const readerOf = (format: CallerFormatName) => upstreamFormats.get(format)!.createTextReader()
 
@@ -23,7 +24,7 @@ function linesOf(format: CallerFormatName, ...frames: Json[]): string[][] {
 
 const toLines = ({ texts, ended }: FrameTexts) => [
   ...texts.map(({ channel, kind, text }) => `${channel} ${kind} ${text}`),
-  ...ended.map((channel) => `${channel} end`),
+  ...ended.filter((channel) => !isView(channel)).map((channel) => `${channel} end`),
 ]
 
 const start = (index: number, content_block: Json) => ({

@@ -293,6 +293,7 @@ describe('a count of input', () => {
     stopSequences: [],
     reasoning: null,
     user: null,
+    other: [],
     outputFormat: null,
     messages: [
       {

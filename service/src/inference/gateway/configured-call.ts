@@ -1,3 +1,4 @@
+import type { RequestTexts } from '#formats/texts/request-texts.ts'
 import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
 import { categories, type Category } from '#moderation/categories.ts'
 import type { GatewayInForce } from '#policy-gateway/compile-gateway.ts'
@@ -6,6 +7,7 @@ import { isFlagged } from '#policy-gateway/decide/categories.ts'
 import { type Decision, decide, type Outcome } from '#policy-gateway/decide/decide.ts'
 import type { DeniedTerms } from '#policy-gateway/decide/term-lists.ts'
 import type { LiteralScan } from '#text/literal-set.ts'
+import type { Passage } from '#text/passage.ts'
 import type { Steps } from '#text/steps.ts'
 
 import { armOfCall, type DrawnCall } from './arm-of-call.ts'
@@ -44,16 +46,20 @@ export class ConfiguredCall {
     return this.arm !== 'outside'
   }
 
-  *readRequest(texts: readonly string[]): Steps<void> {
+  /** What is denied may stand anywhere in a request; what must be there has to be said by users or tools. */
+  *readRequest({ text, userText }: Pick<RequestTexts, 'text' | 'userText'>): Steps<void> {
     const { allowlist, denylist } = this.gateway.config.rules
     if (!this.isSampled || allowlist.length + denylist.length === 0) return
-    const found = yield* this.gateway.terms.findInSteps(texts)
+    const { terms } = this.gateway
+    const users = new Set(userText)
+    const found = yield* terms.findInSteps(userText)
+    const elsewhere = yield* terms.findInSteps(text.filter((each) => !users.has(each)))
     for (const term of found.allowlist) this.#allowlist.add(term)
-    for (const term of found.denylist) this.#denylist.add(term)
+    for (const term of [...found.denylist, ...elsewhere.denylist]) this.#denylist.add(term)
   }
 
   /** For an answer that the configuration does not end. The allowlist is about requests. */
-  *readAnswer(texts: readonly string[]): Steps<void> {
+  *readAnswer(texts: readonly Passage[]): Steps<void> {
     if (!this.#denied || this.isEnforced) return
     const found = yield* this.gateway.terms.findInSteps(texts)
     for (const term of found.denylist) this.#denylist.add(term)

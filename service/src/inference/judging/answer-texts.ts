@@ -1,5 +1,7 @@
 import type { FrameText, FrameTexts } from '#formats/texts/frame-texts.ts'
-import { originOf, tailLength } from '#formats/texts/text-collector.ts'
+import { originOf } from '#formats/texts/text-collector.ts'
+import { tailLength, type TextView } from '#formats/texts/text-views.ts'
+import type { Passage } from '#text/passage.ts'
 
 /** The most of an answer that is kept for rules that are evaluated at its end. */
 const lengthMax = 1024 * 1024
@@ -7,12 +9,21 @@ const lengthMax = 1024 * 1024
 /** The texts of an answer so far, channel by channel. */
 export class AnswerTexts {
   readonly #texts = new Map<string, string>()
+  /** The texts in other readings. */
+  readonly #views = new Map<string, string>()
   /** Channels in which a text goes on that was taken to have ended. Each begins with the end of that text. */
   readonly #resumed = new Set<string>()
   #length = 0
 
   add({ texts }: FrameTexts) {
-    for (const text of texts) this.#add(text)
+    for (const text of texts) {
+      this.#add(text)
+      for (const view of text.views ?? []) this.#addView(view)
+    }
+  }
+
+  #addView({ channel, text }: TextView) {
+    if (!this.isTooLong) this.#views.set(channel, (this.#views.get(channel) ?? '') + text)
   }
 
   #add({ channel, text, kind }: FrameText) {
@@ -33,5 +44,10 @@ export class AnswerTexts {
 
   all(): readonly string[] {
     return [...this.#texts.values()]
+  }
+
+  /** The same with the other readings, as rules see it. */
+  passages(): readonly Passage[] {
+    return [{ parts: this.all(), wholes: [...this.#views.values()], isDecoded: true }]
   }
 }

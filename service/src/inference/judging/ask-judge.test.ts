@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest'
 
+import { readRequestTexts } from '#formats/texts/request-texts.ts'
+import { emptyTurn } from '#formats/turn.ts'
 import { type Judge, JudgeFailure, type JudgeFailureKind } from '#moderation/judge.ts'
 import { patternEngine } from '#policies/guard/testing/rule-set-of.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
 import { RuleSet, type SetRule } from '#policies/rules/rule-set.ts'
 
 import { judgeRules } from './ask-judge.ts'
-import { contentsOfRequest, contextOfAnswer } from './judge-texts.ts'
+import { contentsOfRequest, contextOfAnswer, contextOfRequest } from './judge-texts.ts'
 
 const rule = compileRule('Nobody may be rude.', patternEngine)
 if (typeof rule === 'string') throw new Error(rule)
@@ -96,16 +98,21 @@ test.each<[string, JudgeFailure]>([
 })
 
 test('all that a caller sends is judged, the last message with what was said before', () => {
-  const texts = {
-    text: ['Earlier.', 'The last  one.', 'A tool.'],
-    lastMessage: ['The last  one.'],
+  const says = (role: 'user' | 'assistant', text: string) => ({
+    role,
+    parts: [{ type: 'text' as const, text }],
+  })
+  const texts = readRequestTexts({
+    ...emptyTurn,
     system: ['Be kind.'],
-    history: ['An answer.'],
-    role: 'user' as const,
-    images: [],
-    hasUnreadable: false,
-  }
-  expect(contentsOfRequest(texts)).toEqual([
+    messages: [
+      says('user', 'Earlier.'),
+      says('assistant', 'An answer.'),
+      says('user', 'The last  one.'),
+    ],
+    tools: [{ name: 'A tool.', description: null, parameters: {}, isStrict: null }],
+  })
+  expect(contentsOfRequest({ ...texts, context: contextOfRequest(texts) })).toEqual([
     { direction: 'request', context: '', text: 'Be kind. Earlier. A tool.' },
     { direction: 'request', context: 'An answer.', text: 'The last one.' },
   ])

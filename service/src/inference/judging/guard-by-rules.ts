@@ -42,6 +42,8 @@ type Guarding = {
   set: RuleSet
   rules: AnswerRules
   facts: CallFacts
+  /** The beginning of the answer, where the caller has written it. */
+  prefill?: string
   findings: Findings
   /** Whose share of the threads is used. */
   owner: string
@@ -60,7 +62,7 @@ export function guardByRules(
   guarding: Guarding,
 ): AsyncGenerator<Piece> {
   const texts = new AnswerTexts()
-  const { formats, steadyNow, cancellation, set, rules, facts, scored, judged } = guarding
+  const { steadyNow, cancellation, set, rules, facts, scored, judged } = guarding
   const verdicts = new LateVerdicts()
   let isTooLongAtEnd = false
   const isBeyondLimits = ({ kind }: GuardEnd) =>
@@ -84,7 +86,7 @@ export function guardByRules(
       isTooLongAtEnd = texts.isTooLong
       if (isTooLongAtEnd) throw new Error('the answer is too long to be judged as a whole')
       const [all, scores] = [texts.all(), scored.highest()]
-      const open = set.openTexts(facts, all)
+      const open = set.openTexts(facts, texts.passages())
       const known = await evaluateInSlices(open, asker, scores)
       atEnd = [...known, ...(await judged.judgeWhole({ texts: all, open, scores, asker }))]
       if (findUnscored(atEnd, set)) throw new Error('a score that a rule reads is missing')
@@ -96,7 +98,7 @@ export function guardByRules(
     verdicts,
     asker,
     cancellation,
-    createReader: (piece) => readerFor(piece, formats),
+    createReader: (piece) => readerFor(piece, guarding),
     onTexts(found) {
       texts.add(found)
       if (found.hasUnreadable) guarding.findings.hasUnscoredParts = true
@@ -114,10 +116,13 @@ export function guardByRules(
   })
 }
 
-function readerFor({ format }: Piece, formats: UpstreamFormats): TextReader {
+function readerFor(
+  { format }: Piece,
+  { formats, prefill }: Pick<Guarding, 'formats' | 'prefill'>,
+): TextReader {
   const upstreamFormat = formats.get(format)
   if (!upstreamFormat) throw new Error(`an answer came in the unknown format ${format}`)
-  return upstreamFormat.createTextReader()
+  return upstreamFormat.createTextReader(prefill)
 }
 
 function toError(
@@ -157,7 +162,7 @@ const askerOf = ({ owner }: Guarding): Asker => ({
 async function noteConfigured(texts: AnswerTexts, guarding: Guarding) {
   const { configured } = guarding.findings
   if (!configured || configured.isEnforced) return
-  await runInTurns(configured.readAnswer(texts.all()), askerOf(guarding))
+  await runInTurns(configured.readAnswer(texts.passages()), askerOf(guarding))
 }
 
 async function noteMonitored(texts: AnswerTexts, guarding: Guarding) {
@@ -167,7 +172,7 @@ async function noteMonitored(texts: AnswerTexts, guarding: Guarding) {
   if (texts.isTooLong) return noteUnevaluated(findings, set)
   try {
     const [all, scores, asker] = [texts.all(), scored.highest(), askerOf(guarding)]
-    const open = set.openTexts(facts, all)
+    const open = set.openTexts(facts, texts.passages())
     const outcomes = await evaluateInSlices(open, asker, scores)
     const monitored = outcomes.filter(({ index }) => isMonitored(index))
     noteMatches(findings, monitored, set, 'response')

@@ -1,12 +1,17 @@
 import type { Frame, Piece } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { FrameTexts, TextReader } from '#formats/texts/frame-texts.ts'
+import { isView, type TextView } from '#formats/texts/text-views.ts'
 import { toFailure } from '#inference/upstreams/upstream-failure.ts'
 import type { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import type { LongStep, Steps } from '#text/steps.ts'
 
 /** A frame, and how much of each of its channels must be cleared before it may leave. */
 type Held = { frame: Frame; needs: readonly { channel: string; length: number }[] }
+
+/** Text of a channel that the guard has not been shown, with its other readings. */
+type Unseen = { channel: string; text: string; views: TextView[] }
+const nothing = (): Unseen => ({ channel: '', text: '', views: [] })
 
 /** Frames without text wait behind those with text, so their number is not bounded by what the guard holds. */
 const framesMax = 100_000
@@ -21,7 +26,7 @@ export class HeldFrames {
   readonly #guard: AnswerGuard
   #held: Held[] = []
   /** What the guard will be shown next: the deltas of frames that arrived together are judged together. */
-  #unseen = { channel: '', text: '' }
+  #unseen = nothing()
   readonly #waitForVerdict: () => Promise<void>
 
   /** `waitForVerdict` resolves when the guard reports its next change. */
@@ -61,9 +66,10 @@ export class HeldFrames {
     if (ended.length > 0 || texts.length > 1) return undefined
     const [delta] = texts
     if (!delta) return []
-    const { channel, text, kind } = delta
+    const { channel, text, kind, views } = delta
     if (kind !== 'delta' || channel !== this.#unseen.channel) return undefined
     this.#unseen.text += text
+    if (views) this.#unseen.views.push(...views)
     return [{ channel, length: this.#lengthOf(channel) }]
   }
 
@@ -72,11 +78,13 @@ export class HeldFrames {
     const lastTexts = new Map(texts.map((text) => [text.channel, text]))
     const ending = new Set(ended)
     for (const each of texts) {
-      const { channel, text, kind } = each
+      const { channel, text, kind, views = [] } = each
       if (channel !== this.#unseen.channel || kind === 'whole') yield* this.#showUnseen()
       const more = kind === 'delta' ? text : this.#guard.restOf(channel, text)
       if (more === null) throw broken('A text that it repeats differs from what it said before.')
-      this.#unseen = { channel, text: this.#unseen.text + more }
+      this.#unseen.channel = channel
+      this.#unseen.text += more
+      if (more !== '') this.#unseen.views.push(...views)
       if (lastTexts.get(channel) === each && ending.delete(channel)) yield* this.#end(channel)
     }
     for (const channel of ending) yield* this.#end(channel)
@@ -88,17 +96,22 @@ export class HeldFrames {
 
   *#end(channel: string): Steps<void> {
     yield* this.#showUnseen()
-    this.#guard.endChannel(channel)
+    if (isView(channel)) this.#guard.endView(channel)
+    else this.#guard.endChannel(channel)
     yield
   }
 
   *#showUnseen(): Steps<void> {
-    const { channel, text } = this.#unseen
-    this.#unseen = { channel: '', text: '' }
+    const { channel, text, views } = this.#unseen
+    this.#unseen = nothing()
+    const start = this.#guard.lengthOf(channel)
+    let rest: readonly TextView[] = views
     for (let at = 0; at < text.length; at += shownAtOnce) {
       // Nothing else is awaited between this question and the wait, or a verdict that came there would wake nobody.
       while (this.#guard.isFull) yield pauseFor(this.#waitForVerdict)
-      this.#guard.add(channel, text.slice(at, at + shownAtOnce))
+      const [known, later] = splitViews(rest, start + at + shownAtOnce)
+      rest = later
+      this.#guard.add(channel, text.slice(at, at + shownAtOnce), known)
       yield
     }
   }
@@ -115,6 +128,22 @@ export class HeldFrames {
   #isCleared(needs: Held['needs']): boolean {
     return needs.every(({ channel, length }) => this.#guard.clearedOf(channel) >= length)
   }
+}
+
+/** The other readings of what stands before a place, and of what stands after it. */
+function splitViews(views: readonly TextView[], place: number): [TextView[], TextView[]] {
+  const [before, after]: [TextView[], TextView[]] = [[], []]
+  for (const view of views) {
+    const { from, text, isFlat } = view
+    const length = isFlat ? 0 : place - from
+    if (from >= place) after.push(view)
+    else if (isFlat || text.length <= length) before.push(view)
+    else {
+      before.push({ ...view, text: text.slice(0, length) })
+      after.push({ ...view, text: text.slice(length), from: place })
+    }
+  }
+  return [before, after]
 }
 
 const pauseFor = (elsewhere: () => Promise<void>): LongStep => ({

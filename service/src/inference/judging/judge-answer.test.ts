@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 
+import { readRequestTexts } from '#formats/texts/request-texts.ts'
+import { emptyTurn } from '#formats/turn.ts'
 import { type Judge, JudgeFailure } from '#moderation/judge.ts'
 import { answerFacts, patternEngine } from '#policies/guard/testing/rule-set-of.ts'
 import { ScorerUnavailable, type Window } from '#policies/guard/window-queue.ts'
@@ -42,15 +44,7 @@ function open() {
     organizationId: 'org_1',
     onDegraded: () => {},
   }
-  const request = {
-    role: 'user' as const,
-    system: [],
-    text: [],
-    history: [],
-    lastMessage: [],
-    images: [],
-    hasUnreadable: false,
-  }
+  const request = readRequestTexts(emptyTurn)
   const rules = set.openAnswer(answerFacts)
   return { most, ...judgeAnswer({ callJudge, set, rules, request, hide: null }) }
 }

@@ -1,5 +1,6 @@
 import type { Blocked } from '#inference/replacing/replacement.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import { textOf } from '#text/passage.ts'
 import { runInTurns } from '#text/steps.ts'
 
 import type { Judging } from './judge-request.ts'
@@ -12,7 +13,7 @@ export async function judgeByTerms({ judgement, texts, asker }: Judging) {
   const { configured } = judgement
   if (!configured) return
   configured.announce('allow')
-  await runInTurns(configured.readRequest(texts.text), asker)
+  await runInTurns(configured.readRequest(texts), asker)
 }
 
 /**
@@ -39,7 +40,7 @@ function block({ judgement, texts }: Judging): ApiError | null {
   const { configured } = judgement
   if (!configured) return null
   const error = requestUnconfigured(judgement, configured)
-  noteReplaceable(judgement, 'request', texts.lastMessage)
+  noteReplaceable(judgement, 'request', texts.lastMessage.map(textOf))
   return error
 }
 

@@ -146,6 +146,7 @@ async function guardAnswer(
       set,
       rules,
       facts,
+      prefill: asked.texts.prefill,
       findings,
       owner: asker.owner,
       categories,
@@ -241,8 +242,11 @@ function toFacts(call: JudgedCall, request: JudgedRequest, texts: RequestTexts):
     isStreamed: request.isStreamed,
     inputTokens: request.estimate.tokens,
     categories: readCategories(request.body['flagged_categories']),
+    userText: texts.userText,
     lastMessage: texts.lastMessage,
     system: texts.system,
+    tools: texts.tools,
+    history: texts.history.flatMap(({ said }) => said),
   }
 }
 

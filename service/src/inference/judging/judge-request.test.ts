@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 
+import { readRequestTexts } from '#formats/texts/request-texts.ts'
+import { emptyTurn } from '#formats/turn.ts'
 import { type Judge, JudgeFailure } from '#moderation/judge.ts'
 import { answerFacts, patternEngine } from '#policies/guard/testing/rule-set-of.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
@@ -20,7 +22,10 @@ const plain = ruleOf('Nobody may be rude.', 'plain')
 async function judge(rules: readonly SetRule[], reply: Record<string, number> | JudgeFailure) {
   const set = new RuleSet(rules, patternEngine)
   const facts = { ...answerFacts, direction: 'request' as const }
-  const said = ['Hello']
+  const texts = readRequestTexts({
+    ...emptyTurn,
+    messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
+  })
   const judging: Judging = {
     judgement: Object.assign(createFindings(), {
       request: {} as Judging['judgement']['request'],
@@ -29,16 +34,8 @@ async function judge(rules: readonly SetRule[], reply: Record<string, number> | 
       guard: (pieces: AsyncIterable<never>) => pieces,
     }),
     set,
-    texts: {
-      role: 'user',
-      text: said,
-      lastMessage: said,
-      system: [],
-      history: [],
-      images: [],
-      hasUnreadable: false,
-    },
-    open: set.openTexts(facts, said),
+    texts,
+    open: set.openTexts(facts, texts.text),
     asker: { owner: 'org_1', signal: new AbortController().signal },
   }
   const model: Judge = {

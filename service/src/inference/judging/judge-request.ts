@@ -4,7 +4,7 @@ import type { CategoryScores } from '#policies/rules/score.ts'
 import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { type CallJudge, judgeRules } from './ask-judge.ts'
-import { contentsOfRequest } from './judge-texts.ts'
+import { contentsOfRequest, contextOfRequest } from './judge-texts.ts'
 import type { JudgedRequest, Judgement } from './judgement.ts'
 import { findUnscored, noteMatches, noteUnevaluated } from './note-matches.ts'
 import { requestBlocked, ruleUnscored } from './policy-refusal.ts'
@@ -50,7 +50,11 @@ export async function judgePlainly(judging: Judging, scores: CategoryScores, cal
   // A gate that reads a score that is missing hides no match of another rule.
   const unknown = enforcing.filter(({ isUnscored }) => isUnscored)
   const indexes = enforcing.filter(({ isMatch }) => isMatch).map(({ index }) => index)
-  const asked = { set, indexes, contents: contentsOfRequest(texts) }
+  const asked = {
+    set,
+    indexes,
+    contents: contentsOfRequest({ ...texts, context: contextOfRequest(texts) }),
+  }
   const judged = await judgeRules(callJudge, asked, asker.signal)
   requireAllowed(judging, [...unknown, ...judged])
   watchRequest({ findings: judging.judgement, set, gates }, texts)

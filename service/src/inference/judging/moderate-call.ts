@@ -13,6 +13,7 @@ import type { ApiError } from '#platform/api-error.ts'
 import type { WindowAtom } from '#policies/rules/answer-rules.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { CategoryScores } from '#policies/rules/score.ts'
+import { wholesOf } from '#text/passage.ts'
 
 import type { Findings, JudgedCall } from './judgement.ts'
 import {
@@ -114,8 +115,8 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
 const readBy = (set: RuleSet) => new Set(categories.filter((each) => set.categories.has(each)))
 
 /** Each text is scored alone, so that those of an earlier turn are known already. */
-const toSegments = ({ system, text, images }: RequestTexts): Segment[] => [
-  ...[...system, ...text].map((each) => ({ role: 'user' as const, text: each })),
+const toSegments = ({ text, images }: RequestTexts): Segment[] => [
+  ...text.flatMap(wholesOf).map((each) => ({ role: 'user' as const, text: each })),
   ...images.map((imageUrl) => ({ role: 'user' as const, text: '', imageUrl })),
 ]
 

@@ -1,8 +1,9 @@
-import type { RequestTexts } from '#formats/texts/request-texts.ts'
+import { readRequestTexts, type RequestTexts } from '#formats/texts/request-texts.ts'
 import { shareOf } from '#http/principal.ts'
 import type { ModelRequest } from '#inference/model-request.ts'
 import { CallRedaction, type HideText } from '#inference/redacting/call-redaction.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
+import { joinParts, type Passage } from '#text/passage.ts'
 import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import type { Findings, JudgedCall, JudgedRequest, Judgement } from './judgement.ts'
@@ -51,20 +52,43 @@ export async function redactCall<Request extends JudgedRequest>(
       estimate: isCounted ? request.estimate : await estimate({ ...request, turn }, caller),
     }
   }
-  const sent = await runInTurns(hideTexts(texts, redaction.hide), asker)
+  // What spans several parts was replaced in the request itself.
+  const redacted = body ? readRequestTexts(judgement.request.turn) : texts
+  const sent = await runInTurns(hideTexts(redacted, redaction.hide), asker)
   redaction.forgetRequest()
   return sent
 }
 
+/** Equal passages stay the same object: whoever has read one knows it again. */
 function* hideTexts(texts: RequestTexts, hide: HideText): Steps<RequestTexts> {
+  const hidden = new Map<Passage, Passage>()
+  for (const passage of passagesOf(texts)) {
+    if (!hidden.has(passage)) hidden.set(passage, joinParts(yield* hideEach(passage.parts, hide)))
+  }
+  const hiddenOf = <P extends Passage>(passage: P): P => ({ ...passage, ...hidden.get(passage) })
+  const said = new Map(texts.text.map((passage) => [passage, hiddenOf(passage)]))
+  const find = (passages: RequestTexts['text']) =>
+    passages.map((passage) => said.get(passage) ?? hiddenOf(passage))
   return {
     ...texts,
-    text: yield* hideEach(texts.text, hide),
-    lastMessage: yield* hideEach(texts.lastMessage, hide),
-    system: yield* hideEach(texts.system, hide),
-    history: yield* hideEach(texts.history, hide),
+    text: find(texts.text),
+    userText: find(texts.userText),
+    lastMessage: find(texts.lastMessage),
+    system: find(texts.system),
+    tools: find(texts.tools),
+    history: texts.history.map((answer) => ({
+      ...answer,
+      said: answer.said.map(hiddenOf),
+      question: answer.question.map(hiddenOf),
+    })),
   }
 }
+
+const passagesOf = ({ text, lastMessage, history }: RequestTexts): Passage[] => [
+  ...text,
+  ...lastMessage,
+  ...history.flatMap(({ said, question }) => [...said, ...question]),
+]
 
 export function* hideEach(texts: readonly string[], hide: HideText): Steps<string[]> {
   const hidden: string[] = []

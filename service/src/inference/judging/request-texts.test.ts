@@ -3,10 +3,11 @@ import { expect, test } from 'vitest'
 import type { Json } from '#formats/answer.ts'
 import type { CallerFormatName } from '#formats/format-name.ts'
 import { callerFormats } from '#formats/formats.ts'
-import { readRequestTexts } from '#formats/texts/request-texts.ts'
+import { type EarlierAnswer, readRequestTexts } from '#formats/texts/request-texts.ts'
 import { stringPlacesIn } from '#formats/texts/testing/string-places.ts'
 import { emptyTurn, type Part } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { type Passage, readingsOf, textOf } from '#text/passage.ts'
 
 import { richRequests } from './testing/rich-requests.ts'
 
@@ -96,8 +97,8 @@ function missedPlaces(format: CallerFormatName, canary: string): string[] {
 
 function tryToRead(format: CallerFormatName, request: Json): string[] | undefined {
   try {
-    const { text, system, history } = readRequestTexts(callerFormats[format].readTurn(request))
-    return [...text, ...system, ...history]
+    const { text, history } = readRequestTexts(callerFormats[format].readTurn(request))
+    return [...linesOf(text), ...historyOf(history)]
   } catch (error) {
     if (error instanceof ApiError) return undefined
     throw error
@@ -117,17 +118,25 @@ test.each(names)('%s: a word is found, but for types and ids too', (name) => {
   expect(missedPlaces(name, 'canary7f3a').filter((path) => !isExpected(path))).toEqual([])
 })
 
+const linesOf = (passages: readonly Passage[]) => passages.map(textOf)
+const partsOf = (passages: readonly Passage[]) => passages.flatMap(({ parts }) => parts)
+const historyOf = (history: readonly EarlierAnswer[]) =>
+  history.flatMap(({ said }) => linesOf(said))
+
 const readRich = (format: CallerFormatName) =>
   readRequestTexts(callerFormats[format].readTurn(richRequests[format]))
 
 test.each(names)('%s: what is said stands with those who said it', (format) => {
-  const { text, lastMessage, system, history, role, hasUnreadable } = readRich(format)
+  const { role, hasUnreadable, ...texts } = readRich(format)
+  const [text, lastMessage] = [partsOf(texts.text), partsOf(texts.lastMessage)]
+  const [system, history] = [partsOf(texts.system), historyOf(texts.history)]
   expect(text).toEqual(expect.arrayContaining(['Look:', 'It is open.', 'And now?']))
   expect(lastMessage).toContain('And now?')
   expect(lastMessage).not.toContain('Look:')
   expect(system[0]).toBe('You keep the gate.')
   expect(history).toEqual(expect.arrayContaining(['I look.', 'Hm.', 'look', 'place']))
-  for (const said of ['I look.', 'Hm.', 'You keep the gate.']) expect(text).not.toContain(said)
+  expect(text).toContain('You keep the gate.')
+  for (const said of ['I look.', 'Hm.']) expect(text).not.toContain(said)
   expect([role, hasUnreadable]).toEqual(['user', true])
 })
 
@@ -147,26 +156,29 @@ test('foreign parts and results are judged in a message of any role', () => {
   const { text, history, lastMessage, role } = readRequestTexts(
     turnOf(['user', { type: 'text', text: 'a' }], ['assistant', foreign, result]),
   )
-  expect(text).toEqual(expect.arrayContaining(['a key', 'a value', 'a result']))
-  expect([history, lastMessage, role]).toEqual([[], ['a'], 'assistant'])
+  expect(linesOf(text)).toEqual(expect.arrayContaining(['a key', 'a value', 'a result']))
+  expect([history, linesOf(lastMessage), role]).toEqual([[], ['a'], 'assistant'])
 })
 
-test('a text file in base64 is read, another file is noted', () => {
-  const file = (mediaType: string): Part => ({
+test('a file is read where its bytes are text, whatever it is called, and noted otherwise', () => {
+  const file = (mediaType: string, bytes: Buffer): Part => ({
     type: 'document',
-    source: { type: 'base64', mediaType, data: Buffer.from('words').toString('base64') },
+    source: { type: 'base64', mediaType, data: bytes.toString('base64') },
     title: null,
   })
-  const read = readRequestTexts(turnOf(['user', file('text/csv')]))
-  expect([read.text, read.hasUnreadable]).toEqual([['words'], false])
-  const other = readRequestTexts(turnOf(['user', file('application/pdf')]))
-  expect([other.text, other.hasUnreadable]).toEqual([[], true])
+  const read = (part: Part) => {
+    const { text, hasUnreadable } = readRequestTexts(turnOf(['user', part]))
+    return [linesOf(text), hasUnreadable]
+  }
+  expect(read(file('text/csv', Buffer.from('words')))).toEqual([['words'], false])
+  expect(read(file('application/pdf', Buffer.from('words')))).toEqual([['words'], false])
+  expect(read(file('text/plain', Buffer.from([0x77, 0xff, 0xfe])))).toEqual([[], true])
 })
 
 test('data in a foreign part is noted and not taken for text', () => {
   const foreign: Part = { type: 'foreign', text: '{"source":{"data":"AAAA"}}' }
   const { text, hasUnreadable } = readRequestTexts(turnOf(['user', foreign]))
-  expect([text, hasUnreadable]).toEqual([['source', 'data'], true])
+  expect([linesOf(text), hasUnreadable]).toEqual([['source', 'data'], true])
 })
 
 test('a tool is one text, and the arguments of a call are their strings', () => {
@@ -176,13 +188,14 @@ test('a tool is one text, and the arguments of a call are their strings', () => 
     ...turnOf(['assistant', call], ['user']),
     tools: [tool],
   })
-  expect(text).toEqual(['f\nq\ntype\nr'])
-  expect(history).toEqual(['f', 'a', 'bomb'])
+  expect(linesOf(text)).toEqual(['f\nq\ntype\nr'])
+  expect(historyOf(history)).toEqual(['f', 'a', 'bomb', 'a bomb'])
 })
 
-test('the beginning of an answer that the caller writes is judged, and earlier answers are not', () => {
-  const says = (text: string): Part => ({ type: 'text', text })
-  const { text, history, lastMessage } = readRequestTexts(
+const says = (text: string): Part => ({ type: 'text', text })
+
+test('the beginning of an answer that the caller writes is no history', () => {
+  const { text, history, lastMessage, prefill } = readRequestTexts(
     turnOf(
       ['user', says('one')],
       ['assistant', says('two')],
@@ -190,5 +203,24 @@ test('the beginning of an answer that the caller writes is judged, and earlier a
       ['assistant', says('four')],
     ),
   )
-  expect([text, history, lastMessage]).toEqual([['one', 'three', 'four'], ['two'], ['three']])
+  expect(linesOf(text)).toEqual(['one', 'three', 'four'])
+  expect([historyOf(history), linesOf(lastMessage)]).toEqual([['two'], ['three']])
+  expect([prefill, linesOf(history[0]?.question ?? [])]).toEqual(['four', ['one']])
+})
+
+test('messages of the assistant at the end are one beginning, however many there are', () => {
+  const { text, history, prefill } = readRequestTexts(
+    turnOf(['user', says('one')], ['assistant', says('a kum')], ['assistant', says('quat ')]),
+  )
+  expect([linesOf(text), history, prefill]).toEqual([['one', 'a kum\nquat '], [], 'a kumquat '])
+})
+
+test('parts of a message, and messages of one role in a row, are one text', () => {
+  const { text, lastMessage } = readRequestTexts(
+    turnOf(['user', says('The secret w'), says('ord')], ['user', says(' is?')]),
+  )
+  expect(text.map(readingsOf)).toEqual([
+    ['The secret w', 'ord', ' is?', 'The secret w\nord is?', 'The secret word is?'],
+  ])
+  expect(linesOf(lastMessage)).toEqual([' is?'])
 })

@@ -5,8 +5,16 @@ import type { CallerFormatName } from '#formats/format-name.ts'
 import type { UpstreamFormats } from '#formats/format.ts'
 import { upstreamFormats } from '#formats/formats.ts'
 import type { FrameTexts } from '#formats/texts/frame-texts.ts'
-import { enforceWhole, type TestRules } from '#policies/guard/testing/enforce-whole.ts'
-import { createChoices, type Random } from '#policies/guard/testing/random-case.ts'
+import {
+  enforceWhole,
+  type TestRules,
+  type WholeView,
+} from '#policies/guard/testing/enforce-whole.ts'
+import {
+  createChoices,
+  createEscapedText,
+  type Random,
+} from '#policies/guard/testing/random-case.ts'
 import { answerFacts } from '#policies/guard/testing/rule-set-of.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
@@ -14,6 +22,7 @@ import type { RuleSet } from '#policies/rules/rule-set.ts'
 import { blockedBy, type Guarded, guardPlain, guardStreamed } from './testing/guard-written.ts'
 import { createAnswer, joinSaid, type Said } from './testing/random-answer.ts'
 import { createRuleSet, literalsOf } from './testing/random-rule-set.ts'
+import { readPlainViews, readStreamedViews } from './testing/read-views.ts'
 import { countClearedFrames, writeAnswer, type WrittenAnswer } from './testing/write-answer.ts'
 
 // An answer gets the verdict that its rules give to all that it says, in whatever format, frames and pieces it comes.
@@ -41,20 +50,23 @@ function ruleSetFor(caseNumber: number): RuleSet {
 
 function createCase(caseNumber: number, random: Random): Case {
   const format = random.pick(formatNames)
-  const written = writeAnswer(format, createAnswer(random), random)
+  const written = writeAnswer(format, createAnswer(random, createEscapedText), random)
   const set = ruleSetFor(caseNumber)
   return { format, written, set, rules: set.openAnswer(answerFacts) }
 }
 
 /** What the rules say of all texts, without a guard and without a format. */
-function judgeWhole({ set, rules }: Case, says: readonly Said[]) {
+function judgeWhole({ set, rules }: Case, says: readonly Said[], views: readonly WholeView[]) {
+  const wholes = views.map(({ text }) => text)
+  const evaluate = (parts: readonly string[]) =>
+    set.evaluate(answerFacts, [{ parts, wholes, isDecoded: true }])
   const whole: TestRules = {
     rules,
     literals: literalsOf(set),
-    evaluateAtEnd: (texts) => set.evaluate(answerFacts, texts),
+    evaluateAtEnd: evaluate,
   }
-  const { rule, isError, cleared } = enforceWhole(whole, says)
-  const outcomes = set.evaluate(answerFacts, textsOf(says)).filter(({ isMatch }) => isMatch)
+  const { rule, isError, cleared } = enforceWhole(whole, says, views)
+  const outcomes = evaluate(textsOf(says)).filter(({ isMatch }) => isMatch)
   const isOf = (mode: string) => (outcome: { index: number }) =>
     set.rules[outcome.index]?.mode === mode
   return {
@@ -93,22 +105,26 @@ async function findDifference(made: Case, random: Random, change: Change) {
   const { formats = upstreamFormats } = change
   const judges = { set, rules: change.rules?.(made.rules) ?? made.rules, formats }
   const says = joinSaid(written.frames.flatMap((frame) => frame.says))
-  const expected = { streamed: judgeWhole(made, says), plain: judgeWhole(made, written.bodySays) }
+  const expected = {
+    streamed: judgeWhole(made, says, readStreamedViews(format, written)),
+    plain: judgeWhole(made, written.bodySays, readPlainViews(format, written)),
+  }
   const streamed = await guardStreamed(format, written, judges, random)
   const plain = await guardPlain(format, written, judges)
+  // Texts that come in turns are joined as they come, which is not how a plain answer has them.
   const isSameOrder = JSON.stringify(says) === JSON.stringify(joinSaid(written.bodySays))
   const { isBlocked } = expected.streamed
   const isRight =
     streamed.end === expected.streamed.end &&
     plain.end === expected.plain.end &&
     (streamed.end !== null) === isBlocked &&
-    (plain.end !== null) === isBlocked &&
+    (plain.end !== null) === expected.plain.isBlocked &&
     (!isSameOrder || streamed.end === plain.end) &&
     // Where nothing is said, there is nothing to hold back.
-    plain.frames === (isBlocked && says.length > 0 ? 0 : 1) &&
+    plain.frames === (expected.plain.isBlocked && says.length > 0 ? 0 : 1) &&
     // A stream that is blocked is not read to its end.
     (isBlocked || sameNames(streamed.monitored, expected.streamed.monitored)) &&
-    sameNames(plain.monitored, expected.streamed.monitored)
+    sameNames(plain.monitored, expected.plain.monitored)
   const leak = findLeak(made, streamed, expected.streamed.cleared)
   const rules = set.rules.map(({ mode, policyName }) => `${mode} ${policyName}`)
   return {

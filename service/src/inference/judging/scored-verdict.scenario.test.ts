@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 import type { CallerFormatName } from '#formats/format-name.ts'
 import { alwaysBlocked } from '#moderation/categories.ts'
-import { enforceWhole } from '#policies/guard/testing/enforce-whole.ts'
+import { enforceWhole, type WholeView } from '#policies/guard/testing/enforce-whole.ts'
 import { createChoices, type Random } from '#policies/guard/testing/random-case.ts'
 import { createScoredText } from '#policies/guard/testing/scored-case.ts'
 import { normalise } from '#text/normalise.ts'
@@ -20,6 +20,7 @@ import {
   type Judges,
 } from './testing/guard-written.ts'
 import { type Block, createAnswer, joinSaid, type Said } from './testing/random-answer.ts'
+import { readPlainViews, readStreamedViews } from './testing/read-views.ts'
 import { createScoredSet, said, type ScoredSet } from './testing/scored-rule-set.ts'
 import { openScriptedModels, type ScriptedModels } from './testing/scripted-models.ts'
 import { inVirtualTime, sleep } from './testing/virtual-time.ts'
@@ -78,8 +79,10 @@ function createCase(caseNumber: number, random: Random): Case {
   return { format, blocks, written, scored: scoredSetFor(caseNumber), canFail: random.isOneIn(6) }
 }
 
-function judgeWhole({ set, whole }: ScoredSet, says: readonly Said[]) {
-  const { rule, isError, cleared } = enforceWhole(whole, says)
+function judgeWhole({ set, whole }: ScoredSet, says: readonly Said[], views: readonly WholeView[]) {
+  const evaluateAtEnd = (texts: readonly string[]) =>
+    whole.evaluateAtEnd([...texts, ...views.map(({ text }) => text)])
+  const { rule, isError, cleared } = enforceWhole({ ...whole, evaluateAtEnd }, says, views)
   if (rule === null) return { end: null, cleared }
   const category = alwaysBlocked[rule - set.rules.length]
   return { end: category ?? blockedBy(set.rules[rule]?.policyId, isError), cleared }
@@ -158,9 +161,13 @@ function findWrongEnd(guarded: Guarded, models: ScriptedModels, expected: string
 async function findDifference(made: Case, random: Random, change: Change) {
   const { format, written, scored } = made
   const says = joinSaid(written.frames.flatMap((frame) => frame.says))
+  const views = {
+    streamed: readStreamedViews(format, written),
+    plain: readPlainViews(format, written),
+  }
   const expected = {
-    streamed: judgeWhole(scored, says),
-    plain: judgeWhole(scored, written.bodySays),
+    streamed: judgeWhole(scored, says, views.streamed),
+    plain: judgeWhole(scored, written.bodySays, views.plain),
   }
   const one = openJudges(made, random, change)
   const watch = watchHold(made, one.models)
@@ -172,7 +179,8 @@ async function findDifference(made: Case, random: Random, change: Change) {
   const mayLeave = countClearedFrames(written, expected.streamed.cleared)
   const sent = written.frames.slice(0, streamed.frames).map(({ bytes }) => bytes)
   const isCut = one.models.mayFail() || streamed.frames === mayLeave
-  const monitored = scored.matchedBy(textsOf(says))
+  const monitoredIn = (readings: readonly WholeView[]) =>
+    scored.matchedBy([...textsOf(says), ...readings.map(({ text }) => text)]).join()
   const problems = [
     findWrongEnd(streamed, one.models, expected.streamed.end),
     findWrongEnd(plain, other.models, expected.plain.end),
@@ -181,8 +189,11 @@ async function findDifference(made: Case, random: Random, change: Change) {
     isCut ? null : 'something before the cut has not left',
     plain.frames === (plain.end === null || says.length === 0 ? 1 : 0) ? null : 'a part has left',
     watch.isExceeded(streamed) ? 'more is held back than declared' : null,
-    ...[streamed, plain].map(({ end, monitored: found }) =>
-      end === null && found.join() !== monitored.join() ? 'other rules have matched' : null,
+    ...[
+      { ...streamed, expected: monitoredIn(views.streamed) },
+      { ...plain, expected: monitoredIn(views.plain) },
+    ].map(({ end, monitored, expected: matching }) =>
+      end === null && monitored.join() !== matching ? 'other rules have matched' : null,
     ),
   ].filter((problem) => problem !== null)
   const rules = scored.set.rules.map(({ mode, policyName }) => `${mode} ${policyName}`)

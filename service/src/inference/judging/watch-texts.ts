@@ -2,8 +2,9 @@ import type { RequestTexts } from '#formats/texts/request-texts.ts'
 import type { JudgedContent } from '#moderation/judge.ts'
 import { textMaxCharacters } from '#moderation/judging/split-content.ts'
 import type { RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
+import { textOf } from '#text/passage.ts'
 
-import { contentsOfRequest, contextOfRequest, joinAnswer, type SaidTexts } from './judge-texts.ts'
+import { contentsOfRequest, contextOfRequest, joinAnswer } from './judge-texts.ts'
 import type { Findings, WatchedTexts } from './judgement.ts'
 import { noteUnjudged } from './note-matches.ts'
 
@@ -47,12 +48,11 @@ function watch(
 
 /** Whatever else is known of the request, such as its images, is not kept. */
 function keepRequest(texts: RequestTexts): Omit<Kept, 'direction'> {
-  const { system, text, lastMessage } = texts
+  const { text, lastMessage } = texts
   const context = copyOf(contextOfRequest(texts))
-  const said: SaidTexts = { system, text, lastMessage, history: [context] }
   return {
-    length: lengthOf(system) + lengthOf(text) + context.length, // the last message is a part of the text
-    contents: () => contentsOfRequest(said),
+    length: lengthOf(text.map(textOf)) + context.length, // the last message is a part of the text
+    contents: () => contentsOfRequest({ text, lastMessage, context }),
   }
 }
 

@@ -24,12 +24,26 @@ export type GuardOptions = {
   evaluateAtEnd(): Promise<readonly EndOutcome[]>
 }
 
+/** A text in another reading: see `add`. Its places are those of the text itself. */
+export type View = {
+  readonly channel: string
+  readonly text: string
+  readonly from: number
+  /** All of it belongs to that one place. */
+  readonly isFlat: boolean
+  /** What stands there and after it is not read yet, because what follows decides how; null where all is. */
+  readonly readTo: number | null
+}
+
 type Channel = {
   readonly name: string
   readonly arrivals: Arrivals
   readonly waiting: WaitingLength
   /** Null where no rule reads the text, and when the whole channel is decided. */
   reader: ChannelReader | null
+  readonly isView: boolean
+  /** Of a view: the order of the first character that has no other reading yet. */
+  unreadOrder: number
   text: string
   isEnded: boolean
 }
@@ -45,6 +59,7 @@ type Channel = {
 export class AnswerGuard {
   readonly #options: GuardOptions
   readonly #rules: readonly AnswerRule[]
+  readonly #entityAtoms: AnswerRules['entities']
   readonly #asked: AskedAtoms
   readonly #starts = new AtomStarts()
   readonly #sizes: SizeCount
@@ -83,6 +98,7 @@ export class AnswerGuard {
     this.#rules = rules.rules.filter(({ isEnforcing }) => isEnforcing)
     this.#needsWhole = rules.hold === 'full' || this.#rules.some(({ formula }) => !formula)
     this.#isWholeKnown = !this.#needsWhole
+    this.#entityAtoms = rules.entities
     this.#asked = readAskedAtoms(this.#rules)
     this.#sizes = new SizeCount(this.#asked.size, this.#starts)
     this.#windows = this.#createWindows()
@@ -93,7 +109,7 @@ export class AnswerGuard {
           asked: this.#asked,
           starts: this.#starts,
           windows: this.#windows,
-          entities: EntityCount.of(rules.entities, this.#asked.entity, this.#starts),
+          entities: this.#createEntityCount(),
           onVerdict: () => this.#reportChange(() => this.#advance()),
           onUnjudged: (order) => (this.#unjudgedFrom = Math.min(this.#unjudgedFrom, order)),
         }
@@ -136,8 +152,12 @@ export class AnswerGuard {
     return this.#channels.get(name)?.arrivals.length ?? 0
   }
 
-  /** More text of a channel, as it came. */
-  add(name: string, text: string): void {
+  /**
+   * More text of a channel, as it came, and in other readings. Those are channels of their own, in which rules find more; they
+   * have no size, and what personal data they repeat counts once. Their characters have the order of those they stand for, so
+   * that verdicts do not depend on when a reading became known.
+   */
+  add(name: string, text: string, views: readonly View[] = []): void {
     const channel = this.#openChannel(name)
     if (!channel || text === '') return
     this.#textLength += text.length
@@ -152,7 +172,17 @@ export class AnswerGuard {
     const normalised = channel.reader?.add(text) ?? text.length
     channel.waiting.add(text.length, normalised)
     this.#seenLength += Math.min(text.length, normalised)
+    if (this.#reading) for (const view of views) this.#addView(view, channel.arrivals)
     this.#advance()
+  }
+
+  #addView({ channel: name, text, from, isFlat, readTo }: View, arrivals: Arrivals) {
+    const channel = this.#channels.get(name) ?? this.#createChannel(name, true)
+    if (isFlat) channel.arrivals.addFlat(text, arrivals.orderAt(from))
+    else channel.arrivals.addLike(text, arrivals, from)
+    channel.unreadOrder = readTo === null ? Infinity : arrivals.orderAt(readTo)
+    this.#unread.add(channel)
+    channel.reader?.add(text)
   }
 
   /**
@@ -171,6 +201,11 @@ export class AnswerGuard {
     // Some upstreams trim the text that they repeat. White space around a text that was judged says nothing, so the
     // frame that has it may leave like one that repeats the text exactly.
     return whole.trim() === channel.text.trim() ? '' : null
+  }
+
+  /** No more text of this reading, if there is any. */
+  endView(name: string): void {
+    if (this.#channels.has(name)) this.endChannel(name)
   }
 
   /** No more text of this channel: its last characters can be decided. */
@@ -215,6 +250,10 @@ export class AnswerGuard {
     return this.#reading !== null || this.#needsWhole
   }
 
+  #createEntityCount(): EntityCount | null {
+    return EntityCount.of(this.#entityAtoms, this.#asked.entity, this.#starts)
+  }
+
   #createWindows(): WindowQueue | null {
     if (this.#asked.score.size === 0) return null
     const { scoreWindows, windowsTogether, now } = this.#options
@@ -242,12 +281,26 @@ export class AnswerGuard {
       this.#fail(this.#isOver ? 'unavailable' : 'beyond_limits')
       return null
     }
-    const arrivals = new Arrivals()
-    const reader = this.#reading ? new ChannelReader(name, arrivals, this.#reading) : null
-    const waiting = new WaitingLength()
-    const channel = { name, arrivals, waiting, reader, text: '', isEnded: false }
-    this.#channels.set(name, channel)
     this.#growing++
+    return this.#createChannel(name, false)
+  }
+
+  #createChannel(name: string, isView: boolean): Channel {
+    const arrivals = new Arrivals()
+    const entities = isView ? this.#createEntityCount() : (this.#reading?.entities ?? null)
+    const reader =
+      this.#reading && new ChannelReader(name, arrivals, { ...this.#reading, entities })
+    const channel = {
+      name,
+      arrivals,
+      waiting: new WaitingLength(),
+      reader,
+      isView,
+      unreadOrder: Infinity,
+      text: '',
+      isEnded: false,
+    }
+    this.#channels.set(name, channel)
     return channel
   }
 
@@ -261,7 +314,8 @@ export class AnswerGuard {
 
   #end(channel: Channel) {
     channel.isEnded = true
-    this.#growing--
+    channel.unreadOrder = Infinity
+    if (!channel.isView) this.#growing--
     this.#unread.add(channel)
     const order = this.#takeOrder(channel, 1)
     channel.reader?.end(order)
@@ -292,17 +346,21 @@ export class AnswerGuard {
     if (this.#ended) return
     this.#askWhole()
     const read = this.#findRead()
-    if (read > this.#read) this.#sizes.advance(read, this.#unread)
+    if (read > this.#read) this.#sizes.advance(read, this.#sized())
     this.#read = read
     this.#decided = this.#isWholeKnown ? read : 0
     if (this.#starts.hasNewsBefore(this.#decided)) this.#applyRules(this.#decided)
     if (!this.#ended) this.#letGo()
   }
 
+  *#sized(): Iterable<Channel> {
+    for (const channel of this.#unread) if (!channel.isView) yield channel
+  }
+
   #findRead(): number {
     let read = this.#order
-    for (const { reader } of this.#unread) {
-      if (reader) read = Math.min(read, reader.decidedOrder)
+    for (const { reader, unreadOrder } of this.#unread) {
+      if (reader) read = Math.min(read, reader.decidedOrder, unreadOrder)
     }
     return read
   }
@@ -358,7 +416,7 @@ export class AnswerGuard {
       unread += waiting.from(read)
       // What is not decided yet may still be cut.
       if (this.#isWholeKnown) arrivals.forget(read)
-      if (read < arrivals.length) continue
+      if (read < arrivals.length || channel.unreadOrder < Infinity) continue
       this.#unread.delete(channel)
       if (channel.isEnded) channel.reader = null
     }

@@ -2,6 +2,8 @@
 type Run = {
   readonly offset: number
   readonly order: number
+  /** All of it came with that one character of another channel. */
+  readonly isFlat?: boolean
   /** The run before ends with the first half of a surrogate pair, and this one begins with the second. */
   readonly splitsPair: boolean
 }
@@ -23,7 +25,7 @@ export class Arrivals {
   add(text: string, order: number) {
     if (text === '') return
     const last = this.#runs.at(-1)
-    if (!last || last.order + this.#length - last.offset !== order) {
+    if (!last || last.isFlat || last.order + this.#length - last.offset !== order) {
       const splitsPair = isHighSurrogate(this.#lastUnit) && isLowSurrogate(text.charCodeAt(0))
       this.#runs.push({ offset: this.#length, order, splitsPair })
     }
@@ -31,11 +33,34 @@ export class Arrivals {
     this.#lastUnit = text.charCodeAt(text.length - 1)
   }
 
+  /** Text that is another reading of one character, whose order it has. */
+  addFlat(text: string, order: number) {
+    if (text === '') return
+    this.#runs.push({ offset: this.#length, order, splitsPair: false, isFlat: true })
+    this.#length += text.length
+    this.#lastUnit = 0
+  }
+
+  /** Text that is another reading of as many characters of another channel, from an offset on. */
+  addLike(text: string, other: Arrivals, from: number) {
+    for (let at = 0; at < text.length;) {
+      const end = other.#endOfRun(from + at) - from
+      this.add(text.slice(at, end), other.orderAt(from + at))
+      at = end
+    }
+  }
+
+  /** Where the run ends that a character belongs to. */
+  #endOfRun(offset: number): number {
+    const next = this.#runs[this.#countRuns((candidate) => candidate.offset <= offset)]
+    return next?.offset ?? this.#length
+  }
+
   /** The order of a character that has arrived and was not forgotten. */
   orderAt(offset: number): number {
     const run = this.#runs[this.#countRuns((candidate) => candidate.offset <= offset) - 1]
     if (!run) throw new Error('The arrival of this character was forgotten.')
-    return run.order + offset - run.offset
+    return run.isFlat ? run.order : run.order + offset - run.offset
   }
 
   /** The character that arrived with this order; null where it is one of another channel, or forgotten. */
@@ -52,7 +77,7 @@ export class Arrivals {
     const run = this.#runs[count - 1]
     const next = this.#runs[count]
     const end = next?.offset ?? this.#length
-    const before = run ? Math.min(run.offset + order - run.order, end) : end
+    const before = run && !run.isFlat ? Math.min(run.offset + order - run.order, end) : end
     return next?.splitsPair && before === end ? before - 1 : before
   }
 

@@ -4,7 +4,7 @@ import { type EntityKind, entityKinds, isEntityKind } from '#redaction/entity.ts
 import { normalise } from '#text/normalise.ts'
 
 import { Complaint } from './complaint.ts'
-import { isTextName, type TextVariable, variables } from './facts.ts'
+import { isNewerName, isTextName, type TextVariable, variables } from './facts.ts'
 import { scoredAs } from './score.ts'
 
 export const treeLimits = {
@@ -129,10 +129,11 @@ function visitValue(node: NodeOf<'value'>) {
 
 function visitName(node: NodeOf<'id'>, { loopVariable }: Visit) {
   const name = node.args
+  if (name === loopVariable) return
   if (isTextName(name)) {
     refuse(node, `'${name}' can only be used with .${textMethods.join('(), .')}()`)
   }
-  if (name !== loopVariable && !Object.hasOwn(variables, name)) {
+  if (!Object.hasOwn(variables, name)) {
     refuse(node, `there is no variable '${name}'`)
   }
 }
@@ -160,13 +161,13 @@ function visitCall(node: NodeOf<'call'>, context: Visit) {
 
 function visitMethod(node: NodeOf<'rcall'>, context: Visit) {
   const [name, receiver, args] = node.args
-  if (receiver.op === 'id' && isTextName(receiver.args)) {
+  if (receiver.op === 'id' && isTextName(receiver.args) && receiver.args !== context.loopVariable) {
     context.wants.texts.add(receiver.args)
     return visitTextMethod(node, context.wants)
   }
   if (loops.includes(name)) return visitLoop(node, context)
   if (name === 'matches' || name === 'containsAny') {
-    refuse(node, `'${name}' works on 'text', 'last_message' and 'system' only`)
+    refuse(node, `'${name}' works on 'text' and other texts of a call only`)
   }
   if (!plainMethods.includes(name)) refuse(node, `there is no method '${name}'`)
   const computed = args.find(({ op }) => op !== 'value' && op !== 'id')
@@ -217,7 +218,7 @@ function visitLoop(node: NodeOf<'rcall'>, context: Visit) {
     refuse(receiver, `'${name}' works on 'categories' and on lists that are written out only`)
   }
   if (variable?.op !== 'id') return refuse(node, `'${name}' needs the name of a variable first`)
-  if (Object.hasOwn(variables, variable.args)) {
+  if (Object.hasOwn(variables, variable.args) && !isNewerName(variable.args)) {
     refuse(variable, `'${variable.args}' is the name of another variable`)
   }
   const inside = { ...context, loopVariable: variable.args }

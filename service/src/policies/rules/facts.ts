@@ -1,6 +1,6 @@
 import type { CategoryScores } from './score.ts'
 import { Text } from './text.ts'
-import type { Vocabulary } from './vocabulary.ts'
+import type { Segment, Vocabulary } from './vocabulary.ts'
 
 /** What is known of a call besides the text that is judged. The texts are as they were sent. */
 export type CallFacts = {
@@ -14,15 +14,26 @@ export type CallFacts = {
   inputTokens: number
   /** Those asked for. */
   categories: readonly string[]
-  lastMessage: readonly string[]
-  system: readonly string[]
+  /** What users and tools said. */
+  userText: readonly Segment[]
+  /** What users and tools said last. */
+  lastMessage: readonly Segment[]
+  /** The instructions. */
+  system: readonly Segment[]
+  /** The names, descriptions and schemas of tools. */
+  tools: readonly Segment[]
+  /** What the model said before, as the caller tells it. */
+  history: readonly Segment[]
 }
 
 /** The variables of expressions, and their types. */
 export const variables = {
   text: 'Text',
+  user_text: 'Text',
   last_message: 'Text',
   system: 'Text',
+  tools: 'Text',
+  history: 'Text',
   direction: 'string',
   model: 'string',
   project_id: 'string',
@@ -33,12 +44,16 @@ export const variables = {
   categories: 'list<string>',
 } as const
 
-export type TextVariable = 'text' | 'last_message' | 'system'
+export type TextVariable = 'text' | 'user_text' | 'last_message' | 'system' | 'tools' | 'history'
 /** No expression can write this name, so no variable of a loop hides what `score` reads. */
 export const scoresName = 'score()'
 
 export type ExpressionContext = Record<Exclude<keyof typeof variables, TextVariable>, unknown> &
   Record<TextVariable, Text> & { readonly [scoresName]?: CategoryScores }
+
+/** Rules that were published before these variables existed may use their names in loops. */
+export const isNewerName = (name: string): boolean =>
+  name === 'user_text' || name === 'tools' || name === 'history'
 
 export const isTextName = (name: string): name is TextVariable =>
   Object.hasOwn(variables, name) && variables[name as keyof typeof variables] === 'Text'
@@ -46,13 +61,16 @@ export const isTextName = (name: string): name is TextVariable =>
 /** The values of the variables in one evaluation. */
 export function contextOf(
   facts: CallFacts,
-  texts: readonly string[],
+  texts: readonly Segment[],
   vocabulary: Vocabulary,
 ): ExpressionContext {
   return {
     text: new Text(texts, vocabulary),
+    user_text: new Text(facts.userText, vocabulary),
     last_message: new Text(facts.lastMessage, vocabulary),
     system: new Text(facts.system, vocabulary),
+    tools: new Text(facts.tools, vocabulary),
+    history: new Text(facts.history, vocabulary),
     direction: facts.direction,
     model: facts.model,
     project_id: facts.projectId,

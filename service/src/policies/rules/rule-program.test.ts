@@ -84,7 +84,7 @@ const refused: [string, string][] = [
   ['cel: text.matches("(a{40}){40}")', 'in the pattern, at its character '],
   ['cel: text.matches("(")', 'in the pattern, at its character '],
   // What would run a pattern in V8.
-  ['cel: model.matches("(a+)+$")', "'matches' works on 'text', 'last_message' and 'system' only"],
+  ['cel: model.matches("(a+)+$")', "'matches' works on 'text' and other texts of a call only"],
   ['cel: "aaaa".matches("(a+)+$")', "'matches' works on 'text'"],
   ['cel: dyn(text).matches("a")', "'matches' works on 'text'"],
   ['cel: categories.exists(c, c.matches("(a+)+$"))', "'matches' works on 'text'"],

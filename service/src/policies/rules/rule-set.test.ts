@@ -22,7 +22,10 @@ const call: CallFacts = {
   isStreamed: true,
   inputTokens: 100,
   categories: ['hate'],
+  userText: ['what users said'],
   lastMessage: ['the last message'],
+  tools: ['a tool'],
+  history: ['an earlier answer'],
   system: ['You are kind.'],
 }
 

@@ -11,7 +11,7 @@ import {
 } from './facts.ts'
 import type { CompiledRule } from './rule-program.ts'
 import { type CategoryScores, scoreMax, toBasisPoints } from './score.ts'
-import { createVocabulary, type Vocabulary } from './vocabulary.ts'
+import { createVocabulary, type Segment, type Vocabulary } from './vocabulary.ts'
 
 export type SetRule = {
   readonly policyId: string
@@ -83,7 +83,7 @@ export class RuleSet {
   }
 
   /** Prepares complete texts for evaluation; nothing is read yet. */
-  openTexts(facts: CallFacts, texts: readonly string[]): OpenTexts {
+  openTexts(facts: CallFacts, texts: readonly Segment[]): OpenTexts {
     const context = contextOf(facts, texts, this.#vocabulary)
     const read = () => this.#readInSteps(context)
     const evaluate = (kind: RuleKind, values: ExpressionContext) =>
@@ -105,7 +105,7 @@ export class RuleSet {
   }
 
   /** Evaluates every rule that needs nothing but the texts and the facts of a call; the others are not in the result. */
-  evaluate(facts: CallFacts, texts: readonly string[]): readonly RuleOutcome[] {
+  evaluate(facts: CallFacts, texts: readonly Segment[]): readonly RuleOutcome[] {
     return finish(this.openTexts(facts, texts).exact())
   }
 

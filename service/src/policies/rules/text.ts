@@ -1,19 +1,19 @@
 import type { EntityKind } from '#redaction/entity.ts'
 import type { Steps } from '#text/steps.ts'
 
-import { type Findings, UnreadableText, type Vocabulary } from './vocabulary.ts'
+import { type Findings, type Segment, UnreadableText, type Vocabulary } from './vocabulary.ts'
 
 /**
- * The value of `text`, `last_message` and `system` in expressions: a list of segments, in which only what a rule set
+ * The value of `text`, `system` and the like in expressions: a list of segments, in which only what a rule set
  * looks for can be found. A class of its own, because the methods of the library's strings run patterns in V8.
  */
 export class Text {
-  readonly #segments: readonly string[]
+  readonly #segments: readonly Segment[]
   readonly #vocabulary: Vocabulary
   #findings: Findings | null = null
   #problem: unknown = null
 
-  constructor(segments: readonly string[], vocabulary: Vocabulary) {
+  constructor(segments: readonly Segment[], vocabulary: Vocabulary) {
     this.#segments = segments
     this.#vocabulary = vocabulary
   }

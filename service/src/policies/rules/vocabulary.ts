@@ -2,6 +2,7 @@ import { EntityScanner } from '#redaction/entity-scanner.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import { LiteralSet } from '#text/literal-set.ts'
 import { normalisedPieces } from '#text/normalised-pieces.ts'
+import { otherReadings, type Passage, toPassage } from '#text/passage.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 import { finish, type Steps } from '#text/steps.ts'
 
@@ -9,23 +10,26 @@ import { createPatternSearch, type PatternsFound } from './pattern-search.ts'
 import type { CompiledRule } from './rule-program.ts'
 import type { SetRule } from './rule-set.ts'
 
+/** A text that was sent as one, or one that was sent in parts. */
+export type Segment = string | Passage
+
 /** What was found in the segments of a text: each question is a lookup. */
 export type Findings = {
   /** Throws where it could not be found out. */
   hasPattern(pattern: string): boolean
   /** Takes the literal as the rule has it. */
   hasLiteral(written: string): boolean
-  /** Code points of the normalised segments; 0 if no rule asks for it. */
+  /** Code points of the normalised segments, as they were sent; 0 if no rule asks for it. */
   readonly size: number
-  /** Of personal data and secrets; 0 if no rule asks for any. */
+  /** Of personal data and secrets; 0 if no rule asks for any. What several readings of a text have counts once. */
   countOf(kind: EntityKind): number
 }
 
 /** Everything that the rules of a set look for, each thing once, so that one pass over a text serves all rules. */
 export type Vocabulary = {
-  find(segments: readonly string[]): Findings
+  find(segments: readonly Segment[]): Findings
   /** The same in steps of a few milliseconds. */
-  findInSteps(segments: readonly string[]): Steps<Findings>
+  findInSteps(segments: readonly Segment[]): Steps<Findings>
 }
 
 /** A longer text, as sent or normalised, is not read: a rule that asks for it fails, and blocks where it is enforced. */
@@ -45,27 +49,41 @@ export function* createVocabulary(
   const asksSize = rules.some((rule) => rule.asksSize)
   const asksEntities = rules.some(({ entities }) => entities.size > 0)
 
-  function* findInSteps(segments: readonly string[]): Steps<Findings> {
-    requireReadable(segments.reduce((sum, { length }) => sum + length, 0))
+  function* findInSteps(segments: readonly Segment[]): Steps<Findings> {
+    const passages = segments.map(toPassage)
+    requireReadable(lengthOf(passages))
     const patterns: PatternsFound = { hits: new Set(), missed: new Set() }
     const literalHits = new Uint8Array(literals.length)
     const onHit = (number: number) => (literalHits[number] = 1)
     const entityCounts = new Map<EntityKind, number>()
     let [size, length] = [0, 0]
-    for (const segment of segments) {
+
+    /** Reads one text; counts what it is counted for. */
+    function* read(text: string, counts: Map<EntityKind, number>, isSent: boolean): Steps<void> {
       const scan = literalSet.scan()
-      const entities = asksEntities ? countEntities(entityCounts) : null
-      let text = ''
-      for (const piece of normalisedPieces(segment)) {
+      const entities = asksEntities ? countEntities(counts) : null
+      let normalised = ''
+      for (const piece of normalisedPieces(text)) {
         if (literals.length > 0) scan.read(piece, onHit)
-        if (asksSize) size += countCodePoints(piece)
+        if (asksSize && isSent) size += countCodePoints(piece)
         entities?.read(piece)
-        text += piece
-        requireReadable((length += piece.length))
+        normalised += piece
+        if (isSent) requireReadable((length += piece.length))
         yield
       }
       entities?.end()
-      yield* searchPatterns(text, patterns)
+      yield* searchPatterns(normalised, patterns)
+    }
+
+    for (const passage of passages) {
+      const sent = new Map<EntityKind, number>()
+      for (const part of passage.parts) yield* read(part, sent, true)
+      for (const reading of otherReadings(passage)) {
+        const counts = new Map<EntityKind, number>()
+        yield* read(reading, counts, false)
+        raiseTo(sent, counts)
+      }
+      for (const [kind, count] of sent) addTo(entityCounts, kind, count)
     }
     return {
       hasPattern(pattern) {
@@ -85,8 +103,19 @@ export function* createVocabulary(
   }
 }
 
+const lengthOf = (passages: readonly Passage[]) =>
+  passages.reduce((sum, { parts }) => parts.reduce((all, { length }) => all + length, sum), 0)
+
+const addTo = (counts: Map<EntityKind, number>, kind: EntityKind, count: number) =>
+  counts.set(kind, (counts.get(kind) ?? 0) + count)
+
+/** A value that one reading has and another has not is one more; one that both have is the same. */
+function raiseTo(counts: Map<EntityKind, number>, others: ReadonlyMap<EntityKind, number>) {
+  for (const [kind, count] of others) counts.set(kind, Math.max(count, counts.get(kind) ?? 0))
+}
+
 const countEntities = (counts: Map<EntityKind, number>) =>
-  new EntityScanner({ begin: (kind) => void counts.set(kind, (counts.get(kind) ?? 0) + 1) })
+  new EntityScanner({ begin: (kind) => void addTo(counts, kind, 1) })
 
 /** The different literals of all rules, and their numbers by what the rules have written. */
 function* numberLiterals(rules: readonly CompiledRule[]) {

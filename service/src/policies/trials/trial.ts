@@ -140,6 +140,9 @@ const factsOf = (text: string, direction: TrialText['direction']): CallFacts => 
   isStreamed: false,
   inputTokens: 0,
   categories: [],
+  userText: direction === 'request' ? [text] : [],
   lastMessage: direction === 'request' ? [text] : [],
   system: [],
+  tools: [],
+  history: [],
 })

@@ -4,6 +4,7 @@ import { foldCases, scanFolded } from '#text/folded-scan.ts'
 import { type LiteralScan, LiteralSet } from '#text/literal-set.ts'
 import { normalise } from '#text/normalise.ts'
 import { normalisedPieces } from '#text/normalised-pieces.ts'
+import { type Passage, readingsOf, toPassage } from '#text/passage.ts'
 import { finish, type Steps } from '#text/steps.ts'
 
 /** The terms that are in a text, as they stand in the lists. */
@@ -16,7 +17,7 @@ export type TermHits = {
 export type TermLists = {
   find(text: string): TermHits
   /** Finds the terms in texts of any length. No term begins in one of them and ends in another. */
-  findInSteps(texts: readonly string[]): Steps<TermHits>
+  findInSteps(texts: readonly (string | Passage)[]): Steps<TermHits>
   /** Null where nothing is on the denylist. */
   readonly denied: DeniedTerms | null
 }
@@ -35,9 +36,9 @@ export function* buildTermLists({ allowlist, denylist }: GatewayConfig['rules'])
   const allowed = yield* buildSet(allowlist)
   const denied = yield* buildSet(denylist)
 
-  function* findInSteps(texts: readonly string[]): Steps<TermHits> {
+  function* findInSteps(texts: readonly (string | Passage)[]): Steps<TermHits> {
     const hits = { allowlist: new Set<string>(), denylist: new Set<string>() }
-    for (const text of texts) {
+    for (const text of texts.flatMap((each) => readingsOf(toPassage(each)))) {
       const collected = { allowlist: allowed.collect(), denylist: denied.collect() }
       for (const piece of normalisedPieces(text)) {
         const folded = foldCases(piece)

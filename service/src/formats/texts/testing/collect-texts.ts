@@ -1,5 +1,6 @@
 import type { FrameTexts } from '#formats/texts/frame-texts.ts'
-import { originOf, tailLength } from '#formats/texts/text-collector.ts'
+import { originOf } from '#formats/texts/text-collector.ts'
+import { tailLength } from '#formats/texts/text-views.ts'
 
 /** For tests: the whole text of each channel. Throws where frames contradict each other. */
 export function collectTexts(frames: readonly FrameTexts[]): Map<string, string> {
@@ -20,6 +21,16 @@ export function collectTexts(frames: readonly FrameTexts[]): Map<string, string>
     if (!ended.has(channel)) throw new Error(`${channel} never ends.`)
   }
   return joinResumed(collected)
+}
+
+/** For tests: the other readings of the texts, by their channels. */
+export function collectViews(frames: readonly FrameTexts[]): Map<string, string> {
+  const collected = new Map<string, string>()
+  const views = frames.flatMap(({ texts }) => texts.flatMap((text) => text.views ?? []))
+  for (const { channel, text } of views) {
+    collected.set(channel, (collected.get(channel) ?? '') + text)
+  }
+  return collected
 }
 
 /** A text that went on after its end stands in further channels, each of which repeats the end of the one before. */

@@ -1,3 +1,5 @@
+import { readRequestTexts } from '#formats/texts/request-texts.ts'
+import { emptyTurn } from '#formats/turn.ts'
 import { judgeAnswer } from '#inference/judging/judge-answer.ts'
 import { createFindings } from '#inference/judging/judgement.ts'
 import { scoreAnswer } from '#inference/judging/score-answer.ts'
@@ -128,15 +130,10 @@ class Questions {
     }
 }
 
-const request = {
-  text: ['A question.'],
-  lastMessage: ['A question.'],
-  system: [],
-  history: [],
-  role: 'user' as const,
-  images: [],
-  hasUnreadable: false,
-}
+const request = readRequestTexts({
+  ...emptyTurn,
+  messages: [{ role: 'user', parts: [{ type: 'text', text: 'A question.' }] }],
+})
 
 /** A scorer and a judge as one answer meets them: each reply comes after a time of its own, or is a failure. */
 export function openScriptedModels(

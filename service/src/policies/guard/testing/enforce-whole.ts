@@ -25,8 +25,12 @@ export type Enforced = {
   cleared: ReadonlyMap<string, number>
 }
 
+/** A text in another reading, and the order of each of its units: that of what it stands for. */
+export type WholeView = { text: string; orders: readonly number[] }
+
 type WholeChannel = {
   name: string
+  isView: boolean
   text: string
   /** When each unit of the text arrived, and then the end of the channel. */
   orders: number[]
@@ -39,15 +43,20 @@ type WholeChannel = {
  * The definition: what enforcement does with a complete answer. Written without the guard and without care for time,
  * from the meaning of the rules alone.
  */
-export function enforceWhole(test: TestRules, arrivals: readonly Arrival[]): Enforced {
+export function enforceWhole(
+  test: TestRules,
+  arrivals: readonly Arrival[],
+  views: readonly WholeView[] = [],
+): Enforced {
   const channels = readChannels(arrivals)
+  const all = [...channels, ...views.map(toChannel)]
   const atEnd = test.evaluateAtEnd(channels.map(({ text }) => text))
   let best = { rule: null as number | null, isError: false, order: Infinity }
   for (const rule of test.rules.rules) {
     const { index, formula } = rule
     if (!rule.isEnforcing) continue
     const outcome = atEnd.find((one) => one.index === index)
-    const order = formula ? cutOf(formula, channels, test) : outcome?.isMatch ? 0 : Infinity
+    const order = formula ? cutOf(formula, all, test) : outcome?.isMatch ? 0 : Infinity
     const isError = (formula ? rule : outcome)?.isError ?? false
     if (order < best.order) best = { rule: index, isError, order }
   }
@@ -79,15 +88,28 @@ function readChannels(arrivals: readonly Arrival[]): WholeChannel[] {
     }
   }
   for (const name of open) channels.get(name)!.orders.push(order++)
-  return Array.from(channels, ([name, { text, orders }]) => {
-    const { text: normalised, originalOffset } = normalise(text)
-    const normalisedOrders = Array.from({ length: normalised.length }, (_, index) => {
-      return orders[originalOffset(isInPair(normalised, index) ? index - 1 : index)]!
-    })
-    normalisedOrders.push(orders.at(-1)!)
-    return { name, text, orders, normalised, normalisedOrders }
-  })
+  return Array.from(channels, ([name, { text, orders }]) => ({
+    ...normaliseChannel(text, orders),
+    name,
+    isView: false,
+  }))
 }
+
+function normaliseChannel(text: string, orders: number[]) {
+  const { text: normalised, originalOffset } = normalise(text)
+  const normalisedOrders = Array.from({ length: normalised.length }, (_, index) => {
+    return orders[originalOffset(isInPair(normalised, index) ? index - 1 : index)]!
+  })
+  normalisedOrders.push(orders.at(-1)!)
+  return { text, orders, normalised, normalisedOrders }
+}
+
+/** Views end after everything else. */
+const toChannel = ({ text, orders }: WholeView): WholeChannel => ({
+  ...normaliseChannel(text, [...orders, Number.MAX_SAFE_INTEGER]),
+  name: '',
+  isView: true,
+})
 
 function cutOf(formula: AnswerFormula, channels: readonly WholeChannel[], test: TestRules): number {
   switch (formula.kind) {
@@ -126,6 +148,15 @@ function firstStart(channels: readonly WholeChannel[], startIn: (channel: WholeC
 }
 
 function entityStart({ entity, atLeast }: EntityAtom, channels: readonly WholeChannel[]): number {
+  const views = channels.filter(({ isView }) => isView).map((view) => [view])
+  const all = [channels.filter(({ isView }) => !isView), ...views]
+  return Math.min(...all.map((some) => entityStartIn(some, { entity, atLeast })))
+}
+
+function entityStartIn(
+  channels: readonly WholeChannel[],
+  { entity, atLeast }: Pick<EntityAtom, 'entity' | 'atLeast'>,
+): number {
   const orders: number[] = []
   for (const { normalised, normalisedOrders } of channels) {
     const scanner = new EntityScanner({
@@ -139,7 +170,8 @@ function entityStart({ entity, atLeast }: EntityAtom, channels: readonly WholeCh
 
 function sizeStart(size: number, channels: readonly WholeChannel[]): number {
   if (size <= 0) return 0
-  const orders = channels.flatMap(({ normalised, normalisedOrders }) =>
+  const sized = channels.filter(({ isView }) => !isView)
+  const orders = sized.flatMap(({ normalised, normalisedOrders }) =>
     normalisedOrders.slice(0, -1).filter((_, index) => !isInPair(normalised, index)),
   )
   return orders.toSorted((a, b) => a - b)[size - 1] ?? Infinity

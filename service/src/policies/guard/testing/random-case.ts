@@ -92,6 +92,29 @@ export function createCase(random: Random, createPatterns = createV8Patterns): C
   return { test: createRules(random, createPatterns), arrivals, isOneAfterAnother }
 }
 
+const escapes = [
+  'a',
+  'b',
+  'c',
+  ' ',
+  '\\',
+  'n',
+  '\\n',
+  '\\u0061',
+  '\\u00',
+  '62',
+  '\\\\u0063',
+  '\\t',
+  'x',
+]
+
+/** The same, often with JSON escapes, whole and broken ones. */
+export function createEscapedText(random: Random): string {
+  if (!random.isOneIn(3)) return createText(random)
+  const length = random.below(40)
+  return Array.from({ length }, () => random.pick(escapes)).join('')
+}
+
 /** Also characters that combine, are removed, replaced or half of a pair. */
 export function createText(random: Random): string {
   const alphabet = random.pick(alphabets)

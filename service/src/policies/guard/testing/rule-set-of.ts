@@ -16,7 +16,10 @@ export const answerFacts: CallFacts = {
   isStreamed: true,
   inputTokens: 100,
   categories: [],
+  userText: ['a question'],
   lastMessage: ['a question'],
+  tools: [],
+  history: [],
   system: ['Be kind.'],
 }
 

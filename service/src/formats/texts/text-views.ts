@@ -1,0 +1,161 @@
+import { EscapeDecoder } from '#text/escape-decoder.ts'
+
+/**
+ * So much of what stands before a seam or an escape is read once more together with what follows. A match that begins
+ * earlier is found only in the texts themselves.
+ */
+export const tailLength = 1024
+
+/** The texts of an answer that a person reads. */
+export const proseGroup = 'prose'
+
+/**
+ * A text of an answer in another reading, which has a channel of its own. It only adds to what the text says: it has no size,
+ * and what it repeats counts once.
+ */
+export type TextView = {
+  readonly channel: string
+  readonly text: string
+  /** The place in the text itself where this begins to differ from it. */
+  readonly from: number
+  /** Whether all of it belongs to that one place; otherwise its characters follow each other from there on. */
+  readonly isFlat: boolean
+  /** From here on the text has no reading yet, because what follows decides; null where all of it has. */
+  readonly readTo: number | null
+}
+
+export const isView = (channel: string): boolean => channel.startsWith('?')
+
+/** A text that is being read, and its decoder from the first backslash on. */
+type Read = { length: number; tail: string; decoder: EscapeDecoder | null; decodedFrom: number }
+
+/** Texts that their reader sees as one. `last` is the one that has grown last. */
+type Joined = { tail: string; last: string; view: string | null; viewCount: number }
+
+/**
+ * Reads the texts of one answer in further ways: with JSON escapes decoded, and joined with the text before. Such a reading
+ * begins at the first backslash or at a seam, because until then it says the same; it depends on the texts alone, and not on
+ * the pieces in which they come.
+ */
+export class TextViews {
+  readonly #before: string
+  readonly #read = new Map<string, Read>()
+  readonly #joined = new Map<string, Joined>()
+
+  /** `before` is what the caller has written of the answer: its first text goes on there. */
+  constructor(before: string) {
+    this.#before = before.slice(-tailLength)
+  }
+
+  /** What a text adds to what is known of its channel. A whole text repeats what the deltas said. */
+  moreOf(channel: string, text: string, kind: 'delta' | 'whole'): string {
+    return kind === 'delta' ? text : text.slice(this.lengthOf(channel))
+  }
+
+  lengthOf(channel: string): number {
+    return this.#read.get(channel)?.length ?? 0
+  }
+
+  /** More text of a channel, with its escapes decoded. */
+  decode(channel: string, more: string): TextView[] {
+    const read = this.#read.get(channel) ?? { length: 0, tail: '', decoder: null, decodedFrom: 0 }
+    if (read.length === 0) this.#read.set(channel, read)
+    const views = read.decoder
+      ? decodeMore(channel, read, more)
+      : this.#beginDecoding(channel, read, more)
+    read.length += more.length
+    if (!read.decoder) read.tail = (read.tail + more).slice(-tailLength)
+    return views
+  }
+
+  /** Returns the reading that ends with the channel. */
+  end(channel: string): string[] {
+    const read = this.#read.get(channel)
+    if (!read) return []
+    // Its length is still needed: the text may be repeated.
+    this.#read.set(channel, { length: read.length, tail: '', decoder: null, decodedFrom: 0 })
+    return read.decoder ? [decodedName(channel)] : []
+  }
+
+  /**
+   * More text of a channel that a person reads together with others of the same `group`; `from` is where it begins. Where the
+   * text before is that of another channel, there is a seam.
+   */
+  join(
+    { group, channel, separator = '' }: { group: string; channel: string; separator?: string },
+    more: string,
+    from: number,
+  ): TextView[] {
+    const joined = this.#joined.get(group) ?? this.#openGroup(group)
+    const isSeam = joined.last !== channel && joined.tail !== ''
+    const views: TextView[] = []
+    const add = (text: string, isFlat: boolean) => {
+      if (joined.view === null || text === '') return
+      views.push({ channel: joined.view, text, from, isFlat, readTo: null })
+    }
+    if (isSeam && joined.view === null) {
+      joined.view = `?joined/${group}/${joined.viewCount++}`
+      add(joined.tail, true)
+    }
+    if (isSeam) add(separator, true)
+    add(more, false)
+    joined.last = channel
+    joined.tail = (joined.tail + (isSeam ? separator : '') + more).slice(-tailLength)
+    return views
+  }
+
+  /**
+   * Something else follows: returns the reading that ends. What the group says afterwards is a new one, which begins with the
+   * end of this one.
+   */
+  pauseJoined(group: string): string[] {
+    const joined = this.#joined.get(group)
+    if (!joined) return []
+    const ended = joined.view === null ? [] : [joined.view]
+    joined.view = null
+    joined.last = ''
+    return ended
+  }
+
+  pauseAll(): string[] {
+    return [...this.#joined.keys()].flatMap((group) => this.pauseJoined(group))
+  }
+
+  /** What the caller wrote of the answer is a text before the first one of the answer, in each of its choices. */
+  #openGroup(group: string): Joined {
+    const tail = group.startsWith(proseGroup) ? this.#before : ''
+    const joined = { tail, last: '', view: null, viewCount: 0 }
+    this.#joined.set(group, joined)
+    return joined
+  }
+
+  #beginDecoding(channel: string, read: Read, more: string): TextView[] {
+    const at = more.indexOf('\\')
+    if (at === -1) return []
+    read.decoder = new EscapeDecoder()
+    read.decodedFrom = read.length + at
+    const tail = (read.tail + more.slice(0, at)).slice(-tailLength)
+    const before: TextView = {
+      channel: decodedName(channel),
+      text: tail,
+      from: read.decodedFrom,
+      isFlat: true,
+      readTo: null,
+    }
+    return [...(tail === '' ? [] : [before]), ...decodeMore(channel, read, more.slice(at))]
+  }
+}
+
+const decodedName = (channel: string) => `?decoded/${channel}`
+
+function decodeMore(channel: string, { decoder, decodedFrom }: Read, more: string): TextView[] {
+  const views: TextView[] = []
+  const name = decodedName(channel)
+  decoder?.push(more, (text, start) => {
+    const from = decodedFrom + start
+    views.push({ channel: name, text, from, isFlat: false, readTo: null })
+  })
+  if (!decoder?.hasBegun) return views
+  const readTo = decodedFrom + decoder.decodedTo
+  return [...views, { channel: name, text: '', from: readTo, isFlat: true, readTo }]
+}
