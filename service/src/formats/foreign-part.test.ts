@@ -8,6 +8,9 @@ test('only members that say something are foreign', () => {
   expect(foreignMembers({ ...object, more: ['x'] }, new Set(['known']))).toEqual([
     { type: 'foreign', text: '{"more":["x"]}' },
   ])
+  expect(foreignMembers({ ...object, 'a sentence': true }, new Set(['known']))).toEqual([
+    { type: 'foreign', text: '{"a sentence":true}' },
+  ])
 })
 
 test('what belongs to no message stands in the first one, which is made where there is none', () => {

@@ -10,10 +10,15 @@ export const foreignPart = (value: unknown): ForeignPart => ({
 /** The unknown members of an object that hold text, as one part or none. */
 export function foreignMembers(object: Json, known: ReadonlySet<string>): ForeignPart[] {
   // Called for every part of a conversation: most have none, and get by without copies.
-  const names = Object.keys(object).filter((name) => !known.has(name) && hasText(object[name]))
+  const names = Object.keys(object).filter(
+    (name) => !known.has(name) && (hasText(object[name]) || !identifier.test(name)),
+  )
   if (names.length === 0) return []
   return [foreignPart(Object.fromEntries(names.map((name) => [name, object[name]])))]
 }
+
+/** A name that no sentence fits in. */
+const identifier = /^[\w.:/-]{0,128}$/
 
 /** A model can read only texts; numbers and booleans are settings. */
 function hasText(value: unknown): boolean {

@@ -24,7 +24,10 @@ export type Turn = {
   outputFormat: OutputFormat | null
   /** The caller's own id for its user. */
   user: string | null
-  /** What else the caller writes outside of messages, such as stop sequences and metadata: it is judged, and not counted. */
+  /**
+   * Texts that stand outside of messages and tools: stop sequences, metadata, and what is no id or setting where one belongs.
+   * They are judged, because upstreams get them, and not counted, because models do not read them.
+   */
   other: readonly string[]
 }
 

@@ -10,6 +10,8 @@ import {
   objectOf,
 } from '#formats/json-values.ts'
 import { invalidMember } from '#formats/request-member.ts'
+import { chatMembers, chatOthers } from '#formats/texts/chat-others.ts'
+import { readOtherTexts } from '#formats/texts/other-texts.ts'
 import type { ForeignPart, OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 
@@ -44,7 +46,7 @@ export function readChatTurn(request: Json): Turn {
     reasoning: readEffort(request['reasoning_effort']),
     outputFormat: readOutputFormat(request['response_format']),
     user: asText(request['user']) ?? asText(request['safety_identifier']) ?? null,
-    other: [],
+    other: readOtherTexts(request, chatOthers),
   }
 }
 
@@ -62,30 +64,6 @@ function readTools(request: Json): Tool[] {
   return [...functions, ...listOf(request['functions'])].filter(isObject).map(readFunction)
 }
 
-/** Members that are read, or that are settings of the call and hold no text for the model. */
-const members: ReadonlySet<string> = new Set([
-  'model',
-  'messages',
-  'tools',
-  'functions',
-  'tool_choice',
-  'function_call',
-  'stop',
-  'user',
-  'reasoning_effort',
-  'response_format',
-  'safety_identifier',
-  'stream_options',
-  'metadata',
-  'logit_bias',
-  'service_tier',
-  'modalities',
-  'verbosity',
-  'flagged_categories',
-  'prompt_cache_key',
-  'prompt_cache_retention',
-  'prompt_cache_options',
-])
 const toolMembers: ReadonlySet<string> = new Set(['type', 'function'])
 const functionMembers: ReadonlySet<string> = new Set([
   'name',
@@ -104,7 +82,7 @@ function readForeign(request: Json): ForeignPart[] {
     ...listOf(request['functions']).flatMap((it) => foreignMembers(objectOf(it), functionMembers)),
     ...foreignMembers(format, formatMembers),
     ...foreignMembers(objectOf(format['json_schema']), schemaMembers),
-    ...foreignMembers(request, members),
+    ...foreignMembers(request, chatMembers),
   ]
 }
 

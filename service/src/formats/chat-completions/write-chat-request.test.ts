@@ -96,7 +96,7 @@ test('a rich request comes back the same when it is written and read', () => {
     seed: 0,
     stopSequences: ['x', 'y'],
     user: 'u',
-    other: [],
+    other: ['x', 'y'],
     reasoning: { effort: 'low', budgetTokens: null, isSummaryWanted: false },
     outputFormat: { type: 'json_schema', name: 'n', schema, isStrict: false },
   }

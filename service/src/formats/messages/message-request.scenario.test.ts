@@ -110,6 +110,7 @@ test('a turn has everything the format can say', () => {
     frequencyPenalty: null,
     seed: null,
     stopSequences: ['END'],
+    other: ['END'],
     reasoning: { effort: 'high', budgetTokens: 2048, isSummaryWanted: true },
     outputFormat: {
       type: 'json_schema',

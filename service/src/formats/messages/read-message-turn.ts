@@ -3,6 +3,8 @@ import { type CreateMessage, isCustomTool } from '@gatehouse/contract/message'
 import type { Json } from '#formats/answer.ts'
 import { addForeign, foreignMembers, foreignPart } from '#formats/foreign-part.ts'
 import { invalidMember } from '#formats/request-member.ts'
+import { messageMembers, messageOthers } from '#formats/texts/message-others.ts'
+import { readOtherTexts } from '#formats/texts/other-texts.ts'
 import type { ForeignPart, OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#formats/turn.ts'
 
 import { readMessages } from './read-message-parts.ts'
@@ -30,7 +32,7 @@ export function readMessageTurn(request: Json): Turn {
     reasoning: readReasoning(body),
     outputFormat: readOutputFormat(body.output_config),
     user: body.metadata?.user_id ?? null,
-    other: [],
+    other: readOtherTexts(request, messageOthers),
   }
 }
 
@@ -59,28 +61,6 @@ const toolMembers: ReadonlySet<string> = new Set([
   'defer_loading',
 ])
 
-/** Members that a turn has, and settings. All others are forwarded and judged by what they say. */
-const members: ReadonlySet<string> = new Set([
-  'model',
-  'messages',
-  'system',
-  'tools',
-  'tool_choice',
-  'max_tokens',
-  'temperature',
-  'top_p',
-  'top_k',
-  'stop_sequences',
-  'stream',
-  'thinking',
-  'output_config',
-  'metadata',
-  'service_tier',
-  'inference_geo',
-  'speed',
-  'cache_control',
-  'flagged_categories',
-])
 const outputMembers: ReadonlySet<string> = new Set(['effort', 'format'])
 
 /** Tools that the provider runs, and unknown members of other tools, of the output's settings and of the request. */
@@ -90,7 +70,7 @@ function readForeign(body: CreateMessage): ForeignPart[] {
     isCustomTool(tool) ? foreignMembers(tool, toolMembers) : [foreignPart(tool)],
   )
   const inOutput = output ? foreignMembers(output as Json, outputMembers) : []
-  return [...inTools, ...inOutput, ...foreignMembers(body as Json, members)]
+  return [...inTools, ...inOutput, ...foreignMembers(body as Json, messageMembers)]
 }
 
 function readToolChoice({ tools = [], tool_choice: choice }: CreateMessage): ToolChoice | null {

@@ -22,23 +22,31 @@ export function readMessageContent(content: unknown, param: string): Part[] {
   )
 }
 
-const partMembers: ReadonlySet<string> = new Set([
-  'type',
-  'text',
-  'refusal',
-  'detail',
-  'image_url',
-  'file_id',
-  'filename',
-  'file_data',
-  'file_url',
-  'logprobs',
-  'prompt_cache_breakpoint',
+const textMembers = new Set(['type', 'text', 'logprobs', 'prompt_cache_breakpoint'])
+const mediaMembers = ['type', 'detail', 'file_id', 'prompt_cache_breakpoint']
+/** What is read of a part, or is a setting of it, by its type. */
+const partMembers: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
+  ['input_text', textMembers],
+  ['output_text', textMembers],
+  ['text', textMembers],
+  ['refusal', new Set(['type', 'refusal', 'prompt_cache_breakpoint'])],
+  ['input_image', new Set([...mediaMembers, 'image_url'])],
+  ['input_file', new Set([...mediaMembers, 'filename', 'file_data', 'file_url'])],
 ])
+/** Of the two, only the data are read. */
+const fileMembersWithData = new Set([...mediaMembers, 'filename', 'file_data'])
+const noMembers: ReadonlySet<string> = new Set()
 
 /** The unknown members of the parts of a content, such as the annotations of a text. */
 export const readForeignContent = (content: unknown): ForeignPart[] =>
-  listOf(content).flatMap((part) => foreignMembers(asObject(part) ?? {}, partMembers))
+  listOf(content).flatMap((item) => {
+    const part = asObject(item) ?? {}
+    const known =
+      part['type'] === 'input_file' && typeof part['file_data'] === 'string'
+        ? fileMembersWithData
+        : partMembers.get(part['type'])
+    return foreignMembers(part, known ?? noMembers)
+  })
 
 /** The output of a tool: a text, or a list of parts. */
 export const readToolOutput = (output: unknown, param: string): ContentPart[] =>

@@ -2,6 +2,8 @@ import type { Json } from '#formats/answer.ts'
 import { addForeign, foreignMembers, foreignPart } from '#formats/foreign-part.ts'
 import { asBoolean, asNumber, asObject, asText, listOf } from '#formats/json-values.ts'
 import { invalidMember, needText } from '#formats/request-member.ts'
+import { readOtherTexts } from '#formats/texts/other-texts.ts'
+import { responseMembers, responseOthers } from '#formats/texts/response-others.ts'
 import type { ForeignPart, OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 
@@ -33,7 +35,7 @@ export function readResponseTurn(request: Json): Turn {
     reasoning: readReasoning(asObject(request['reasoning'])),
     outputFormat: readOutputFormat(asObject(asObject(request['text'])?.['format'])),
     user: asText(request['user']) ?? asText(request['safety_identifier']) ?? null,
-    other: [],
+    other: readOtherTexts(request, responseOthers),
   }
 }
 
@@ -61,34 +63,6 @@ function readTools(tools: unknown): Tool[] {
 
 const isFunction = (tool: Json | undefined): tool is Json => tool?.['type'] === 'function'
 
-/** Members that are read, or that are settings of the call and hold no text for the model. */
-const members: ReadonlySet<string> = new Set([
-  'model',
-  'input',
-  'instructions',
-  'tools',
-  'tool_choice',
-  'parallel_tool_calls',
-  'text',
-  'temperature',
-  'top_p',
-  'reasoning',
-  'user',
-  'safety_identifier',
-  'stream',
-  'store',
-  'stream_options',
-  'include',
-  'metadata',
-  'service_tier',
-  'truncation',
-  'client_metadata',
-  'prompt_cache_key',
-  'prompt_cache_retention',
-  'prompt_cache_options',
-  'flagged_categories',
-])
-
 const toolMembers: ReadonlySet<string> = new Set([
   'type',
   'name',
@@ -105,7 +79,11 @@ function readForeign(request: Json): ForeignPart[] {
     return isFunction(tool) ? foreignMembers(tool, toolMembers) : [foreignPart(item)]
   })
   const format = asObject(asObject(request['text'])?.['format']) ?? {}
-  return [...tools, ...foreignMembers(format, formatMembers), ...foreignMembers(request, members)]
+  return [
+    ...tools,
+    ...foreignMembers(format, formatMembers),
+    ...foreignMembers(request, responseMembers),
+  ]
 }
 
 const readTool = (tool: Json, param: string): Tool => ({

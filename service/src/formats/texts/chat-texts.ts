@@ -20,6 +20,8 @@ type Reading = {
   callIndexOf(call: Json, position: number): number
   /** By choice, the text that grows at the moment. */
   growing: Map<string, string>
+  /** The names of calls so far, by their channel. */
+  names: Map<string, string>
 }
 
 /** The texts of Chat Completions. A channel is a member of a choice: `choice0/content`, `choice0/tool1/arguments#0`. */
@@ -30,8 +32,12 @@ export function createChatTextReader(findCallIndex: FindCallIndex, before?: stri
     if (!ids.get(index)) ids.set(index, asText(call['id']) ?? '')
     return index
   }
-  const growing = new Map<string, string>()
-  const read = (texts: TextCollector, body: Json) => readBody({ texts, callIndexOf, growing }, body)
+  const state = {
+    callIndexOf,
+    growing: new Map<string, string>(),
+    names: new Map<string, string>(),
+  }
+  const read = (texts: TextCollector, body: Json) => readBody({ texts, ...state }, body)
   return createTextReader(
     { readFrame: (texts, { json }: SourceFrame) => read(texts, json), readPlain: read },
     before,
@@ -105,7 +111,10 @@ function readMessage(reading: Reading, path: string, message: Json, kind: FrameT
       case 'tool_calls':
         return Array.isArray(value) && readCalls(reading, path, value, kind)
       case 'function_call':
-        return isObject(value) && readCall(texts, `${path}/function`, { function: value }, kind)
+        return (
+          isObject(value) &&
+          readCall(reading, { path: `${path}/function`, call: { function: value }, kind })
+        )
       default: {
         const channel = `${path}/${name}`
         const isGrowing = kind === 'delta' && typeof value === 'string' && value !== ''
@@ -150,24 +159,53 @@ function readCalls(
     }
     const callPath = `${path}/tool${callIndexOf(call, position)}`
     if (kind === 'delta') endBefore(reading, path, callPath)
-    readCall(texts, callPath, call, kind)
+    readCall(reading, { path: callPath, call, kind })
   }
   return true
 }
 
-/** The name of a function is sent once, or again in each delta. The input of a custom tool is text and not JSON. */
-function readCall(texts: TextCollector, path: string, call: Json, kind: FrameText['kind']) {
+type Call = { path: string; call: Json; kind: FrameText['kind'] }
+
+/** The input of a custom tool is text and not JSON. */
+function readCall({ texts, names }: Reading, { path, call, kind }: Call) {
+  const add = (channel: string, text: string) =>
+    kind === 'delta' ? texts.addResumable(channel, text) : texts.add(channel, text, kind)
   texts.addMembers(call, (member, called) => {
     if ((member !== 'function' && member !== 'custom') || !isObject(called)) return false
     texts.addMembers(called, (name, value) => {
-      if (name === 'arguments') return texts.addJson(`${path}/arguments`, value, kind)
-      if (name !== 'input' || typeof value !== 'string') return false
-      const input = `${path}/input`
-      return kind === 'delta' ? texts.addResumable(input, value) : texts.add(input, value, kind)
+      if (typeof value !== 'string') return false
+      switch (name) {
+        case 'name': {
+          const channel = `${path}/name`
+          return isRepeatedName(names, channel, value, kind) || add(channel, value)
+        }
+        case 'arguments':
+          if (value !== '') texts.endAt(`${path}/name`)
+          return texts.addJson(`${path}/arguments`, value, kind)
+        case 'input':
+          if (value !== '') texts.endAt(`${path}/name`)
+          return add(`${path}/input`, value)
+        default:
+          return false
+      }
     })
     return true
   })
   return true
+}
+
+/** A name is sent once, again in each delta, or in pieces, which clients join. */
+function isRepeatedName(
+  names: Map<string, string>,
+  channel: string,
+  name: string,
+  kind: FrameText['kind'],
+): boolean {
+  if (kind === 'whole') return false
+  const before = names.get(channel) ?? ''
+  if (before === name) return true
+  names.set(channel, before + name)
+  return false
 }
 
 const depthMax = 8
@@ -196,7 +234,7 @@ function addGrowing(growing: Growing, value: unknown): boolean {
       ? texts.addResumable(path, value, group)
       : texts.add(path, value, kind, group)
   }
-  if (depth === depthMax || !hasGrowing(value)) return false
+  if (depth === depthMax || !hasGrowing(name, value)) return false
   for (const [key, inner] of entriesOf(value)) {
     const member = { texts, path: `${path}.${key}`, name: key, kind, depth: depth + 1 }
     if (!addGrowing(member, inner)) texts.addStrings(key, inner)
@@ -204,15 +242,20 @@ function addGrowing(growing: Growing, value: unknown): boolean {
   return true
 }
 
-const hasGrowing = (value: unknown) =>
-  isObject(value) || (Array.isArray(value) && value.length > 0 && value.every(hasIndex))
+/** Lists whose items have an index, or a place that clients take for one. */
+const joinedByPlace: ReadonlySet<string> = new Set(['reasoning_details'])
 
-const hasIndex = (item: unknown): item is Json =>
-  isObject(item) && typeof item['index'] === 'number'
+const hasGrowing = (name: string, value: unknown) =>
+  isObject(value) ||
+  (Array.isArray(value) &&
+    value.length > 0 &&
+    value.every((item) => isObject(item) && (hasIndex(item) || joinedByPlace.has(name))))
+
+const hasIndex = (item: Json) => typeof item['index'] === 'number'
 
 const entriesOf = (value: unknown): [string, unknown][] =>
   isObject(value)
     ? Object.entries(value)
     : listOf(value)
-        .filter(hasIndex)
-        .map((item) => [String(item['index']), item])
+        .filter(isObject)
+        .map((item, place) => [String(hasIndex(item) ? item['index'] : place), item])

@@ -213,7 +213,12 @@ test('Chat: deltas are joined by member, a message beside them is a whole text',
     [],
     ['choice0/reasoning_content delta Hm'],
     ['choice0/content delta Hi', 'choice0/content whole Hi', 'choice0/reasoning_content end'],
-    ['other0 whole f', 'choice0/tool1/arguments#0 delta a', 'choice0/content end', 'other0 end'],
+    [
+      'choice0/tool1/name delta f',
+      'choice0/tool1/arguments#0 delta a',
+      'choice0/content end',
+      'choice0/tool1/name end',
+    ],
     [
       'choice0/tool1/arguments#0 delta b',
       'choice0/tool1/arguments#1 delta 1',
@@ -263,15 +268,68 @@ test('Chat: unknown members and items with an index are joined, other lists are 
   ])
 })
 
-test('tokens are the text once more, and those not chosen are one text', () => {
-  const top = ['b', 'c'].map((token) => ({ token, logprob: -2 }))
-  const logprobs = { content: [{ token: 'a', logprob: -1, top_logprobs: top }] }
-  expect(linesOf('chat_completions', chunk({ delta: { content: 'a' }, logprobs }))).toEqual([
+test('Chat: details without an index are joined by their place', () => {
+  const details = (...texts: string[]) =>
+    chunk({ delta: { reasoning_details: texts.map((text) => ({ type: 'reasoning.text', text })) } })
+  expect(linesOf('chat_completions', details('bo', 'x'), details('mb'))).toEqual([
+    ['choice0/reasoning_details.0.text delta bo', 'choice0/reasoning_details.1.text delta x'],
+    ['choice0/reasoning_details.0.text delta mb'],
+  ])
+})
+
+const nameCall = (name: string, given?: string) =>
+  chunk({ delta: { tool_calls: [{ index: 0, function: { name, arguments: given } }] } })
+
+test('Chat: the pieces of a name are joined, up to the arguments', () => {
+  const argued = { tool_calls: [{ index: 0, function: { arguments: '{' } }] }
+  const frames = [nameCall('make_'), nameCall('bo'), nameCall('mb'), chunk({ delta: argued })]
+  expect(linesOf('chat_completions', ...frames)).toEqual([
+    ['choice0/tool0/name delta make_'],
+    ['choice0/tool0/name delta bo'],
+    ['choice0/tool0/name delta mb'],
+    ['choice0/tool0/name end'],
+  ])
+})
+
+test('Chat: a name that is repeated counts once, and the legacy call has one too', () => {
+  expect(linesOf('chat_completions', nameCall('look', '{'), nameCall('look', '}'))).toEqual([
+    ['choice0/tool0/name delta look', 'choice0/tool0/name end'],
+    [],
+  ])
+  const legacy = (name: string) => chunk({ delta: { function_call: { name } } })
+  expect(linesOf('chat_completions', legacy('lo'), legacy('ok'))).toEqual([
+    ['choice0/function/name delta lo'],
+    ['choice0/function/name delta ok'],
+  ])
+})
+
+const tokenOf = (token: string, ...alternatives: string[]) => ({
+  token,
+  logprob: -1,
+  top_logprobs: alternatives.map((other) => ({ token: other, logprob: -2 })),
+})
+
+test('tokens are the text once more, and each column of alternatives is a text', () => {
+  const say = (content: string, ...tokens: Json[]) =>
+    chunk({ delta: { content }, logprobs: { content: tokens } })
+  expect(
+    linesOf(
+      'chat_completions',
+      say('a b', tokenOf('a', 'x', 'bo'), tokenOf(' b', 'y', 'm')),
+      say('c', tokenOf('c', 'z', 'b')),
+    ),
+  ).toEqual([
     [
-      'choice0/content delta a',
-      'choice0/logprobs.content delta a',
-      'other0 whole b\nc',
-      'other0 end',
+      'choice0/content delta a b',
+      'choice0/logprobs.content delta a b',
+      'choice0/logprobs.content.alternatives0 delta xy',
+      'choice0/logprobs.content.alternatives1 delta bom',
+    ],
+    [
+      'choice0/content delta c',
+      'choice0/logprobs.content delta c',
+      'choice0/logprobs.content.alternatives0 delta z',
+      'choice0/logprobs.content.alternatives1 delta b',
     ],
   ])
 })

@@ -45,6 +45,11 @@ describe('the count of a turn', () => {
     expect(await count(turn)).toMatchObject({ tokens: expected, origin: 'local-exact' })
   })
 
+  test('does not include texts outside of messages', async () => {
+    const turn = turnOf(text('Hello there.'))
+    expect(await count({ ...turn, other: ['END', 'gates'] })).toEqual(await count(turn))
+  })
+
   test('includes 8 and the JSON for each tool, and the output schema', async () => {
     const parameters = { type: 'object', properties: { city: { type: 'string' } } }
     const tool = { name: 'weather', description: 'Tells it.', parameters, isStrict: null }
