@@ -61,7 +61,7 @@ export const errors = {
   ),
   upstream_rejected: invalid(
     400,
-    "The model provider refused the request. The message is the provider's own: correct the request accordingly.",
+    "The model provider refused the request. The message is the provider's own, unless moderation or a policy does not let it pass: correct the request accordingly.",
   ),
   invalid_signature: invalid(
     400,

@@ -22,14 +22,18 @@ const PolicyTrial = z
   })
   .meta({ id: 'PolicyTrial' })
 
+/** Where something is in a text. */
+export const TextPlace = z.object({
+  start: z.int().min(0).describe('In UTF-16 code units of the text as it was sent.'),
+  end: z.int().min(0),
+})
+
 const TrialResult = z.object({
   score: Score,
   matched: z.boolean(),
   matches: z
     .array(
-      z.object({
-        start: z.int().min(0).describe('In UTF-16 code units of the text as it was sent.'),
-        end: z.int().min(0),
+      TextPlace.extend({
         pattern: z
           .string()
           .describe('The pattern or the text that the rule looks for, or `pii("CARD")`.'),

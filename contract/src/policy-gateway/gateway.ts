@@ -2,6 +2,7 @@ import { z } from 'zod'
 
 import { gatewayEndpoint } from '../endpoint.ts'
 import { listOf, ListQuery } from '../list.ts'
+import { TextPlace } from '../policy-evaluation.ts'
 import { ProcessCounts } from '../policy.ts'
 import { AnyId, idOf, storedText } from '../text.ts'
 import { GatewayConfig, GivenGatewayConfig } from './config.ts'
@@ -79,6 +80,11 @@ const Simulation = z
   .object({
     ...simulated,
     ...hits,
+    matches: z
+      .array(TextPlace.extend({ pattern: z.string().describe('The term of the list.') }))
+      .max(50)
+      .optional()
+      .describe('Only where there is a text: where the terms of both lists occur, the first 50.'),
     history_id: idOf('hist').optional().describe('With `persist`.'),
   })
   .meta({ id: 'GatewaySimulation' })

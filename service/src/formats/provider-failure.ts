@@ -17,6 +17,32 @@ export class ProviderFailure extends Error {
   }
 }
 
+/** Whatever a provider has not said is absent here too. */
+export const nothingSaid: UpstreamComplaint = { message: '', type: null, code: null }
+
+type WriteError = (said: UpstreamComplaint) => ConstructorParameters<typeof ApiError>
+
+/**
+ * An error in a provider's own words. Providers quote prompts, and what was generated, so the words are judged like an answer
+ * before a caller may see them.
+ */
+export class ProviderError extends ApiError {
+  readonly said: UpstreamComplaint
+  readonly #write: WriteError
+
+  /** `write` must do without any word that is missing. */
+  constructor(said: UpstreamComplaint, write: WriteError) {
+    super(...write(said))
+    this.said = said
+    this.#write = write
+  }
+
+  /** The same error with other words, or with fewer. */
+  inOtherWords(said: UpstreamComplaint): ProviderError {
+    return new ProviderError(said, this.#write)
+  }
+}
+
 const overload = /overload|rate.?limit|slow.?down|too.?many|capacity|unavailable|^(429|503|529)$/i
 const timeout = /timed?.?out|^(408|504)$/i
 /** The request itself is at fault: every other upstream would refuse it too. */
@@ -27,12 +53,14 @@ const rejection = /invalid_prompt|context_length_exceeded|invalid_request/i
  * code as its cause: the causes of all other errors are logged, and a provider may quote the prompt.
  */
 export function toProviderError(complaint: UpstreamComplaint | null): ApiError {
-  const { message = '', type = null, code = null } = complaint ?? {}
-  const sentence =
-    message === '' ? 'The model provider failed.' : `The model provider failed: ${message}`
-  const ours = codeFor([type ?? '', code ?? ''])
+  const said = complaint ?? nothingSaid
+  const ours = codeFor([said.type ?? '', said.code ?? ''])
   const isRejected = ours === 'upstream_rejected'
-  return new ApiError(ours, sentence, isRejected ? { cause: new ProviderFailure(code ?? '') } : {})
+  return new ProviderError(said, ({ message, code }) => [
+    ours,
+    message === '' ? 'The model provider failed.' : `The model provider failed: ${message}`,
+    isRejected ? { cause: new ProviderFailure(code ?? '') } : {},
+  ])
 }
 
 function codeFor(words: readonly string[]): ErrorCode {

@@ -41,6 +41,11 @@ export class ConfiguredCall {
     this.flagged = this.isSampled ? flagged : []
   }
 
+  /** The same configuration, for texts that are no part of the call: what is found in them is kept there. */
+  apart(): ConfiguredCall {
+    return new ConfiguredCall(this.gateway, this.arm, { addHeaders: () => undefined })
+  }
+
   /** Outside of a rollout's sample nothing of it applies. */
   get isSampled(): boolean {
     return this.arm !== 'outside'

@@ -21,6 +21,7 @@ import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { addCategories, addTerms } from './add-categories.ts'
 import type { CallJudge } from './ask-judge.ts'
+import { judgeErrorTexts } from './errors/judge-error-texts.ts'
 import { guardByRules, type LogProblem } from './guard-by-rules.ts'
 import { judgeAnswer, unjudgedAnswer } from './judge-answer.ts'
 import {
@@ -134,23 +135,25 @@ async function guardAnswer(
   const { redaction, asker } = asked
   const hide = redaction && redaction.hide
   const own = await runInTurns(set.openAnswerInSteps(facts), asker)
-  const rules = addTerms(
-    addCategories(own, categories, set.rules.length),
-    judgement.configured?.endingTerms ?? null,
-    set.rules.length + categories.length,
-  )
-  const guard = (pieces: AsyncIterable<Piece>, findings: Findings) =>
+  const rulesOf = ({ configured }: Findings) =>
+    addTerms(
+      addCategories(own, categories, set.rules.length),
+      configured?.endingTerms ?? null,
+      set.rules.length + categories.length,
+    )
+  const rules = rulesOf(judgement)
+  const guard = (pieces: AsyncIterable<Piece>, findings: Findings, isApart = false) =>
     guardByRules(pieces, {
       ...deps,
       cancellation: call.cancellation,
       set,
-      rules,
+      rules: isApart ? rulesOf(findings) : rules,
       facts,
       prefill: asked.texts.prefill,
       findings,
       owner: asker.owner,
       categories,
-      scored: moderated.scoreAnswer(set, own.scores, hide),
+      scored: moderated.scoreAnswer(set, own.scores, hide, isApart ? findings : judgement),
       judged:
         callJudge && set.needsJudge
           ? judgeAnswer({ callJudge, set, rules: own, request: asked.texts, hide })
@@ -158,6 +161,11 @@ async function guardAnswer(
     })
   if (mayReplace(judgement)) replaceBlockedCall(judgement, { replace, call, guard, hide, asker })
   else judgement.guard = (pieces) => guard(pieces, judgement)
+  judgeErrorTexts(judgement, {
+    guard: (pieces, findings) => guard(pieces, findings, true),
+    redaction,
+    asker,
+  })
   if (!redaction) return rules.hold
   const { guard: guardOriginal } = judgement
   judgement.guard = (pieces) => redaction.redactAnswer(guardOriginal(pieces), asker)

@@ -36,8 +36,16 @@ export type ModeratedCall = {
   checkLocally(): Promise<ApiError | null>
   /** Asks the configured scorers; throws what the caller is to be told, and returns the scores that rules read. */
   checkRemotely(sent: RequestTexts): Promise<CategoryScores>
-  /** Scores the answer for these rules; `atoms` are what the enforcing ones ask of each window. */
-  scoreAnswer(set: RuleSet, atoms: readonly WindowAtom[], hide: HideText | null): ScoredAnswer
+  /**
+   * Scores the answer for these rules; `atoms` are what the enforcing ones ask of each window. The findings are those of the
+   * call, or others for a text that is no part of it.
+   */
+  scoreAnswer(
+    set: RuleSet,
+    atoms: readonly WindowAtom[],
+    hide: HideText | null,
+    findings: Findings,
+  ): ScoredAnswer
 }
 
 type Moderated = {
@@ -105,9 +113,10 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
       if (refusal) throw refusal
       return new Map([...localScores, ...verdict.scores])
     },
-    scoreAnswer(answerSet, atoms, hide) {
+    scoreAnswer(answerSet, atoms, hide, noted) {
       const read = readBy(answerSet)
-      return scoreAnswer({ checks: open(read), blocking, watched, atoms, read, findings, hide })
+      const scoring = { blocking, watched, atoms, read, hide, findings: noted }
+      return scoreAnswer({ ...scoring, checks: open(read) })
     },
   }
 }

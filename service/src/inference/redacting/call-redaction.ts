@@ -56,6 +56,11 @@ export class CallRedaction {
     this.#redacted.clear()
   }
 
+  /** A text that the caller gets besides the answer. */
+  redactText(text: string): Steps<string> {
+    return redactInSteps(text, this.#placeholders)
+  }
+
   redactAnswer(pieces: AsyncIterable<Piece>, asker: Asker): AsyncGenerator<Piece> {
     const [withheld, passed] = [this.#withheld, this.#passed]
     return redactPieces(pieces, { placeholders: this.#placeholders, withheld, passed }, asker)

@@ -95,10 +95,13 @@ test('what arrived before the connection broke is read, then the failure is thro
   await expect(reader.read()).rejects.toThrow('reset')
 })
 
-test('an error that quotes our key is not passed on', async () => {
+test.each([
+  ['in its message', { message: 'bad key sk-secret' }],
+  ['where its message is cut', { message: `${'x'.repeat(270)}sk-secret` }],
+  ['as its code', { message: 'Bad key.', code: 'sk-secret' }],
+])('an error that quotes our key %s is not passed on', async (_, error) => {
   const { answer, reader } = open()
-  const failure = JSON.stringify({ error: { message: 'bad key sk-secret' } })
-  answer.onBytes(Buffer.from(`data: ${failure}\n\n`))
+  answer.onBytes(Buffer.from(`data: ${JSON.stringify({ error })}\n\n`))
   await expect(reader.read()).rejects.toThrow('An error quoted our key.')
 })
 

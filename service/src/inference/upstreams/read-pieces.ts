@@ -3,6 +3,7 @@ import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
 import type { FrameParser, RawFrame } from '#formats/framing.ts'
 import { isObject } from '#formats/json-values.ts'
+import { ProviderError } from '#formats/provider-failure.ts'
 import { RepeatedFrame } from '#formats/repeated-frame.ts'
 import type { StreamedAnswer } from '#platform/calls/streamed-answer.ts'
 
@@ -154,9 +155,15 @@ class UnparsedFrame implements SourceFrame {
 
 /** Some providers quote our key in their errors: such an error must not reach callers or the log. */
 export const withoutSecret = (problem: Error, { secret }: Upstream) =>
-  secret !== null && problem.message.includes(secret)
+  secret !== null && wordsOf(problem).some((text) => text.includes(secret))
     ? new BrokenAnswer('An error quoted our key.')
     : problem
+
+/** A message is cut, perhaps in the middle of a key, so that what was said is looked at too. */
+const wordsOf = (problem: Error): string[] =>
+  problem instanceof ProviderError
+    ? [problem.message, ...Object.values(problem.said).filter((each) => each !== null)]
+    : [problem.message]
 
 const endOfStream: RawFrame = { event: '', data: '[DONE]', bytes: Buffer.alloc(0) }
 

@@ -28,7 +28,7 @@ test('a body that cannot be read leaves only the status', () => {
   const { error } = toStatusFailure(422, null, told)
   expect(error.rejection).toEqual({
     status: 422,
-    message: 'The model provider refused the request.',
+    message: 'The model provider refused the request with 422.',
     type: null,
     code: null,
     param: null,

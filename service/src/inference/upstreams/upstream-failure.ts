@@ -1,5 +1,6 @@
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamComplaint } from '#formats/format.ts'
+import { nothingSaid, ProviderError } from '#formats/provider-failure.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { PoolFull } from '#platform/origin-pools.ts'
 
@@ -72,18 +73,24 @@ function toRejection(
   complaint: UpstreamComplaint | null,
   requestId: string | undefined,
 ): ApiError {
-  const message = complaint?.message ?? 'The model provider refused the request.'
   // The id is repeated only where a header can carry it.
   const isSafe = requestId !== undefined && /^[\x21-\x7e]{1,200}$/.test(requestId)
-  return new ApiError('upstream_rejected', message, {
-    rejection: {
-      status: rejectionStatuses.includes(status) ? status : 400,
+  return new ProviderError(complaint ?? nothingSaid, ({ type, code, param = null, ...said }) => {
+    const message = said.message || `The model provider refused the request with ${status}.`
+    return [
+      'upstream_rejected',
       message,
-      type: complaint?.type ?? null,
-      code: complaint?.code ?? null,
-      param: complaint?.param ?? null,
-    },
-    ...(isSafe && { headers: { 'x-upstream-request-id': requestId } }),
+      {
+        rejection: {
+          status: rejectionStatuses.includes(status) ? status : 400,
+          message,
+          type,
+          code,
+          param,
+        },
+        ...(isSafe && { headers: { 'x-upstream-request-id': requestId } }),
+      },
+    ]
   })
 }
 

@@ -7,6 +7,8 @@ import { normalisedPieces } from '#text/normalised-pieces.ts'
 import { type Passage, readingsOf, toPassage } from '#text/passage.ts'
 import { finish, type Steps } from '#text/steps.ts'
 
+import { locateTerms, type SoughtTerms, type TermMatch } from './locate-terms.ts'
+
 /** The terms that are in a text, as they stand in the lists. */
 export type TermHits = {
   readonly allowlist: readonly string[]
@@ -18,6 +20,8 @@ export type TermLists = {
   find(text: string): TermHits
   /** Finds the terms in texts of any length. No term begins in one of them and ends in another. */
   findInSteps(texts: readonly (string | Passage)[]): Steps<TermHits>
+  /** Where the terms of both lists are in a text of moderate length. */
+  locateInSteps(text: string): Steps<TermMatch[]>
   /** Null where nothing is on the denylist. */
   readonly denied: DeniedTerms | null
 }
@@ -33,8 +37,8 @@ export type DeniedTerms = {
 
 /** Thousands of terms take too long for one step. */
 export function* buildTermLists({ allowlist, denylist }: GatewayConfig['rules']): Steps<TermLists> {
-  const allowed = yield* buildSet(allowlist)
-  const denied = yield* buildSet(denylist)
+  const soughtLists = [yield* seek(allowlist), yield* seek(denylist)] as const
+  const [{ set: allowed }, { set: denied }] = soughtLists
 
   function* findInSteps(texts: readonly (string | Passage)[]): Steps<TermHits> {
     const hits = { allowlist: new Set<string>(), denylist: new Set<string>() }
@@ -57,6 +61,7 @@ export function* buildTermLists({ allowlist, denylist }: GatewayConfig['rules'])
 
   return {
     findInSteps,
+    locateInSteps: (text) => locateTerms(text, soughtLists),
     find: (text) => finish(findInSteps([text])),
     denied:
       denylist.length === 0
@@ -69,13 +74,13 @@ export function* buildTermLists({ allowlist, denylist }: GatewayConfig['rules'])
   }
 }
 
-function* buildSet(terms: readonly string[]): Steps<LiteralSet> {
+function* seek(terms: readonly string[]): Steps<SoughtTerms> {
   const folded: string[] = []
   for (const [index, term] of terms.entries()) {
     folded.push(foldCases(normalise(term).text))
     if (index % termsPerStep === 0) yield
   }
-  return yield* LiteralSet.buildInSteps(folded)
+  return { terms, folded, set: yield* LiteralSet.buildInSteps(folded) }
 }
 
 function addHits(hits: Set<string>, terms: readonly string[], found: readonly number[]) {

@@ -98,7 +98,7 @@ test('categories are those of the scenario and then the others, each once', asyn
   expect((await simulate(body)).simulation.triggered_categories).toEqual(['c', 'a', 'b', 'a/1'])
 })
 
-test('lists need a text, and what was found in it is told', async () => {
+test('lists need a text, and what was found in it is told, and where', async () => {
   const rules = { allowlist: ['invoice'], denylist: ['bomb', 'gun'] }
   const of = async (scenario?: object) => (await simulate({ config: { rules }, scenario })).body
   expect(await of()).toEqual(allowed)
@@ -107,16 +107,22 @@ test('lists need a text, and what was found in it is told', async () => {
     ...refused,
     allowlist_hits: [],
     denylist_hits: [],
+    matches: [],
   })
   expect(await of({ text: 'An INVOICE.' })).toEqual({
     ...allowed,
     allowlist_hits: ['invoice'],
     denylist_hits: [],
+    matches: [{ start: 3, end: 10, pattern: 'invoice' }],
   })
-  expect(await of({ text: 'An invoice for a bomb.' })).toEqual({
+  expect(await of({ text: 'An ｉnvoice for a bomb.' })).toEqual({
     ...refused,
     allowlist_hits: ['invoice'],
     denylist_hits: ['bomb'],
+    matches: [
+      { start: 3, end: 10, pattern: 'invoice' },
+      { start: 17, end: 21, pattern: 'bomb' },
+    ],
   })
 })
 
@@ -179,11 +185,17 @@ test('`persist` keeps the result and leaves an event, without the text, and save
   const { status, simulation, headers } = await simulate({ config, scenario, persist: true })
   expect(status).toBe(200)
   const result = { ...rewritten, allowlist_hits: [], denylist_hits: ['bomb'] }
-  expect(simulation).toEqual({ ...result, history_id: expect.stringMatching(/^hist_/) as string })
+  expect(simulation).toEqual({
+    ...result,
+    matches: [{ start: 12, end: 16, pattern: 'bomb' }],
+    history_id: expect.stringMatching(/^hist_/) as string,
+  })
   const { data } = (await api.send(listGatewayHistory)).body as unknown as { data: HistoryEntry[] }
   expect(data).toMatchObject([
     { ...result, id: simulation.history_id, kind: 'simulation', categories },
   ])
+  // Without the text its places would say nothing.
+  expect(data[0]).not.toHaveProperty('matches')
   const { events, config: saved, epochs } = await readAll()
   expect([saved, epochs]).toEqual([[], []])
   const event = events.find(({ kind }) => kind === 'simulation')

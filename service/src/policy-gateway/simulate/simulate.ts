@@ -91,6 +91,7 @@ async function simulate(
     ...(found && {
       allowlist_hits: [...outcome.terms.allowlist],
       denylist_hits: [...outcome.terms.denylist],
+      matches: found.matches,
     }),
     ...(found?.redactions && { redactions: found.redactions }),
   }
@@ -106,13 +107,15 @@ async function read(
   const redacted = config.rules.redact ? await redact(text) : null
   // As in a call.
   const sent = redacted && isEnforcedIn(mode) ? redacted.text : text
-  const lists = await startBackgroundWork().run(buildTermLists(config.rules))
+  const work = startBackgroundWork()
+  const lists = await work.run(buildTermLists(config.rules))
+  const matches = await work.run(lists.locateInSteps(text))
   const flagged = categories.filter((each) => isFlagged(config.rules.flagged_categories, each))
   const found = await within(scoringMaxMs, notScored, (signal) =>
     findCategories({ text, sent }, flagged, { owner: organizationId, signal }),
   )
   if (!found) throw notScored()
-  return { terms: lists.find(text), categories: found, redactions: redacted?.redactions }
+  return { terms: lists.find(text), matches, categories: found, redactions: redacted?.redactions }
 }
 
 /** What would be replaced, whether or not that is enforced. */
@@ -132,11 +135,12 @@ const notScored = () =>
 
 type Keeping = { organizationId: string; by: Actor; at: Date }
 
-/** The text of the scenario is kept nowhere. */
+/** The text of the scenario is kept nowhere, so places in it would say nothing. */
 async function keep(tx: Tx, { organizationId, by, at }: Keeping, simulated: Simulated) {
   const { config, given, answer } = simulated
   const id = createId('hist', at)
-  const content: SimulationContent = { categories: given, ...answer }
+  const { matches: _, ...kept } = answer
+  const content: SimulationContent = { categories: given, ...kept }
   await lockOrganization(tx, organizationId)
   await addToHistory(tx, organizationId, {
     id,
