@@ -87,7 +87,9 @@ export const PolicyDecisionCount = z
     start: Timestamp.describe('The start of the hour or of the day, in UTC.'),
     version: VersionNumber,
     project_id: z.string().nullable(),
-    direction: Direction,
+    direction: z
+      .enum(['request', 'response', 'history'])
+      .describe('`history`: in an earlier answer that the caller sent.'),
     decision: z.enum(['allow', 'refuse']),
     mode: z.enum(['monitoring', 'enforcing']),
     count: z.int().min(0),

@@ -2,7 +2,8 @@
 export type MatchReport = {
   policy_id: string
   version: number
-  direction: 'request' | 'response'
+  /** `history`: in an earlier answer, which the caller tells. */
+  direction: 'request' | 'response' | 'history'
   mode: 'monitoring' | 'enforcing'
   score: number
   threshold: number

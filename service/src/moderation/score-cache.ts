@@ -3,7 +3,7 @@ import { createHash, hash } from 'node:crypto'
 import { BoundedMap } from '#platform/bounded-map.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { finish, runInTurns, type Steps } from '#text/steps.ts'
 
 import type { CategoryScores } from './categories.ts'
 import type { Scorer, ScoringCall, Segment } from './scorer.ts'
@@ -31,6 +31,21 @@ export function createScoreCache({ now, metrics }: Deps) {
     return isFound ? entry.scores : undefined
   }
 
+  /** The highest scores of all windows, if all of them are known. */
+  function findByWindows(identity: string, segment: Segment, key: string | undefined) {
+    const highest: Record<string, number> = {}
+    for (const text of segment.windows?.() ?? []) {
+      const scores = find(finish(keyOf(identity, { role: segment.role, text })))
+      if (!scores) return undefined
+      for (const [category, score] of Object.entries(scores)) {
+        highest[category] = Math.max(score, highest[category] ?? 0)
+      }
+    }
+    if (key !== undefined)
+      known.set(key, { scores: highest, untilMs: now().getTime() + lifetimeMs })
+    return highest as CategoryScores
+  }
+
   return {
     get size() {
       return known.size
@@ -50,7 +65,12 @@ export function createScoreCache({ now, metrics }: Deps) {
         signal: call.signal,
       })
       const keys = Array.isArray(digesting) ? digesting : await digesting
-      const found = keys.map(find)
+      const found: (CategoryScores | undefined)[] = keys.map(find)
+      for (const [index, segment] of segments.entries()) {
+        if (!found[index] && segment.windows) {
+          found[index] = findByWindows(identity, segment, keys[index])
+        }
+      }
       if (found.every((scores) => scores !== undefined)) return found
       const missing = segments.flatMap((segment, index) =>
         found[index] ? [] : [{ segment, key: keys[index] ?? `${notKept} ${index}` }],

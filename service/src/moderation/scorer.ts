@@ -5,6 +5,8 @@ export type Segment = {
   readonly role: 'user' | 'assistant'
   readonly text: string
   readonly imageUrl?: string
+  /** The parts in which the text may have been scored before. */
+  readonly windows?: () => readonly string[]
 }
 
 export type ScoringCall = {

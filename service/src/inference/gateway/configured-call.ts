@@ -1,3 +1,5 @@
+import type { GatewayConfig } from '@gatehouse/contract/policy-gateway/config'
+
 import type { RequestTexts } from '#formats/texts/request-texts.ts'
 import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
 import { categories, type Category } from '#moderation/categories.ts'
@@ -21,6 +23,12 @@ export class ConfiguredCall {
   readonly arm: Arm
   /** Whether its decisions are applied, and not only recorded. */
   readonly isEnforced: boolean
+  /** How it wants earlier answers to be judged. */
+  get historyMode(): NonNullable<GatewayConfig['rules']['assistant_history']> {
+    const { assistant_history = 'answer' } = this.gateway.config.rules
+    return this.isEnforced ? assistant_history : 'answer'
+  }
+
   /** The categories that it flags, as far as scorers know them. */
   readonly flagged: readonly Category[]
   readonly #allowlist = new Set<string>()
@@ -61,6 +69,14 @@ export class ConfiguredCall {
     const elsewhere = yield* terms.findInSteps(text.filter((each) => !users.has(each)))
     for (const term of found.allowlist) this.#allowlist.add(term)
     for (const term of [...found.denylist, ...elsewhere.denylist]) this.#denylist.add(term)
+  }
+
+  /** Looks for what is denied in an earlier answer; whether the call is refused for it. */
+  *readHistory(texts: readonly Passage[]): Steps<boolean> {
+    if (!this.#denied) return false
+    const found = yield* this.gateway.terms.findInSteps(texts)
+    for (const term of found.denylist) this.#denylist.add(term)
+    return this.isEnforced && found.denylist.length > 0
   }
 
   /** For an answer that the configuration does not end. The allowlist is about requests. */

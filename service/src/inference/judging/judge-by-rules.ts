@@ -23,6 +23,7 @@ import { addCategories, addTerms } from './add-categories.ts'
 import type { CallJudge } from './ask-judge.ts'
 import { judgeErrorTexts } from './errors/judge-error-texts.ts'
 import { guardByRules, type LogProblem } from './guard-by-rules.ts'
+import { judgeHistory } from './history/judge-history.ts'
 import { judgeAnswer, unjudgedAnswer } from './judge-answer.ts'
 import {
   judgeByTerms,
@@ -30,7 +31,7 @@ import {
   requireAllowed,
   requireUnrefused,
 } from './judge-by-configuration.ts'
-import { judgeByScores, judgeExactly, judgePlainly } from './judge-request.ts'
+import { judgeByScores, judgeExactly, judgePlainly, type Judging } from './judge-request.ts'
 import {
   type Findings,
   type JudgedCall,
@@ -64,8 +65,11 @@ export function createJudge(deps: Deps): JudgeRequest {
     const { projectId } = call.principal
     const building = sets.for(projectId, 'request')
     const asked = building instanceof Promise ? await building : building
-    // Whoever only counts tokens gets no answer of a model.
-    const answered = call.target === 'count_tokens' ? null : await sets.for(projectId, 'response')
+    const texts = readRequestTexts(request.turn)
+    // Whoever only counts tokens gets no answer of a model, but may send earlier ones.
+    const isAnswered = call.target !== 'count_tokens'
+    const answered =
+      isAnswered || texts.history.length > 0 ? await sets.for(projectId, 'response') : null
     const [broken] = [...asked.unenforceable, ...(answered?.unenforceable ?? [])]
     if (broken) throw cannotEnforce(broken)
     // The same until the call ends.
@@ -74,7 +78,6 @@ export function createJudge(deps: Deps): JudgeRequest {
     findings.configured = openConfigured(call)
     const judgement = allow(request, findings)
     noteUnasked(moderation, [asked, answered], findings)
-    const texts = readRequestTexts(request.turn)
     const facts = toFacts(call, request, texts)
     const asker = askerOf(call)
     const flagged = readCategories(request.body['flagged_categories'])
@@ -90,26 +93,56 @@ export function createJudge(deps: Deps): JudgeRequest {
     await judgeByTerms(judging)
     judgement.refusal ??= await moderated.checkLocally()
     judgement.refusal ??= refuseByConfiguration(judging)
+    const callJudge = openCallJudge(moderation, call, judgement)
+    const history =
+      answered &&
+      openHistory({ judging, answered: answered.set, facts, moderated, callJudge, request })
+    if (history) judgement.refusal ??= await history.beforeHold()
     const redaction = judgement.refusal ? null : openRedaction(judgement)
     // What leaves this process is redacted; what is judged in it is not, so that rules can count what was said.
     if (redaction) judging.texts = await redactCall(redaction, { ...judging, call, estimate })
-    const callJudge = openCallJudge(moderation, call, judgement)
     judgement.settle = async () => {
       const scores = await moderated.checkRemotely(judging.texts)
       requireUnrefused(judging)
       await judgeByScores(judging, scores)
       if (callJudge) await judgePlainly(judging, scores, callJudge)
+      await history?.afterHold(judging.texts.history)
       requireAllowed(judging)
     }
-    const hold = answered
-      ? await guardAnswer(
-          { formats, steadyNow, replace, logProblem },
-          { ...judging, set: answered.set, call, facts, moderated, callJudge, redaction },
-        )
-      : 'none'
+    const hold =
+      answered && isAnswered
+        ? await guardAnswer(
+            { formats, steadyNow, replace, logProblem },
+            { ...judging, set: answered.set, call, facts, moderated, callJudge, redaction },
+          )
+        : 'none'
     call.addHeaders({ 'x-policy-holdback': String(hold) })
     return judgement
   }
+}
+
+type WithHistory = Pick<Guarded, 'facts' | 'moderated' | 'callJudge'> & {
+  judging: Judging
+  answered: RuleSet
+  request: JudgedRequest
+}
+
+/** Earlier answers, by the rules that answers are judged by. */
+function openHistory({ judging, answered, facts, moderated, callJudge, request }: WithHistory) {
+  const { judgement, set, texts, asker } = judging
+  const mode = judgement.configured?.historyMode ?? 'answer'
+  return judgeHistory({
+    mode,
+    findings: judgement,
+    answers: texts.history,
+    answered,
+    asked: set,
+    facts,
+    body: request.body,
+    moderated: moderated.openHistory(answered, mode === 'skip'),
+    callJudge,
+    asker,
+  })
 }
 
 type Guarded = {

@@ -1,6 +1,6 @@
 import type { RequestTexts } from '#formats/texts/request-texts.ts'
 import type { HideText } from '#inference/redacting/call-redaction.ts'
-import { categories, type Category } from '#moderation/categories.ts'
+import { alwaysBlocked, categories, type Category } from '#moderation/categories.ts'
 import type { Moderation } from '#moderation/create-scorers.ts'
 import {
   blockingCategories,
@@ -15,6 +15,7 @@ import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { CategoryScores } from '#policies/rules/score.ts'
 import { wholesOf } from '#text/passage.ts'
 
+import { type ModeratedHistory, moderateHistory } from './history/moderate-history.ts'
 import type { Findings, JudgedCall } from './judgement.ts'
 import {
   moderationMissing,
@@ -36,6 +37,8 @@ export type ModeratedCall = {
   checkLocally(): Promise<ApiError | null>
   /** Asks the configured scorers; throws what the caller is to be told, and returns the scores that rules read. */
   checkRemotely(sent: RequestTexts): Promise<CategoryScores>
+  /** For earlier answers, by the rules of answers. `isSkipped`: only what is always blocked counts. */
+  openHistory(set: RuleSet, isSkipped: boolean): ModeratedHistory
   /**
    * Scores the answer for these rules; `atoms` are what the enforcing ones ask of each window. The findings are those of the
    * call, or others for a text that is no part of it.
@@ -74,8 +77,15 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
   // What is not enforced is only recorded: no call fails because of it.
   const watched = byConfiguration.filter((category) => !blocking.includes(category))
   const { organizationId } = call.principal
-  const open = (read: ReadonlySet<Category>) =>
-    openModeration({ moderation, local: deps.local, blocking, watched, read, organizationId })
+  const open = (read: ReadonlySet<Category>, isSkipped = false) =>
+    openModeration({
+      moderation,
+      local: deps.local,
+      blocking: isSkipped ? alwaysBlocked : blocking,
+      watched: isSkipped ? [] : watched,
+      read,
+      organizationId,
+    })
   const checks = open(readBy(set))
   let localScores: CategoryScores = new Map()
   const segments = toSegments(texts)
@@ -113,6 +123,13 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
       if (refusal) throw refusal
       return new Map([...localScores, ...verdict.scores])
     },
+    openHistory: (answerSet, isSkipped) =>
+      moderateHistory({
+        checks: open(readBy(answerSet), isSkipped),
+        refused,
+        findings,
+        signal: call.cancellation.signal,
+      }),
     scoreAnswer(answerSet, atoms, hide, noted) {
       const read = readBy(answerSet)
       const scoring = { blocking, watched, atoms, read, hide, findings: noted }

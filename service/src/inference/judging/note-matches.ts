@@ -1,3 +1,4 @@
+import type { MatchReport } from '#audit/policy-report.ts'
 import type { RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
 
 import type { Findings } from './judgement.ts'
@@ -8,7 +9,7 @@ export function noteMatches(
   { matches, unevaluated, features }: Findings,
   outcomes: readonly RuleOutcome[],
   set: RuleSet,
-  direction: 'request' | 'response',
+  direction: MatchReport['direction'],
 ): Decider | null {
   let first: Decider | null = null
   for (const { index, score, isMatch, isError, isUnscored } of outcomes) {

@@ -47,12 +47,25 @@ export const requestBlocked = (findings: Findings, decider: Decider) =>
 export const answerBlocked = (findings: Findings, decider: Decider) =>
   blocked(findings, decider, 'does not allow this answer. What was generated is charged')
 
-function blocked(findings: Findings, { rule, isError }: Decider, what: string): ApiError {
+/** 400 for a request with an earlier answer that an enforcing rule matches. */
+export const historyBlocked = (findings: Findings, decider: Decider, place: string) =>
+  blocked(findings, decider, inHistory(place), place)
+
+const inHistory = (place: string) =>
+  `does not allow what the assistant is said to have said in ${place}. The request was not sent to a model, and it costs nothing. Remove that message`
+
+function blocked(
+  findings: Findings,
+  { rule, isError }: Decider,
+  what: string,
+  param?: string,
+): ApiError {
   const { policyId, policyName, version } = rule
   const reasonCode = isError ? 'RULE_ERROR' : 'REFUSE'
   findings.blockedBy = { policyId, policyName, version, reasonCode }
   return new ApiError('policy_blocked', `The policy ${policyId} of your organization ${what}.`, {
     policy: { policy_id: policyId, version, reason_code: reasonCode },
+    ...(param !== undefined && { param }),
   })
 }
 
@@ -63,6 +76,13 @@ export const requestUnconfigured = (findings: Findings, configured: ConfiguredCa
     configured,
     'does not allow this request. It was not sent to a model, and it costs nothing',
   )
+
+/** 400 for a request with an earlier answer that the configuration does not allow. */
+export const historyUnconfigured = (
+  findings: Findings,
+  configured: ConfiguredCall,
+  place: string,
+) => blockedByConfiguration(findings, configured, inHistory(place), place)
 
 /** The error by which an answer ends that the configuration does not allow. */
 export const answerUnconfigured = (findings: Findings, configured: ConfiguredCall) =>
@@ -76,13 +96,14 @@ function blockedByConfiguration(
   findings: Findings,
   { gateway }: ConfiguredCall,
   what: string,
+  param?: string,
 ): ApiError {
   const policy = refuseByConfiguration(findings)
   const { policy_id } = gateway.config
   return new ApiError(
     'policy_blocked',
     `The configuration ${policy_id} of your organization's policy gateway ${what}.`,
-    policy ? { policy } : {},
+    { ...(policy && { policy }), ...(param !== undefined && { param }) },
   )
 }
 
@@ -136,17 +157,26 @@ const helpLine =
 export const requestModerated = (findings: Findings, category: Category) =>
   moderated(findings, category, 'This request was not sent to a model, and it costs nothing')
 
+/** 400 for a request with an earlier answer of such a category. */
+export const historyModerated = (findings: Findings, category: Category, place: string) =>
+  moderated(
+    findings,
+    category,
+    `This request was not sent or charged; remove ${place}`,
+    place,
+  )
+
 /** The error by which an answer with such a category ends. */
 export const answerModerated = (findings: Findings, category: Category) =>
   moderated(findings, category, 'This answer was ended. What was generated is charged')
 
-function moderated(findings: Findings, category: Category, what: string): ApiError {
+function moderated(findings: Findings, category: Category, what: string, param?: string): ApiError {
   if (!findings.triggered.includes(category)) findings.triggered.push(category)
   const policy = refuseByConfiguration(findings)
   return new ApiError(
     'moderation_blocked',
     `${what}: moderation found content of the category ${category}.${category === 'self-harm' ? ` ${helpLine}` : ''}`,
-    policy ? { policy } : {},
+    { ...(policy && { policy }), ...(param !== undefined && { param }) },
   )
 }
 

@@ -10,7 +10,7 @@ const Key = z.tuple([
   z.int().min(0).max(253_402_300_799), // the year 9999
   z.int().min(1).max(revisionMax),
   Text,
-  z.enum(['request', 'response']),
+  z.enum(['request', 'response', 'history']),
   z.enum(['allow', 'refuse']),
   z.enum(['monitoring', 'enforcing']),
 ])

@@ -1,4 +1,5 @@
 import { windowLengthMost } from '#policies/rules/score.ts'
+import { normalise } from '#text/normalise.ts'
 
 import { isLowSurrogate, splitsPairAt } from './arrivals.ts'
 
@@ -56,4 +57,13 @@ function completeLength(fresh: string, number: number): number | null {
   if (space !== -1) return space
   if (fresh.length <= most) return null
   return splitsPairAt(fresh, most) ? most - 1 : most
+}
+
+/** The windows in which a complete text is scored. */
+export function windowsOf(text: string): string[] {
+  const cutter = new WindowCutter()
+  cutter.add(normalise(text).text)
+  const windows: string[] = []
+  for (let window = cutter.next(true); window; window = cutter.next(true)) windows.push(window.text)
+  return windows
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 import type { CategoryScores } from '#policies/rules/score.ts'
 
-const direction = z.enum(['request', 'response'])
+const direction = z.enum(['request', 'response', 'history'])
 const Score = z.object({
   policy_id: z.string(),
   version: z.int(),
