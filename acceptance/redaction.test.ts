@@ -8,6 +8,7 @@ import {
   modes,
   type Place,
 } from '@gatehouse/tools/compatibility'
+import { hiddenScript } from '@gatehouse/tools/scripted-upstream/script'
 import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import { beforeAll, expect, test } from 'vitest'
 
@@ -37,18 +38,11 @@ beforeAll(async () => {
 
 const [mail, card] = ['jane@example.com', '4111 1111 1111 1111']
 
-/** As it stands in a script: nothing can be found there, and the upstream says what it means. */
-const escaped = (text: string) =>
-  text.replaceAll(/[^a-z ]/g, (character) => {
-    const unit = character.charCodeAt(0).toString(16).padStart(4, '0')
-    return String.raw`\u${unit}`
-  })
-
 test.each(places)('$caller, upstream of $format, $mode', async (place) => {
   const { base_url: baseUrl, upstream_url: upstreamUrl, project_key: key } = stack().description
   const cell = openCell('conversation', place, { baseUrl, upstreamUrl, key })
   const conversation = cell.open()
-  const script = `#script {"text":"${escaped(`To ${mail}, or with ${card}.`)}"}`
+  const script = hiddenScript({ text: `To ${mail}, or with ${card}.` })
   const first = await conversation.sendMessage(`${cell.prompt()} I am ${mail}.\n${script}`)
   expect(first.text).toBe('To [EMAIL_1], or with [CARD_1].')
   const second = await conversation.sendMessage(`I said ${mail}.\n${script}`)

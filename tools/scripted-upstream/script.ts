@@ -23,7 +23,7 @@ export type ScriptError = {
 }
 
 /**
- * Instructions for the upstream, written as `#script {json}` on a line of the last user message. A piece is one
+ * Instructions for the upstream, written as `#script {json}` on a line of the last user message, or in base64. A piece is one
  * streamed part of text, thinking, refusal or tool arguments. With `text` or `tokens`, the length limit and the stop
  * sequences of the request are ignored.
  */
@@ -176,13 +176,19 @@ export function checkError(value: unknown): ScriptError {
 
 const scriptLine = /^[ \t]*#script[ \t]+(.*)$/m
 
+const decodeBase64 = (text: string) => Buffer.from(text, 'base64').toString()
+
+/** A line with a script in base64: who reads the request on its way finds nothing of it. */
+export const hiddenScript = (script: Script) =>
+  `#script ${Buffer.from(JSON.stringify(script)).toString('base64')}`
+
 /** The script in a text, or an empty one if there is none. */
 export function findScript(text: string): Script {
   if (!text.includes('#script')) return {}
   const json = scriptLine.exec(text)?.[1]
   if (json === undefined) return {}
   try {
-    return checkScript(JSON.parse(json))
+    return checkScript(JSON.parse(json.startsWith('{') ? json : decodeBase64(json)))
   } catch (error) {
     if (error instanceof BadScript) throw error
     throw new BadScript('The script is not JSON.', { cause: error })

@@ -84,6 +84,8 @@ type RedactionReport = {
   withheld: number
   /** In the arguments of tool calls. */
   passed: number
+  /** Put back into the answer; absent where nothing is to be. */
+  restored?: number
 }
 
 export const nothingFound: PolicyReport = {

@@ -27,10 +27,27 @@ export const isLetter = (unit: number) =>
 export const isTokenStart = ({ text, from }: Seen, at: number) =>
   at <= from || !isAlphanumeric(text.charCodeAt(at - 1))
 
+/** Dashes as word processors and language models write them: hyphens, dashes and the minus sign. */
+const otherDash = /[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]/
+const otherDashes = new RegExp(otherDash, 'g')
+
+/** With every dash as `-`. It keeps its length. */
+export const foldDashes = (text: string) => text.replaceAll(otherDashes, '-')
+
+export const hasOtherDash = (text: string) => otherDash.test(text)
+
+export const isDash = (unit: number) =>
+  unit === 45 || (unit > 0xff && otherDash.test(String.fromCharCode(unit)))
+
 /** Whether a number that stands here goes on one that stands before, as the parts of a version do. */
-export function isContinued({ text, from }: Seen, at: number, separators: string): boolean {
+export function isContinued(
+  { text, from, hasDashes }: Seen,
+  at: number,
+  separators: string,
+): boolean {
   if (at - 2 < from || !isDigit(text.charCodeAt(at - 2))) return false
-  return separators.includes(text.charAt(at - 1))
+  const separator = text.charAt(at - 1)
+  return separators.includes(hasDashes ? foldDashes(separator) : separator)
 }
 
 /** Where a run of units of a class ends, which has at most `most` of them. */

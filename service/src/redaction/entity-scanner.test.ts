@@ -48,6 +48,23 @@ describe('what is found', () => {
     ])
   })
 
+  const dashes = Array.from('-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d')
+  test.each(dashes)('a dash between digits is one, whichever it is: %j', (dash) => {
+    for (const [kind, value] of [
+      ['SSN', '123-45-6789'],
+      ['PHONE', '212-555-0123'],
+      ['PHONE', '+49-30-901820'],
+      ['CARD', '4111-1111-1111-1111'],
+      ['IBAN', 'DE89-3704-0044-0532-0130-00'],
+    ] as const) {
+      const text = normalise(`It is ${value.replaceAll('-', dash)}.`).text
+      expect(valuesIn(text)).toEqual([[kind, text.slice(6, -1)]])
+    }
+    expect(valuesIn(normalise(`item 99${dash}123${dash}45${dash}6789`).text)).toEqual([])
+    // It is no part of a word.
+    if (dash !== '-') expect(valuesIn('Ask\u2014jane@a.com')).toEqual([['EMAIL', 'jane@a.com']])
+  })
+
   test('a number in the name of an address is part of the address, unless it begins before the name', () => {
     expect(valuesIn('x.212-555-0123@a.com')).toEqual([['EMAIL', 'x.212-555-0123@a.com']])
     expect(valuesIn('+49 30 901820.x@a.com')).toEqual([

@@ -1,5 +1,6 @@
 import {
   classOf,
+  hasOtherDash,
   isAlphanumeric,
   isAsciiLetter,
   isDigit,
@@ -42,6 +43,7 @@ export class EntityScanner {
   /** The next place to look at, in #text. */
   #at = 0
   #isWhole = false
+  #hasDashes = false
   /** An entity that is certain and may go on. */
   #open: Finding | null = null
   /** Those that can still become part of the name of an address: they are not reported yet. */
@@ -55,6 +57,34 @@ export class EntityScanner {
     this.#listener = listener
   }
 
+  /** A copy that goes its own way from here, and reports to another listener. */
+  fork(listener: EntityListener): EntityScanner {
+    const fork = new EntityScanner(listener)
+    fork.#text = this.#text
+    fork.#base = this.#base
+    fork.#at = this.#at
+    fork.#isWhole = this.#isWhole
+    fork.#hasDashes = this.#hasDashes
+    fork.#open = this.#open
+    fork.#inName = [...this.#inName]
+    fork.#nameFrom = this.#nameFrom
+    fork.#lastEnd = this.#lastEnd
+    return fork
+  }
+
+  /** Whether both find the same in whatever comes. An entity that is not certain, or may go on, is not compared. */
+  agreesWith(other: EntityScanner): boolean {
+    const hasNone = !this.#open && !other.#open && this.#inName.length + other.#inName.length === 0
+    return (
+      hasNone &&
+      this.#at === other.#at &&
+      this.#hasDashes === other.#hasDashes &&
+      Math.max(0, this.#nameFrom) === Math.max(0, other.#nameFrom) &&
+      Math.max(0, this.#lastEnd) === Math.max(0, other.#lastEnd) &&
+      this.#text === other.#text
+    )
+  }
+
   /** Whatever comes, no entity begins before this index that has not been reported. */
   get settled(): number {
     return this.#base + (this.#open || this.#isWhole ? this.#at : this.#findSettled())
@@ -62,6 +92,7 @@ export class EntityScanner {
 
   read(piece: string): void {
     this.#text += piece
+    this.#hasDashes ||= hasOtherDash(piece)
     this.#advance()
     this.#forget()
   }
@@ -114,7 +145,12 @@ export class EntityScanner {
   }
 
   get #seen() {
-    return { text: this.#text, isWhole: this.#isWhole, from: this.#lastEnd }
+    return {
+      text: this.#text,
+      isWhole: this.#isWhole,
+      from: this.#lastEnd,
+      hasDashes: this.#hasDashes,
+    }
   }
 
   #findAt(seen: Seen): ReturnType<Find> {

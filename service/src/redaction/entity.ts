@@ -12,6 +12,8 @@ export type Seen = {
   readonly isWhole: boolean
   /** An entity ends here. What stands before is not looked at: a placeholder will take its place. */
   readonly from: number
+  /** Whether it has dashes that are no hyphens. */
+  readonly hasDashes: boolean
 }
 
 /** Up to where something goes, and whether it may go on with what comes. */

@@ -1,4 +1,4 @@
-import { isAlphanumeric, isAsciiLetter, isDigit } from './characters.ts'
+import { isAlphanumeric, isAsciiLetter, isDash, isDigit } from './characters.ts'
 import { passesMod97 } from './checksums.ts'
 import type { Find } from './entity.ts'
 
@@ -112,7 +112,7 @@ export const findIban: Find = ({ text, isWhole }, at) => {
     const unit = text.charCodeAt(end)
     if (end === text.length) return isWhole ? null : 'open'
     if (isAlphanumeric(unit)) iban += text.charAt(end)
-    else if (isSeparated || (unit !== 32 && unit !== 45)) return null
+    else if (isSeparated || (unit !== 32 && !isDash(unit))) return null
     isSeparated = !isAlphanumeric(unit)
   }
   if (end === text.length && !isWhole) return 'open'

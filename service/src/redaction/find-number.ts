@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net'
 
-import { isAlphanumeric, isContinued, isDigit } from './characters.ts'
+import { foldDashes, isAlphanumeric, isContinued, isDigit } from './characters.ts'
 import { passesLuhn } from './checksums.ts'
 import type { EntityKind, Find, Finding } from './entity.ts'
 
@@ -17,7 +17,8 @@ export const findNumber: Find = (seen, at) => {
   // Neither a bracket nor a plus begins a number without a digit behind it.
   const isDigitMissing = at + 1 < text.length && !isDigit(text.charCodeAt(at + 1))
   if (isDigitMissing && !isDigit(text.charCodeAt(at))) return null
-  const slice = text.slice(at, at + sliceLength)
+  const written = text.slice(at, at + sliceLength)
+  const slice = seen.hasDashes ? foldDashes(written) : written
   // All that follows depends on the characters of a number, and on the first one behind them.
   if (!isWhole && slice.length < sliceLength && numberCharacters.test(slice)) return 'open'
   const found = (kind: EntityKind, length: number): Finding | null =>

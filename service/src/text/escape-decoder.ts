@@ -26,13 +26,28 @@ export const hasEscape = (text: string): boolean => text.includes('\\') && escap
  * else stays as it is, JSON or not.
  */
 export class EscapeDecoder {
-  readonly #map = new OffsetMap()
+  #map = new OffsetMap()
   readonly #escape = new RegExp(escape, 'g')
   /** An escape that may be complete with the next piece. */
   #begun = ''
   /** Units of the original that were returned, decoded. */
   #seen = 0
   #length = 0
+
+  /** A copy that goes its own way from here. */
+  fork(): EscapeDecoder {
+    const fork = new EscapeDecoder()
+    fork.#map = this.#map.fork()
+    fork.#begun = this.#begun
+    fork.#seen = this.#seen
+    fork.#length = this.#length
+    return fork
+  }
+
+  /** Whether no escape has begun that may go on. */
+  get isIdle(): boolean {
+    return this.#begun === ''
+  }
 
   /** Decoded characters returned so far. */
   get length(): number {

@@ -59,7 +59,7 @@ function kindOfUnit(unit: number): number {
 
 /** Normalises a text as it grows; the result does not depend on how the text was cut into pieces. */
 export class Normaliser {
-  readonly #map = new OffsetMap()
+  #map = new OffsetMap()
   /** The cluster that may still grow, without its removed characters. */
   #cluster = ''
   #clusterStart = 0
@@ -72,6 +72,32 @@ export class Normaliser {
   #length = 0
   #lastUnit = 0
   #output = ''
+
+  /** A copy that goes its own way from here. */
+  fork(): Normaliser {
+    const fork = new Normaliser()
+    fork.#map = this.#map.fork()
+    fork.#cluster = this.#cluster
+    fork.#clusterStart = this.#clusterStart
+    fork.#joined = this.#joined
+    fork.#isClusterPlain = this.#isClusterPlain
+    fork.#halfPair = this.#halfPair
+    fork.#seen = this.#seen
+    fork.#length = this.#length
+    fork.#lastUnit = this.#lastUnit
+    return fork
+  }
+
+  /** Whether both make the same of whatever comes. */
+  agreesWith(other: Normaliser): boolean {
+    return (
+      this.#cluster === other.#cluster &&
+      this.#joined === other.#joined &&
+      this.#isClusterPlain === other.#isClusterPlain &&
+      this.#halfPair === other.#halfPair &&
+      this.#lastUnit === other.#lastUnit
+    )
+  }
 
   /** Normalised characters returned so far. */
   get length(): number {

@@ -24,6 +24,15 @@ export class OffsetMap {
     this.#areStepping.push(isStepping)
   }
 
+  /** A copy that goes its own way from here. */
+  fork(): OffsetMap {
+    const fork = new OffsetMap()
+    fork.#starts = [...this.#starts]
+    fork.#originals = [...this.#originals]
+    fork.#areStepping = [...this.#areStepping]
+    return fork
+  }
+
   at(index: number): number {
     const run = this.#runOf(index)
     const original = this.#originals[run] ?? 0

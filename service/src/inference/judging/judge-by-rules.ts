@@ -15,7 +15,6 @@ import type { Log } from '#platform/log.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { RuleSet, SetRule } from '#policies/rules/rule-set.ts'
 import { type ProjectRules, ruleSetsOf } from '#policy-gateway/rule-sets.ts'
-import { entityHold } from '#redaction/entity.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 import { type Asker, runInTurns } from '#text/steps.ts'
 
@@ -203,7 +202,7 @@ async function guardAnswer(
   const { guard: guardOriginal } = judgement
   judgement.guard = (pieces) => redaction.redactAnswer(guardOriginal(pieces), asker)
   // What the guard has let go is held until it is final.
-  return typeof rules.hold === 'number' ? rules.hold + entityHold : rules.hold
+  return typeof rules.hold === 'number' ? rules.hold + redaction.hold : rules.hold
 }
 
 /** Whether the configuration of the organization wants other words instead of a refusal. */

@@ -16,9 +16,9 @@ export type EstimateTokens = (
 
 /** Null for a call that is not redacted: that is decided here, once, for its request and its answer. */
 export function openRedaction({ configured }: Findings): CallRedaction | null {
-  return configured?.isEnforced && configured.gateway.config.rules.redact
-    ? new CallRedaction()
-    : null
+  if (!configured?.isEnforced) return null
+  const { redact, redact_restore: restores = false } = configured.gateway.config.rules
+  return redact ? new CallRedaction({ restores }) : null
 }
 
 type Redacted<Request extends JudgedRequest> = {

@@ -1,6 +1,7 @@
 import { JsonTexts } from '#formats/texts/json-texts.ts'
-import { EntityCounter } from '#redaction/entity-counts.ts'
+import { createEntityCounter } from '#redaction/entity-counts.ts'
 import type { EntityKind } from '#redaction/entity.ts'
+import type { ValueFinder } from '#redaction/value-finder.ts'
 import type { Steps } from '#text/steps.ts'
 
 /** Counts what is in the arguments of a tool call, which are JSON and come in pieces: escapes hide nothing. */
@@ -8,7 +9,7 @@ export class ArgumentsCounter {
   readonly #counts: Map<EntityKind, number>
   readonly #texts = new JsonTexts()
   /** The text inside of the arguments that is being read. */
-  #open: { number: number; counter: EntityCounter } | null = null
+  #open: { number: number; counter: ValueFinder } | null = null
 
   constructor(counts: Map<EntityKind, number>) {
     this.#counts = counts
@@ -26,10 +27,10 @@ export class ArgumentsCounter {
     this.#open = null
   }
 
-  #counterOf(number: number): EntityCounter {
+  #counterOf(number: number): ValueFinder {
     if (this.#open?.number === number) return this.#open.counter
     this.end()
-    const counter = new EntityCounter(this.#counts)
+    const counter = createEntityCounter(this.#counts)
     this.#open = { number, counter }
     return counter
   }

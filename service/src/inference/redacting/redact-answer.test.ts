@@ -133,12 +133,14 @@ test('reasoning that is sealed leaves as it is or not at all, and its seal alway
 })
 
 test('reasoning that is not sealed is redacted, and withheld when it is too long to be held', () => {
-  expect(textsOf(redactAll(reasoning('About jane@example.com.', false)))).toEqual([
-    'About [EMAIL_1].',
-  ])
+  const next = { type: 'block_started', index: 1, block: { type: 'text' } } as const
+  const events = redactAll([...reasoning('About jane@example.com.', false), next])
+  expect(textsOf(events)).toEqual(['About [EMAIL_1].', ''])
+  // A text is not shown before the reasoning has ended.
+  expect(events.slice(-2)).toEqual([{ type: 'block_ended', index: 0 }, next])
   const long = reasoning('', false)
   long.splice(1, 0, { type: 'block_delta', index: 0, text: 'x '.repeat(1024 * 1024) })
-  expect(textsOf(redactAll(long))).toEqual([''])
+  expect(textsOf(redactAll([...long, next]))).toEqual(['', ''])
 })
 
 test('text leaves as soon as no entity can begin in it any more', () => {

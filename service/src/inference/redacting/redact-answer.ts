@@ -2,16 +2,18 @@ import type { AnswerEvent, Block, Frame, Piece } from '#formats/answer.ts'
 import { addCounts, countEntities } from '#redaction/entity-counts.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import type { Placeholders } from '#redaction/placeholders.ts'
-import { pushInSteps, redactInSteps, TextRedactor } from '#redaction/text-redactor.ts'
 import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { addArguments, ArgumentsCounter } from './arguments-counter.ts'
+import { AnswerRestorer } from './restore-answer.ts'
+import type { Restoring } from './restore-text.ts'
+import { TextRun } from './text-run.ts'
 
 /** Reasoning that is longer is withheld. */
 const reasoningMost = 1024 * 1024
 
 type OpenBlock =
-  | { kind: 'text'; redactor: TextRedactor }
+  | { kind: 'text'; run: TextRun }
   /** Whether it is sealed is known only at its end, and sealed reasoning is sent as it is or not at all. */
   | { kind: 'reasoning'; text: string }
   | { kind: 'arguments'; counter: ArgumentsCounter }
@@ -21,6 +23,8 @@ export type Redacting = {
   placeholders: Placeholders
   withheld: Map<EntityKind, number>
   passed: Map<EntityKind, number>
+  /** What is put back into the answer; null: nothing is. */
+  restoring?: Restoring | null
 }
 
 /**
@@ -30,9 +34,15 @@ export type Redacting = {
 export class AnswerRedactor {
   readonly #redacting: Redacting
   readonly #blocks = new Map<number, OpenBlock>()
+  readonly #runs: Readonly<Record<'text' | 'refusal', TextRun>>
+  /** Blocks of reasoning side by side: callers wait for its end before they are shown a text. */
+  #reasoning: TextRun
 
   constructor(redacting: Redacting) {
     this.#redacting = redacting
+    const { placeholders } = redacting
+    this.#runs = { text: new TextRun(placeholders), refusal: new TextRun(placeholders) }
+    this.#reasoning = new TextRun(placeholders)
   }
 
   *redact(events: readonly AnswerEvent[]): Steps<AnswerEvent[]> {
@@ -43,26 +53,36 @@ export class AnswerRedactor {
 
   *#redactEvent(event: AnswerEvent): Steps<AnswerEvent[]> {
     switch (event.type) {
-      case 'block_started':
-        this.#blocks.set(event.index, this.#openBlock(event.block))
-        return [event]
+      case 'block_started': {
+        const isReasoning = event.block.type === 'reasoning'
+        this.#blocks.set(event.index, this.#openBlock(event.index, event.block))
+        return isReasoning ? [event] : [...this.#endReasoning(), event]
+      }
       case 'block_delta':
         return yield* this.#addDelta(event)
       case 'block_sealed':
-        return [...(yield* this.#closeBlock(event.index, true)), event]
+        return [...(yield* this.#releaseSealed(event.index)), event]
       case 'block_ended':
-        return [...(yield* this.#closeBlock(event.index, false)), event]
+        return yield* this.#endBlock(event)
       case 'started':
-      case 'finished':
         return [event]
+      case 'finished':
+        return [
+          ...this.#endReasoning(),
+          ...this.#runs.text.finish(),
+          ...this.#runs.refusal.finish(),
+          event,
+        ]
     }
   }
 
-  #openBlock({ type }: Block): OpenBlock {
-    const { placeholders, passed } = this.#redacting
+  #openBlock(index: number, { type }: Block): OpenBlock {
+    const { passed } = this.#redacting
     if (type === 'tool_call') return { kind: 'arguments', counter: new ArgumentsCounter(passed) }
     if (type === 'reasoning') return { kind: 'reasoning', text: '' }
-    return { kind: 'text', redactor: new TextRedactor(placeholders) }
+    const run = this.#runs[type]
+    run.start(index)
+    return { kind: 'text', run }
   }
 
   *#addDelta(event: AnswerEvent & { type: 'block_delta' }): Steps<AnswerEvent[]> {
@@ -70,7 +90,7 @@ export class AnswerRedactor {
     const block = this.#blocks.get(index)
     switch (block?.kind) {
       case 'text':
-        return deltaOf(index, yield* pushInSteps(block.redactor, text))
+        return yield* block.run.add(index, text)
       case 'reasoning':
         if (block.text.length <= reasoningMost) block.text += text
         return []
@@ -82,29 +102,44 @@ export class AnswerRedactor {
     }
   }
 
-  *#closeBlock(index: number, isSealed: boolean): Steps<AnswerEvent[]> {
+  *#endBlock(event: AnswerEvent & { type: 'block_ended' }): Steps<AnswerEvent[]> {
+    const { index } = event
     const block = this.#blocks.get(index)
     this.#blocks.delete(index)
     switch (block?.kind) {
       case 'text':
-        return deltaOf(index, block.redactor.end())
+        return yield* block.run.end(event)
       case 'reasoning':
-        return deltaOf(index, yield* this.#releaseReasoning(block.text, isSealed))
+        return yield* this.#redactReasoning(block.text, event)
       case 'arguments':
         block.counter.end()
-        return []
+        return [event]
       case undefined:
-        return []
+        return [event]
     }
   }
 
-  *#releaseReasoning(text: string, isSealed: boolean): Steps<string> {
-    const { placeholders, withheld } = this.#redacting
-    if (text.length > reasoningMost) return ''
-    if (!isSealed) return yield* redactInSteps(text, placeholders)
-    const found = yield* countEntities(text)
-    addCounts(withheld, found)
-    return found.size > 0 ? '' : text
+  /** Reasoning without a seal is a text like others. */
+  *#redactReasoning(text: string, event: AnswerEvent & { type: 'block_ended' }) {
+    const run = this.#reasoning
+    run.start(event.index)
+    const left = yield* run.add(event.index, text.length > reasoningMost ? '' : text)
+    return [...left, ...(yield* run.end(event))]
+  }
+
+  #endReasoning(): AnswerEvent[] {
+    const left = this.#reasoning.finish()
+    this.#reasoning = new TextRun(this.#redacting.placeholders)
+    return left
+  }
+
+  *#releaseSealed(index: number): Steps<AnswerEvent[]> {
+    const block = this.#blocks.get(index)
+    this.#blocks.delete(index)
+    if (block?.kind !== 'reasoning' || block.text.length > reasoningMost) return []
+    const found = yield* countEntities(block.text)
+    addCounts(this.#redacting.withheld, found)
+    return found.size > 0 ? [] : deltaOf(index, block.text)
   }
 }
 
@@ -121,11 +156,13 @@ export async function* redactPieces(
   asker: Asker,
 ): AsyncGenerator<Piece> {
   const redactor = new AnswerRedactor(redacting)
+  const restorer = redacting.restoring ? new AnswerRestorer(redacting.restoring) : null
   for await (const { format, frames } of pieces) {
     const rewritten: Frame[] = []
     for (const { events, source } of frames) {
       const redacted = runInTurns(redactor.redact(events), asker)
-      const left = redacted instanceof Promise ? await redacted : redacted
+      const said = redacted instanceof Promise ? await redacted : redacted
+      const left = restorer ? restorer.restore(said) : said
       if (left.length > 0) rewritten.push({ events: left, source })
     }
     if (rewritten.length > 0) yield { format, frames: rewritten, isRebuilt: true }
