@@ -11,8 +11,8 @@ import type { Pinned } from '#policy-gateway/in-force.ts'
 
 import { type CallTarget, targetNames } from './gateway/call-target.ts'
 import type { PolicySubject } from './gateway/policy-subject.ts'
-import { createFindings, type Findings } from './judging/judgement.ts'
-import { findRefuser } from './judging/policy-refusal.ts'
+import { createFindings, type Findings } from './judging/verdicts/judgement.ts'
+import { findRefuser } from './judging/verdicts/policy-refusal.ts'
 import { describeRedaction } from './redacting/call-redaction.ts'
 
 /** Whose call it is, and which policies it is judged by. */

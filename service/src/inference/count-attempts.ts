@@ -11,7 +11,7 @@ import type { ApiError } from '#platform/api-error.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 import type { Pinned } from '#policy-gateway/in-force.ts'
 
-import { isBlock, isUnjudged } from './judging/policy-refusal.ts'
+import { isBlock, isUnjudged } from './judging/verdicts/policy-refusal.ts'
 import type { StepDeps } from './steps.ts'
 
 type Deps = ErrorDeps &

@@ -2,8 +2,8 @@ import type { EventWriter } from '#audit/event-writer.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
 import type { CallOrigin, Ending, ToEvent } from './call-event.ts'
-import type { Findings } from './judging/judgement.ts'
-import { isBlock } from './judging/policy-refusal.ts'
+import type { Findings } from './judging/verdicts/judgement.ts'
+import { isBlock } from './judging/verdicts/policy-refusal.ts'
 
 type RecordedCall = CallOrigin & { model: string | null }
 export type RecordRefusal = (

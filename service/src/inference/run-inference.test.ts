@@ -5,7 +5,7 @@ import { ApiError } from '#platform/api-error.ts'
 import { anonymousPolicies } from '#policy-gateway/in-force.ts'
 
 import type { InferenceCall } from './inference-call.ts'
-import { createFindings, type Findings, type Judgement } from './judging/judgement.ts'
+import { createFindings, type Findings, type Judgement } from './judging/verdicts/judgement.ts'
 import type { ModelRequest } from './model-request.ts'
 import { answerWith } from './replacing/sent-blocks.ts'
 import { runInference, type Steps } from './run-inference.ts'

@@ -8,7 +8,7 @@ import {
   type JudgeRequest,
   type Judgement,
   createFindings,
-} from './judging/judgement.ts'
+} from './judging/verdicts/judgement.ts'
 import type { Meter } from './metering/meter.ts'
 import { billedInput, type ModelRequest, requireRequest } from './model-request.ts'
 import { answerWith } from './replacing/sent-blocks.ts'

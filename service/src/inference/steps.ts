@@ -6,7 +6,7 @@ import { type AdmitDeps, admitCall, toRefusedCall } from './admission/admit-call
 import { type BillDeps, type FreeCall, openBill, openFreeBill } from './bill.ts'
 import type { InputCounting } from './count/input-counting.ts'
 import type { InferenceCall } from './inference-call.ts'
-import type { JudgeRequest } from './judging/judgement.ts'
+import type { JudgeRequest } from './judging/verdicts/judgement.ts'
 import { createMeter, type Meter } from './metering/meter.ts'
 import { createOutputRates } from './metering/output-rates.ts'
 import { billedInput, type ModelRequest } from './model-request.ts'

@@ -183,9 +183,7 @@ test.each([
   [{ error: true }, 'upstream_error', '.'],
   [{ error: { message: 'Long.', type: 'invalid_request_error' } }, 'upstream_rejected', ': Long.'],
 ])('%j in a stream is %s', (body, code, words) => {
-  expect(() => createChatReader().read(source(body))).toThrow(
-    new ApiError(code as 'overloaded', `The model provider failed${words}`),
-  )
+  expect(() => createChatReader().read(source(body))).toThrow(`The model provider failed${words}`)
   const failure = readAll([source(body)]).failure
   expect((failure as ApiError).code).toBe(code)
 })

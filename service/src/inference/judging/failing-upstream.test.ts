@@ -13,7 +13,7 @@ import { ScorerUnavailable } from '#policies/guard/window-queue.ts'
 import { addCategories } from './add-categories.ts'
 import { guardByRules } from './guard-by-rules.ts'
 import { unjudgedAnswer } from './judge-answer.ts'
-import { createFindings } from './judgement.ts'
+import { createFindings } from './verdicts/judgement.ts'
 
 // What leaves of an answer whose upstream fails while it is held back.
 

@@ -11,8 +11,8 @@ import { ScorerUnavailable } from '#policies/guard/window-queue.ts'
 import { addCategories } from './add-categories.ts'
 import { guardByRules } from './guard-by-rules.ts'
 import { unjudgedAnswer } from './judge-answer.ts'
-import { createFindings } from './judgement.ts'
-import { isBeyondLimits } from './policy-refusal.ts'
+import { createFindings } from './verdicts/judgement.ts'
+import { isBeyondLimits } from './verdicts/policy-refusal.ts'
 
 async function* plainAnswer(text: string) {
   const head = { id: 'msg_1', type: 'message', role: 'assistant', model: 'their-model' }

@@ -20,16 +20,16 @@ import { guardAnswer, LateVerdicts } from './guard-answer.ts'
 import { joinScorers } from './join-window-verdicts.ts'
 import type { JudgedAnswer } from './judge-answer.ts'
 import { noteReplaceable } from './judge-by-configuration.ts'
-import type { Findings } from './judgement.ts'
-import { findUnscored, noteMatches, noteUnevaluated } from './note-matches.ts'
+import type { ScoredAnswer } from './score-answer.ts'
+import type { Findings } from './verdicts/judgement.ts'
+import { findUnscored, noteMatches, noteUnevaluated } from './verdicts/note-matches.ts'
 import {
   answerBeyondLimits,
   answerBlocked,
   answerModerated,
   answerUnconfigured,
   answerUnjudged,
-} from './policy-refusal.ts'
-import type { ScoredAnswer } from './score-answer.ts'
+} from './verdicts/policy-refusal.ts'
 
 /** Logs what an operator should look at, at most once in a while. */
 export type LogProblem = (code: string, error: unknown) => void

@@ -10,11 +10,11 @@ import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.t
 import type { CategoryScores } from '#policies/rules/score.ts'
 import { type Asker, finish, runInTurns } from '#text/steps.ts'
 
-import { type CallJudge, judgeRules } from './ask-judge.ts'
-import { contextOfAnswer, joinAnswer } from './judge-texts.ts'
-import type { Findings } from './judgement.ts'
-import { findUnscored } from './note-matches.ts'
 import { hideEach } from './redact-call.ts'
+import { type CallJudge, judgeRules } from './verdicts/ask-judge.ts'
+import { contextOfAnswer, joinAnswer } from './verdicts/judge-texts.ts'
+import type { Findings } from './verdicts/judgement.ts'
+import { findUnscored } from './verdicts/note-matches.ts'
 import { watchAnswer } from './watch-texts.ts'
 
 /** The rules in plain language of one answer. */

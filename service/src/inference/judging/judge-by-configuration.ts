@@ -4,9 +4,9 @@ import { textOf } from '#text/passage.ts'
 import { runInTurns } from '#text/steps.ts'
 
 import type { Judging } from './judge-request.ts'
-import { joinAnswer } from './judge-texts.ts'
-import type { Findings } from './judgement.ts'
-import { requestUnconfigured } from './policy-refusal.ts'
+import { joinAnswer } from './verdicts/judge-texts.ts'
+import type { Findings } from './verdicts/judgement.ts'
+import { requestUnconfigured } from './verdicts/policy-refusal.ts'
 
 /** Looks for the terms of the configuration in a request. Until something is found, the answer says that it is allowed. */
 export async function judgeByTerms({ judgement, texts, asker }: Judging) {

@@ -19,7 +19,6 @@ import type { PatternEngine } from '#text/pattern-engine.ts'
 import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { addCategories, addTerms } from './add-categories.ts'
-import type { CallJudge } from './ask-judge.ts'
 import { judgeErrorTexts } from './errors/judge-error-texts.ts'
 import { guardByRules, type LogProblem } from './guard-by-rules.ts'
 import { judgeHistory } from './history/judge-history.ts'
@@ -31,17 +30,18 @@ import {
   requireUnrefused,
 } from './judge-by-configuration.ts'
 import { judgeByScores, judgeExactly, judgePlainly, type Judging } from './judge-request.ts'
+import { type ModeratedCall, moderateCall, type ModerationDeps } from './moderate-call.ts'
+import { type EstimateTokens, openRedaction, redactCall } from './redact-call.ts'
+import { replaceBlockedCall } from './replace-blocked-call.ts'
+import type { CallJudge } from './verdicts/ask-judge.ts'
 import {
   type Findings,
   type JudgedCall,
   type JudgedRequest,
   type Judgement,
   type JudgeRequest,
-} from './judgement.ts'
-import { type ModeratedCall, moderateCall, type ModerationDeps } from './moderate-call.ts'
-import { cannotEnforce } from './policy-refusal.ts'
-import { type EstimateTokens, openRedaction, redactCall } from './redact-call.ts'
-import { replaceBlockedCall } from './replace-blocked-call.ts'
+} from './verdicts/judgement.ts'
+import { cannotEnforce } from './verdicts/policy-refusal.ts'
 
 type Deps = Omit<ModerationDeps, 'moderation'> & {
   moderation: () => CurrentModeration

@@ -8,7 +8,7 @@ import { compileRule } from '#policies/rules/rule-program.ts'
 import { RuleSet, type SetRule } from '#policies/rules/rule-set.ts'
 
 import { judgePlainly, type Judging } from './judge-request.ts'
-import { createFindings } from './judgement.ts'
+import { createFindings } from './verdicts/judgement.ts'
 
 function ruleOf(text: string, policyId: string): SetRule {
   const rule = compileRule(text, patternEngine)

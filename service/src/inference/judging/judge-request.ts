@@ -3,11 +3,11 @@ import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.t
 import type { CategoryScores } from '#policies/rules/score.ts'
 import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
-import { type CallJudge, judgeRules } from './ask-judge.ts'
-import { contentsOfRequest, contextOfRequest } from './judge-texts.ts'
-import type { JudgedRequest, Judgement } from './judgement.ts'
-import { findUnscored, noteMatches, noteUnevaluated } from './note-matches.ts'
-import { requestBlocked, ruleUnscored } from './policy-refusal.ts'
+import { type CallJudge, judgeRules } from './verdicts/ask-judge.ts'
+import { contentsOfRequest, contextOfRequest } from './verdicts/judge-texts.ts'
+import type { JudgedRequest, Judgement } from './verdicts/judgement.ts'
+import { findUnscored, noteMatches, noteUnevaluated } from './verdicts/note-matches.ts'
+import { requestBlocked, ruleUnscored } from './verdicts/policy-refusal.ts'
 import { watchRequest } from './watch-texts.ts'
 
 export type Judging = {

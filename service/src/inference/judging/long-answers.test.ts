@@ -13,7 +13,7 @@ import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import { addCategories } from './add-categories.ts'
 import { guardByRules } from './guard-by-rules.ts'
 import { unjudgedAnswer } from './judge-answer.ts'
-import { createFindings } from './judgement.ts'
+import { createFindings } from './verdicts/judgement.ts'
 
 // However long an answer is, judging it lets other calls have their turns.
 

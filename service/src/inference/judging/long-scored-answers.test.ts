@@ -15,7 +15,7 @@ import type { ScoreWindows } from '#policies/guard/window-queue.ts'
 import { addCategories } from './add-categories.ts'
 import { guardByRules } from './guard-by-rules.ts'
 import { type JudgedAnswer, unjudgedAnswer } from './judge-answer.ts'
-import { createFindings } from './judgement.ts'
+import { createFindings } from './verdicts/judgement.ts'
 
 // A scorer is slower than a text that is there already: the text waits for the scorer.
 

@@ -16,7 +16,8 @@ import type { CategoryScores } from '#policies/rules/score.ts'
 import { wholesOf } from '#text/passage.ts'
 
 import { type ModeratedHistory, moderateHistory } from './history/moderate-history.ts'
-import type { Findings, JudgedCall } from './judgement.ts'
+import { scoreAnswer, type ScoredAnswer } from './score-answer.ts'
+import type { Findings, JudgedCall } from './verdicts/judgement.ts'
 import {
   moderationMissing,
   partUnscored,
@@ -24,8 +25,7 @@ import {
   requestModerated,
   requestUnscorable,
   requestUnscored,
-} from './policy-refusal.ts'
-import { scoreAnswer, type ScoredAnswer } from './score-answer.ts'
+} from './verdicts/policy-refusal.ts'
 
 export type ModerationDeps = { moderation: Moderation; local: Scorer }
 

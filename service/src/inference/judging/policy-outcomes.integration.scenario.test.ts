@@ -14,7 +14,7 @@ import {
   sendStream,
 } from '#testing/plain-calls.ts'
 
-import { createFindings, type JudgeRequest, type Judgement } from './judgement.ts'
+import { createFindings, type JudgeRequest, type Judgement } from './verdicts/judgement.ts'
 
 // What a caller, the ledger and the audit log see of a policy that decides. The judge is a double: it says what it is told.
 

@@ -6,7 +6,7 @@ import type { Cancellation } from '#platform/calls/cancellation.ts'
 import { joinParts, type Passage } from '#text/passage.ts'
 import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
-import type { Findings, JudgedCall, JudgedRequest, Judgement } from './judgement.ts'
+import type { Findings, JudgedCall, JudgedRequest, Judgement } from './verdicts/judgement.ts'
 
 /** Counts the tokens of a request that was changed. */
 export type EstimateTokens = (

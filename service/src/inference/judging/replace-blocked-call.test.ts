@@ -5,8 +5,8 @@ import type { Blocked, ReplacedCall } from '#inference/replacing/replacement.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 
-import { createFindings, type Findings, type Judgement } from './judgement.ts'
 import { replaceBlockedCall } from './replace-blocked-call.ts'
+import { createFindings, type Findings, type Judgement } from './verdicts/judgement.ts'
 
 const policyBlocked = new ApiError('policy_blocked', 'The configuration blocks this.')
 const unjudged = new ApiError('policy_evaluation_unavailable', 'Later.')

@@ -10,8 +10,8 @@ import {
   type JudgedCall,
   type JudgedRequest,
   type Judgement,
-} from './judgement.ts'
-import { isBlock } from './policy-refusal.ts'
+} from './verdicts/judgement.ts'
+import { isBlock } from './verdicts/policy-refusal.ts'
 
 type Replacing = {
   replace: Replace

@@ -4,8 +4,8 @@ import type { Category } from '#moderation/categories.ts'
 import type { CallModeration, CategoryVerdict } from '#moderation/moderate.ts'
 import { ScorerUnavailable, type Window } from '#policies/guard/window-queue.ts'
 
-import { createFindings } from './judgement.ts'
 import { scoreAnswer } from './score-answer.ts'
+import { createFindings } from './verdicts/judgement.ts'
 
 const { signal } = new AbortController()
 const passed: CategoryVerdict = {

@@ -13,7 +13,7 @@ import { isReached } from '#policies/rules/formula.ts'
 import type { CategoryScores } from '#policies/rules/score.ts'
 import { finish } from '#text/steps.ts'
 
-import type { Findings } from './judgement.ts'
+import type { Findings } from './verdicts/judgement.ts'
 
 /** The scores of one answer. */
 export type ScoredAnswer = {

@@ -4,9 +4,9 @@ import { textMaxCharacters } from '#moderation/judging/split-content.ts'
 import type { RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
 import { textOf } from '#text/passage.ts'
 
-import { contentsOfRequest, contextOfRequest, joinAnswer } from './judge-texts.ts'
-import type { Findings, WatchedTexts } from './judgement.ts'
-import { noteUnjudged } from './note-matches.ts'
+import { contentsOfRequest, contextOfRequest, joinAnswer } from './verdicts/judge-texts.ts'
+import type { Findings, WatchedTexts } from './verdicts/judgement.ts'
+import { noteUnjudged } from './verdicts/note-matches.ts'
 
 type Watching = { findings: Findings; set: RuleSet; gates: readonly RuleOutcome[] }
 type Kept = Omit<WatchedTexts, 'rules'>

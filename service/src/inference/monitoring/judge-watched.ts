@@ -1,6 +1,6 @@
 import type { MonitoringReport } from '#audit/event.ts'
-import { ask } from '#inference/judging/ask-judge.ts'
-import type { WatchedTexts } from '#inference/judging/judgement.ts'
+import { ask } from '#inference/judging/verdicts/ask-judge.ts'
+import type { WatchedTexts } from '#inference/judging/verdicts/judgement.ts'
 import type { Judge, JudgeCall } from '#moderation/judge.ts'
 
 /** What the judge says of one direction of a call. Throws the reason of the signal, and what nobody expects. */

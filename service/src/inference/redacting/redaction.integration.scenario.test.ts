@@ -6,11 +6,16 @@ import { hiddenScript } from '@gatehouse/tools/scripted-upstream/script'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { type Call, everyWay, isCounting, nameOf } from '#inference/judging/testing/every-way.ts'
+import {
+  eventsOf,
+  openRedacting,
+  received,
+  save,
+  textOf,
+} from '#inference/judging/testing/open-redacting.ts'
 import { createJudgeDouble, judges } from '#moderation/testing/judge-double.ts'
 import { createScorerDouble } from '#moderation/testing/scorer-double.ts'
 import { harmless, planted } from '#redaction/testing/corpus.ts'
-
-import { eventsOf, openRedacting, received, save, textOf } from './testing/open-redacting.ts'
 
 // Calls of an organization that redacts, on every way to a model.
 

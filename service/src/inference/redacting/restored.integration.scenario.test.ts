@@ -10,8 +10,12 @@ import { stackModels } from '@gatehouse/tools/stack-models'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { type Call, everyWay, isCounting, nameOf } from '#inference/judging/testing/every-way.ts'
-
-import { eventsOf, openRedacting, received, textOf } from './testing/open-redacting.ts'
+import {
+  eventsOf,
+  openRedacting,
+  received,
+  textOf,
+} from '#inference/judging/testing/open-redacting.ts'
 
 // Values in JSON, divided over parts and blocks, and put back: on every way to a model.
 

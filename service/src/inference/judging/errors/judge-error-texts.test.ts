@@ -2,7 +2,11 @@ import { expect, test } from 'vitest'
 
 import type { Piece } from '#formats/answer.ts'
 import { toProviderError } from '#formats/provider-failure.ts'
-import { createFindings, type JudgedRequest, type Judgement } from '#inference/judging/judgement.ts'
+import {
+  createFindings,
+  type JudgedRequest,
+  type Judgement,
+} from '#inference/judging/verdicts/judgement.ts'
 import { answerWith } from '#inference/replacing/sent-blocks.ts'
 
 import { judgeErrorTexts } from './judge-error-texts.ts'

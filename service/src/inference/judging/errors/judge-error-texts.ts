@@ -6,7 +6,7 @@ import {
   type Findings,
   type JudgedRequest,
   type Judgement,
-} from '#inference/judging/judgement.ts'
+} from '#inference/judging/verdicts/judgement.ts'
 import type { CallRedaction } from '#inference/redacting/call-redaction.ts'
 import { judgeText } from '#inference/replacing/judge-text.ts'
 import { entityHold } from '#redaction/entity.ts'

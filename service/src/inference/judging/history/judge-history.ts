@@ -1,16 +1,16 @@
 import type { Json } from '#formats/answer.ts'
 import type { EarlierAnswer } from '#formats/texts/request-texts.ts'
 import type { ConfiguredCall } from '#inference/gateway/configured-call.ts'
-import { type CallJudge, judgeRules } from '#inference/judging/ask-judge.ts'
-import { contentOfHistory } from '#inference/judging/judge-texts.ts'
-import type { Findings } from '#inference/judging/judgement.ts'
-import { findUnscored, noteMatches } from '#inference/judging/note-matches.ts'
+import { type CallJudge, judgeRules } from '#inference/judging/verdicts/ask-judge.ts'
+import { contentOfHistory } from '#inference/judging/verdicts/judge-texts.ts'
+import type { Findings } from '#inference/judging/verdicts/judgement.ts'
+import { findUnscored, noteMatches } from '#inference/judging/verdicts/note-matches.ts'
 import {
   type Decider,
   historyBlocked,
   historyUnconfigured,
   ruleUnscored,
-} from '#inference/judging/policy-refusal.ts'
+} from '#inference/judging/verdicts/policy-refusal.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'

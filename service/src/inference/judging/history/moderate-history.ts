@@ -1,11 +1,11 @@
 import type { EarlierAnswer } from '#formats/texts/request-texts.ts'
-import type { Findings } from '#inference/judging/judgement.ts'
+import type { Findings } from '#inference/judging/verdicts/judgement.ts'
 import {
   historyModerated,
   historyUnconfigured,
   requestUnscorable,
   requestUnscored,
-} from '#inference/judging/policy-refusal.ts'
+} from '#inference/judging/verdicts/policy-refusal.ts'
 import type { Category } from '#moderation/categories.ts'
 import type { CallModeration, CategoryVerdict } from '#moderation/moderate.ts'
 import type { ApiError } from '#platform/api-error.ts'

@@ -159,12 +159,7 @@ export const requestModerated = (findings: Findings, category: Category) =>
 
 /** 400 for a request with an earlier answer of such a category. */
 export const historyModerated = (findings: Findings, category: Category, place: string) =>
-  moderated(
-    findings,
-    category,
-    `This request was not sent or charged; remove ${place}`,
-    place,
-  )
+  moderated(findings, category, `This request was not sent or charged; remove ${place}`, place)
 
 /** The error by which an answer with such a category ends. */
 export const answerModerated = (findings: Findings, category: Category) =>

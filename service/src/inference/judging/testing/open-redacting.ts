@@ -3,7 +3,7 @@ import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import { sql } from 'kysely'
 import { expect } from 'vitest'
 
-import { openEveryWay } from '#inference/judging/testing/every-way.ts'
+import { openEveryWay } from './every-way.ts'
 
 // For tests: calls of an organization that redacts.
 
