@@ -1,9 +1,12 @@
 import type { Json } from '#formats/answer.ts'
 import type { Random } from '#policies/guard/testing/random-case.ts'
 
-import { type Block, type Call, cutBlock, nameOf, type Said, wholeOf } from './random-answer.ts'
+import { type Block, type Call, cutBlock, type Said, wholeOf } from './random-answer.ts'
 import type { WrittenAnswer, WrittenFrame } from './write-answer.ts'
 import { dataFrame, mix } from './written-frame.ts'
+
+/** The name of a function is a text of each call. */
+const nameIn = ({ id, name }: Call): Said => ({ channel: `name ${id}`, text: name })
 
 const head = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'their-model' }
 const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
@@ -75,7 +78,7 @@ function streamCall(block: Call, index: number, random: Random): Delta[] {
   const called = { name: block.name, arguments: first?.raw ?? '' }
   const start = { index, id: `call_${index}`, type: 'function', function: called }
   return [
-    chunk({ tool_calls: [start] }, [nameOf(block), ...(first?.says ?? [])]),
+    chunk({ tool_calls: [start] }, [nameIn(block), ...(first?.says ?? [])]),
     ...parts.map(({ raw, says }) =>
       chunk({ tool_calls: [{ index, function: { arguments: raw } }] }, says),
     ),
@@ -90,7 +93,7 @@ function plainMessage(calls: readonly Call[], deltas: readonly Delta[]) {
   for (const member of new Set(spoken.map((said) => said.member))) {
     if (member === callsMember) {
       message[member] = calls.map(plainCall)
-      says.push(...calls.flatMap((call) => [nameOf(call), ...wholeOf(call).says]))
+      says.push(...calls.flatMap((call) => [nameIn(call), ...wholeOf(call).says]))
     } else {
       const text = spoken.flatMap((said) => (said.member === member ? [said.text] : [])).join('')
       message[member] = text
