@@ -291,7 +291,7 @@ test('policies check lists what cannot be evaluated, and exits with 1 if somethi
     await call(base_url, publishPolicy, { credential, params, body: { revision: 1 } })
     return id
   }
-  await publish('cel: text.contains("unkind")')
+  const older = await publish('cel: text.contains("unkind")')
   const plain = await publish('cel: text.contains("bad")')
   const admin = new pg.Client({ connectionString: stack().database.url })
   await admin.connect()
@@ -300,10 +300,14 @@ test('policies check lists what cannot be evaluated, and exits with 1 if somethi
     await admin.query('alter table policy_version disable trigger all')
     const rule = 'cel: mood("bad") > 0'
     await admin.query(`update policy_version set rule = $2 where policy_id = $1`, [plain, rule])
+    const published = `update policy_version set published_at = '2026-01-01' where policy_id = $1`
+    await admin.query(published, [older])
     const monitoring = await operator('policies', 'check')
     expect(monitoring.code).toBe(0)
     const reason = 'monitoring  the rule is not accepted: line 1, column 6: there is no function'
     expect(monitoring.output).toContain(`${plain}  1  monitoring  ${reason}`)
+    const seesMore = 'text in requests now includes instructions, tools and documents'
+    expect(monitoring.output).toContain(`${older}  1  monitoring  monitoring  ${seesMore}`)
     await admin.query(`update policy_version set mode = 'enforcing' where policy_id = $1`, [plain])
     await admin.query(`update policy set state = 'paused' where id = $1`, [plain])
   } finally {
@@ -314,6 +318,8 @@ test('policies check lists what cannot be evaluated, and exits with 1 if somethi
   expect(JSON.parse(enforcing.output)).toMatchObject({
     failing: 1,
     enforcing: 1,
+    wider: 1,
+    wider_data: [{ policy_id: older, version: 1 }],
     data: [{ policy_id: plain, version: 1, state: 'paused', mode: 'enforcing' }],
     has_more: false,
   })

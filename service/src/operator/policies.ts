@@ -4,7 +4,11 @@ import { createThreadPool } from '#platform/thread-pool.ts'
 import { compilePolicy } from '#policies/compile.ts'
 import type { RuleCheck } from '#policies/rule.ts'
 import { createRuleCheck } from '#policies/rules/check-rule.ts'
-import { type CurrentVersion, readCurrentVersions } from '#policies/versions/version-store.ts'
+import {
+  type CurrentVersion,
+  findMigrationTime,
+  readCurrentVersions,
+} from '#policies/versions/version-store.ts'
 import { loadPatternEngine, type PatternEngine } from '#text/pattern-engine.ts'
 
 import type { CommandOutput, OperatorDeps } from './command.ts'
@@ -18,12 +22,15 @@ type Finding = {
   problem: string
 }
 
+/** Since this migration `text` is all that a caller sends, and no longer only what users and tools say. */
+const wideText = '0025_history_direction.sql'
+
 /** All are counted, and so many listed. */
 const listedMax = 1000
 
 /**
  * Lists the versions that are in force, or would be after a pause, and that this release could not enforce or would not
- * accept any more: earlier releases did not measure what patterns cost.
+ * accept any more: earlier releases did not measure what patterns cost. Also those that see more than when they were published.
  */
 export async function checkPolicies({ db }: OperatorDeps): Promise<CommandOutput> {
   const threads = createThreadPool({
@@ -43,11 +50,15 @@ export async function checkPolicies({ db }: OperatorDeps): Promise<CommandOutput
 async function checkAll(db: Db, checkRule: RuleCheck): Promise<CommandOutput> {
   const engine = loadPatternEngine()
   const listed: Finding[] = []
-  const counts = { checked: 0, failing: 0, enforcing: 0 }
+  const wider: Finding[] = []
+  const counts = { checked: 0, failing: 0, enforcing: 0, wider: 0 }
+  const wideSince = await findMigrationTime(db, wideText)
   for await (const page of readCurrentVersions(db)) {
     for (const current of page) {
       counts.checked++
-      const problem = await findProblem(current, checkRule, engine)
+      const { problem, readsText } = await examine(current, checkRule, engine)
+      const isWider = readsText && (wideSince === null || current.publishedAt < wideSince)
+      if (isWider && counts.wider++ < listedMax) wider.push(present(current, seesMore))
       if (problem === null) continue
       counts.failing++
       // One without a scope meets no calls.
@@ -55,29 +66,32 @@ async function checkAll(db: Db, checkRule: RuleCheck): Promise<CommandOutput> {
       if (listed.length < listedMax) listed.push(present(current, problem))
     }
   }
-  const lines = listed.map((finding) => Object.values(finding).join('  '))
-  const more = counts.failing > listedMax ? [`Only the first ${listedMax} are shown.`] : []
-  const sum = `${counts.checked} versions checked; ${counts.failing} cannot be evaluated or take too long, ${counts.enforcing} of them enforcing.`
+  const lines = [...listed, ...wider].map((finding) => Object.values(finding).join('  '))
+  const hasMore = Math.max(counts.failing, counts.wider) > listedMax
+  const more = hasMore ? [`Only the first ${listedMax} of a kind are shown.`] : []
+  const sum = `${counts.checked} versions checked; ${counts.failing} cannot be evaluated or take too long, ${counts.enforcing} of them enforcing; ${counts.wider} see more of requests than when they were published.`
   return {
-    result: { ...counts, data: listed, has_more: counts.failing > listedMax },
+    result: { ...counts, data: listed, wider_data: wider, has_more: hasMore },
     text: `${[...lines, ...more, sum].join('\n')}\n`,
     exitCode: counts.enforcing > 0 ? 1 : 0,
   }
 }
 
-async function findProblem(
-  current: CurrentVersion,
-  checkRule: RuleCheck,
-  engine: PatternEngine,
-): Promise<string | null> {
+const seesMore =
+  'text in requests now includes instructions, tools and documents; user_text is what users and tools say'
+
+/** Why a version cannot be enforced, or null; and whether it reads `text` in requests. */
+async function examine(current: CurrentVersion, checkRule: RuleCheck, engine: PatternEngine) {
+  const failing = (problem: string) => ({ problem, readsText: false })
   try {
     // First what compiling would cost: a rule that no release has measured may take very long.
     const refusal = await checkRule(current.rule, current.organizationId)
-    if (refusal !== null) return `the rule ${refusal}`
+    if (refusal !== null) return failing(`the rule ${refusal}`)
     const { rule } = compilePolicy(current, engine)
-    return 'problem' in rule ? `the rule ${rule.problem}` : null
+    if ('problem' in rule) return failing(`the rule ${rule.problem}`)
+    return { problem: null, readsText: current.direction !== 'response' && rule.texts.has('text') }
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return failing(error instanceof Error ? error.message : String(error))
   }
 }
 

@@ -83,6 +83,7 @@ export type CurrentVersion = PolicyContent & {
   state: PolicyState
   version: number
   sha256: string
+  publishedAt: Date
 }
 
 const versionsPerPage = 50
@@ -95,7 +96,7 @@ export async function* readCurrentVersions(db: Db): AsyncGenerator<CurrentVersio
     const { rows } = await sql<CurrentVersion>`
       select policy.organization_id as "organizationId", policy.id as "policyId", policy.name,
         policy.state, v.version, encode(v.sha256, 'hex') as "sha256", v.rule, v.direction, v.mode,
-        v.scope, v.project_ids, v.match_threshold_basis_points
+        v.scope, v.project_ids, v.match_threshold_basis_points, v.published_at as "publishedAt"
       from policy join policy_version v on v.organization_id = policy.organization_id
         and v.policy_id = policy.id and v.version = policy.current_version
       where policy.deleted_at is null
@@ -104,4 +105,13 @@ export async function* readCurrentVersions(db: Db): AsyncGenerator<CurrentVersio
     if (rows.length > 0) yield rows
     last = rows.length === versionsPerPage ? rows.at(-1) : undefined
   } while (last)
+}
+
+/** When a migration was applied; null where it is not. */
+export async function findMigrationTime(db: Db, name: string): Promise<Date | null> {
+  const { rows } = await sql<{ appliedAt: Date }>`
+    select "timestamp"::timestamptz as "appliedAt" from kysely_migration where name = ${name}`.execute(
+    db,
+  )
+  return rows[0]?.appliedAt ?? null
 }
