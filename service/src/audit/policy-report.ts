@@ -51,12 +51,29 @@ export type GatewayReport = {
   isReplaced: boolean
 }
 
+/** Where in a call something was found; `message` is its place in the conversation, null outside of it. */
+export type FoundIn = {
+  readonly direction: MatchReport['direction']
+  readonly part:
+    | 'system'
+    | 'user'
+    | 'tool_result'
+    | 'tools'
+    | 'document'
+    | 'prefill'
+    | 'history'
+    | 'answer'
+  readonly message: number | null
+}
+
 /** What the policies of an organization did with a call. */
 export type PolicyReport = {
   /** Which state of the policies applied; null if the call was refused before that was known. */
   epoch: number | null
   refusedBy: Refuser | null
   matches: readonly MatchReport[]
+  /** Where policies, terms and categories were found. */
+  foundIn?: readonly FoundIn[]
   /** Ids of policies that could not be evaluated and let the call pass. */
   unevaluated: readonly string[]
   /** Moderation categories because of which something was blocked. */
@@ -116,6 +133,7 @@ export function describePolicies(report: PolicyReport) {
     policy_epoch: epoch,
     ...(gateway ? describeGateway(gateway, refusedBy) : describeDecision(refusedBy)),
     ...(matches.length > 0 && { matches: pickMatches(matches, refusedBy) }),
+    ...(report.foundIn?.length && { found_in: report.foundIn.slice(0, listMax) }),
     ...(unevaluated.length > 0 && { policies_unevaluated: unevaluated.slice(0, listMax) }),
     ...(triggered.length > 0 && { triggered_categories: triggered }),
     ...(replacement && {

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer'
+
 /** The longest `data:<media type>;base64` worth looking at; the data itself may be megabytes. */
 const headMaxLength = 1000
 
@@ -13,3 +15,10 @@ export function readDataUrl(url: string) {
 
 export const writeDataUrl = ({ mediaType, data }: { mediaType: string; data: string }) =>
   `data:${mediaType};base64,${data}`
+
+/** The text of a file that is called plain text; undefined where it is something else, whatever it is called. */
+export function readPlainText({ mediaType, data }: { mediaType: string; data: string }) {
+  if (mediaType !== 'text/plain') return undefined
+  const bytes = Buffer.from(data, 'base64')
+  return isUtf8(bytes) ? { type: 'text' as const, text: bytes.toString() } : undefined
+}

@@ -68,12 +68,13 @@ const hasUserQuotas = (policies: Pinned | null) =>
   policies?.snapshot.gateway?.config.org_controls.user_quotas === true
 
 const pickReported = (findings: Findings) => {
-  const { matches, unevaluated, triggered, replacement } = findings
+  const { matches, foundIn, unevaluated, triggered, replacement } = findings
   const { isDegraded, isJudgeDegraded, hasUnscoredParts, features } = findings
   const redactions = findings.redacted ? describeRedaction(findings.redacted) : []
   const gateway = describeConfigured(findings)
   return {
     matches,
+    foundIn,
     unevaluated,
     triggered,
     replacement,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { joinParts, otherReadings, readingsOf, textOf, wholesOf } from './passage.ts'
+import { joinMessages, joinParts, otherReadings, readingsOf, textOf, wholesOf } from './passage.ts'
 
 describe('joinParts', () => {
   test('one part is itself', () => {
@@ -18,6 +18,14 @@ describe('joinParts', () => {
     expect(joinParts(['about kumquat ', 'marmalade']).wholes).toEqual(['about kumquat marmalade'])
     expect(joinParts(['about kumquat', '\tmarmalade']).wholes).toEqual(['about kumquat\tmarmalade'])
   })
+})
+
+test('messages may be apart while their parts are not', () => {
+  expect(joinMessages([['proj', 'ect'], ['falcon']]).wholes).toEqual([
+    'proj\nect\nfalcon',
+    'project\nfalcon',
+    'projectfalcon',
+  ])
 })
 
 test('a text with escapes is also read decoded', () => {

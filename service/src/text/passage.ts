@@ -12,17 +12,22 @@ export type Passage = {
 const endsInSpace = /\p{White_Space}$/u
 const startsWithSpace = /^\p{White_Space}/u
 
+/** Parts that stand next to each other. */
+export const joinParts = (parts: readonly string[]): Passage => joinMessages([parts])
+
 /**
- * Parts that stand next to each other. Some upstreams put a line break between them and others nothing, so both ways are
- * read. Where a part begins or ends in white space, they are the same.
+ * Messages of one role in a row, each with its parts. Some upstreams put a line break between parts or messages and others
+ * nothing, so all ways are read. Where a part begins or ends in white space, they are the same.
  */
-export function joinParts(given: readonly string[]): Passage {
-  const parts = given.filter((part) => part !== '')
+export function joinMessages(messages: readonly (readonly string[])[]): Passage {
+  const parts = messages.flat().filter((part) => part !== '')
   if (parts.length < 2) return { parts, wholes: [] }
-  const apart = parts.reduce((text, part) => `${text}${seamBetween(text, part)}${part}`)
-  const seamless = parts.join('')
-  return { parts, wholes: apart === seamless ? [apart] : [apart, seamless] }
+  const texts = messages.map((each) => each.join('')).filter((text) => text !== '')
+  return { parts, wholes: [...new Set([joinApart(parts), joinApart(texts), parts.join('')])] }
 }
+
+const joinApart = (texts: readonly string[]) =>
+  texts.reduce((text, next) => `${text}${seamBetween(text, next)}${next}`)
 
 const seamBetween = (text: string, part: string) =>
   endsInSpace.test(text.slice(-1)) || startsWithSpace.test(part) ? '' : '\n'

@@ -1,5 +1,5 @@
 import type { Json } from '#formats/answer.ts'
-import { isDataUrl, readDataUrl } from '#formats/data-url.ts'
+import { isDataUrl, readDataUrl, readPlainText } from '#formats/data-url.ts'
 import { asObject, asText, isObject, listOf } from '#formats/json-values.ts'
 import { invalidMember, needObject, needText } from '#formats/request-member.ts'
 import type { ContentPart, DocumentPart, ImagePart, Source } from '#formats/turn.ts'
@@ -55,8 +55,7 @@ function readFileData(data: string, title: string | null, path: string): Documen
   const source = isDataUrl(data)
     ? needDataUrl(data, path)
     : { type: 'base64' as const, mediaType: mediaTypeOf(title), data }
-  if (source.mediaType !== 'text/plain') return source
-  return { type: 'text', text: Buffer.from(source.data, 'base64').toString('utf8') }
+  return readPlainText(source) ?? source
 }
 
 const mediaTypeOf = (title: string | null): string =>

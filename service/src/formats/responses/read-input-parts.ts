@@ -1,5 +1,5 @@
 import type { Json } from '#formats/answer.ts'
-import { isDataUrl, readDataUrl } from '#formats/data-url.ts'
+import { isDataUrl, readDataUrl, readPlainText } from '#formats/data-url.ts'
 import { foreignMembers } from '#formats/foreign-part.ts'
 import { asObject, asText, listOf } from '#formats/json-values.ts'
 import { invalidMember, needText } from '#formats/request-member.ts'
@@ -118,8 +118,7 @@ function readDocument(part: Json, param: string): DocumentPart {
 function readFileData(data: string, param: string): DocumentPart['source'] {
   if (!isDataUrl(data)) return { type: 'base64', mediaType: 'application/pdf', data }
   const source = needDataUrl(data, param)
-  if (source.mediaType !== 'text/plain') return source
-  return { type: 'text', text: Buffer.from(source.data, 'base64').toString() }
+  return readPlainText(source) ?? source
 }
 
 const readUrl = (url: string, param: string): Source =>

@@ -4,7 +4,7 @@ import { asText, isObject, listOf } from '#formats/json-values.ts'
 import { createTextReader } from './create-text-reader.ts'
 import type { FrameText, TextReader } from './frame-texts.ts'
 import type { TextCollector } from './text-collector.ts'
-import { proseGroup } from './text-views.ts'
+import { proseGroup, reasoningGroup } from './text-views.ts'
 import { isText } from './visit-strings.ts'
 
 /** The texts of Messages. A channel is a block: `0/text`, `1/thinking`, `2/input#0`. */
@@ -86,7 +86,7 @@ function readBlock(texts: TextCollector, path: string, block: Json, kind: FrameT
       case 'text.text':
         return texts.add(`${path}/${name}`, value, kind, proseGroup)
       case 'thinking.thinking':
-        return texts.add(`${path}/${name}`, value, kind)
+        return texts.add(`${path}/${name}`, value, kind, reasoningGroup)
       case 'redacted_thinking.data':
         return texts.noteUnreadable()
       case 'thinking.signature':
@@ -105,7 +105,7 @@ function readDelta(texts: TextCollector, path: string, delta: Json) {
       case 'text_delta.text':
         return texts.add(`${path}/${name}`, value, 'delta', proseGroup)
       case 'thinking_delta.thinking':
-        return texts.add(`${path}/${name}`, value, 'delta')
+        return texts.add(`${path}/${name}`, value, 'delta', reasoningGroup)
       case 'input_json_delta.partial_json':
         return texts.addJson(`${path}/input`, value, 'delta')
       case 'signature_delta.signature':

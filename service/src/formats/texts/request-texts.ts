@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 
 import type { DocumentPart, Part, Source, Tool, Turn, TurnMessage } from '#formats/turn.ts'
-import { joinParts, type Passage } from '#text/passage.ts'
+import { joinMessages, joinParts, type Passage } from '#text/passage.ts'
 
 import { JsonTexts } from './json-texts.ts'
 import { visitStrings } from './visit-strings.ts'
@@ -57,14 +57,14 @@ export function readRequestTexts(turn: Turn): RequestTexts {
       continue
     }
     const answer = readAssistantRun(found, run)
-    const texts = answer.texts.map((text) => joinParts(text))
+    const { texts } = answer
     // The model goes on where the last message ends, so its caller puts those words into the answer.
     if (run.isLast) {
       const { first } = run
       found.said.push(
         ...texts.map((each) => ({ ...each, part: 'prefill' as const, message: first })),
       )
-      prefill = answer.prose.join('')
+      prefill = answer.prefill
     } else {
       found.history.push({ message: run.first, said: texts, question: lastMessage })
     }
@@ -114,23 +114,24 @@ function runsOf(messages: readonly TurnMessage[]): Run[] {
   return runs
 }
 
+const saidIn = (part: SaidIn, message: number | null, parts: readonly string[]): Said[] =>
+  toSaid(part, message, joinParts(parts))
+
 /** None where nothing is said. */
-function saidIn(part: SaidIn, message: number | null, parts: readonly string[]): Said[] {
-  const passage = joinParts(parts)
-  return passage.parts.length === 0 ? [] : [{ ...passage, part, message }]
-}
+const toSaid = (part: SaidIn, message: number | null, passage: Passage): Said[] =>
+  passage.parts.length === 0 ? [] : [{ ...passage, part, message }]
 
 /** Adds what is said in messages of the user; returns what the last of them says. */
 function addUserRun(found: Found, { messages, first }: Run): readonly Said[] {
-  const texts: string[] = []
+  const texts: string[][] = []
   let [ownTexts, others]: [string[], Said[]] = [[], []]
   for (const [number, { parts }] of messages.entries()) {
     ownTexts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
     others = parts.flatMap((part) => readOther(found, part, first + number))
-    texts.push(...ownTexts)
+    texts.push(ownTexts)
     found.said.push(...others)
   }
-  const together = saidIn('user', first, texts)
+  const together = toSaid('user', first, joinMessages(texts))
   found.said.push(...together)
   // The same object where it is the same text, so that whoever has read it knows it again.
   const own =
@@ -169,22 +170,29 @@ function readResult(found: Found, parts: readonly Part[], message: number): Said
   ]
 }
 
-/** The texts of an answer, each in the parts in which it was sent; `prose` is what its reader sees as one text. */
-type ReadAnswer = { texts: (readonly string[])[]; prose: string[] }
+/** The texts of an answer. `prefill` is what its reader sees of it as one text. */
+type ReadAnswer = { texts: Passage[]; prefill: string }
 
 function readAssistantRun(found: Found, { messages, first }: Run): ReadAnswer {
-  const prose: string[] = []
-  const texts: (readonly string[])[] = []
+  const prose: string[][] = []
+  const reasoning: string[] = []
+  const others: (readonly string[])[] = []
   for (const [number, { parts }] of messages.entries()) {
+    prose.push(parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])))
     for (const part of parts) {
-      if (part.type === 'text') prose.push(part.text)
-      else if (part.type === 'refusal' || part.type === 'reasoning') texts.push([part.text])
-      else if (part.type === 'tool_call') texts.push([part.name], ...argumentTexts(part.arguments))
+      if (part.type === 'reasoning') reasoning.push(part.text)
+      else if (part.type === 'refusal') others.push([part.text])
+      else if (part.type === 'tool_call') others.push([part.name], ...argumentTexts(part.arguments))
       // What tools and providers add is no answer of the model, whoever is said to have said it.
       else found.said.push(...readOther(found, part, first + number))
     }
   }
-  return { texts: [prose, ...texts].filter((each) => each.some((text) => text !== '')), prose }
+  const texts = [
+    joinMessages(prose),
+    joinParts(reasoning),
+    ...others.map((each) => joinParts(each)),
+  ]
+  return { texts: texts.filter(({ parts }) => parts.length > 0), prefill: prose.flat().join('') }
 }
 
 /** The strings of a call's arguments: each for itself, and all of them joined by spaces. */

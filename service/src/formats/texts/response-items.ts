@@ -3,7 +3,7 @@ import { isObject } from '#formats/json-values.ts'
 
 import { addLogprobs } from './logprobs.ts'
 import type { TextCollector } from './text-collector.ts'
-import { proseGroup } from './text-views.ts'
+import { proseGroup, reasoningGroup } from './text-views.ts'
 
 /** An item of the output, as a whole. Items of every type name their texts alike. */
 export function readItem(texts: TextCollector, path: string, item: Json) {
@@ -37,10 +37,16 @@ function readParts(texts: TextCollector, path: string, parts: unknown): boolean 
   return true
 }
 
+const groups: ReadonlyMap<unknown, string> = new Map([
+  ['output_text', proseGroup],
+  ['reasoning_text', reasoningGroup],
+  ['summary_text', reasoningGroup],
+])
+
 /** A part of a message or of reasoning, as a whole. */
 export function readPart(texts: TextCollector, path: string, part: Json) {
   const textMember = part['type'] === 'refusal' ? 'refusal' : 'text'
-  const group = part['type'] === 'output_text' ? proseGroup : undefined
+  const group = groups.get(part['type'])
   texts.addMembers(part, (name, value) => {
     if (name === textMember) return texts.add(path, value, 'whole', group)
     return name === 'logprobs' && addLogprobs(texts, null, value)

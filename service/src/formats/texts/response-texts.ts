@@ -6,7 +6,7 @@ import type { FrameText, TextReader } from './frame-texts.ts'
 import { addLogprobs } from './logprobs.ts'
 import { readItem, readPart } from './response-items.ts'
 import type { TextCollector } from './text-collector.ts'
-import { proseGroup } from './text-views.ts'
+import { proseGroup, reasoningGroup } from './text-views.ts'
 import { isText } from './visit-strings.ts'
 
 /** The items so far by their `output_index`, so that the whole response finds their channels again. */
@@ -128,13 +128,19 @@ function readResponse(
 }
 
 /** How the text of each kind of delta is called in its item, in the frame that counts it, and when it is done. */
-type Place = { part: string; index?: string; whole: string; isJson?: boolean; isProse?: boolean }
+type Place = { part: string; index?: string; whole: string; isJson?: boolean; group?: string }
 
 const places = new Map<string, Place>([
-  ['output_text', { part: 'content', index: 'content_index', whole: 'text', isProse: true }],
+  ['output_text', { part: 'content', index: 'content_index', whole: 'text', group: proseGroup }],
   ['refusal', { part: 'content', index: 'content_index', whole: 'refusal' }],
-  ['reasoning_text', { part: 'content', index: 'content_index', whole: 'text' }],
-  ['reasoning_summary_text', { part: 'summary', index: 'summary_index', whole: 'text' }],
+  [
+    'reasoning_text',
+    { part: 'content', index: 'content_index', whole: 'text', group: reasoningGroup },
+  ],
+  [
+    'reasoning_summary_text',
+    { part: 'summary', index: 'summary_index', whole: 'text', group: reasoningGroup },
+  ],
   ['function_call_arguments', { part: 'arguments', whole: 'arguments', isJson: true }],
   ['mcp_call_arguments', { part: 'arguments', whole: 'arguments', isJson: true }],
   ['custom_tool_call_input', { part: 'input', whole: 'input' }],
@@ -147,9 +153,7 @@ function readText({ texts, items }: Reading, type: string, json: Json) {
   const path = pathOf(items, json)
   const channel = place ? channelOf(path, place, json) : `${path}/${kind}${indexesOf(json)}`
   const add = (...text: [string, unknown, FrameText['kind']]) =>
-    place?.isJson
-      ? texts.addJson(...text)
-      : texts.add(...text, place?.isProse ? proseGroup : undefined)
+    place?.isJson ? texts.addJson(...text) : texts.add(...text, place?.group)
   texts.addMembers(json, (name, value) => {
     if (name === 'obfuscation') return true
     if (name === 'logprobs' && place) {

@@ -2,7 +2,7 @@ import type { Json } from '#formats/answer.ts'
 
 import type { FrameText, FrameTexts } from './frame-texts.ts'
 import { JsonTexts } from './json-texts.ts'
-import { proseGroup, tailLength, TextViews } from './text-views.ts'
+import { proseGroup, reasoningGroup, tailLength, TextViews } from './text-views.ts'
 import { visitStrings } from './visit-strings.ts'
 
 /** What was appended to a channel; `isJson` where the strings inside it are the texts. */
@@ -207,10 +207,16 @@ export class TextCollector {
     const from = this.#views.lengthOf(channel)
     const decoded = this.#views.decode(channel, more)
     const joined = typeof stands === 'object' ? this.#views.join(stands, more, from) : []
-    const isBetween = stands === 'between' || (typeof stands === 'object' && 'separator' in stands)
-    if (isBetween) this.#ended.push(...this.#views.pauseJoined(proseGroup))
+    if (stands !== 'beside') this.#pauseOthers(typeof stands === 'object' ? stands.group : null)
     if (decoded.length + joined.length === 0) return undefined
     return { views: [...decoded, ...joined] }
+  }
+
+  /** What stands between two texts of a group ends their reading. */
+  #pauseOthers(own: string | null) {
+    for (const group of [proseGroup, reasoningGroup]) {
+      if (group !== own) this.#ended.push(...this.#views.pauseJoined(group))
+    }
   }
 
   #endJson(channel: string) {

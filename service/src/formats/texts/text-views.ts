@@ -6,8 +6,9 @@ import { EscapeDecoder } from '#text/escape-decoder.ts'
  */
 export const tailLength = 1024
 
-/** The texts of an answer that a person reads. */
+/** The texts of an answer that a person reads as one: what the model says, and what it thinks before that. */
 export const proseGroup = 'prose'
+export const reasoningGroup = 'reasoning'
 
 /**
  * A text of an answer in another reading, which has a channel of its own. It only adds to what the text says: it has no size,

@@ -59,16 +59,25 @@ export class ConfiguredCall {
     return this.arm !== 'outside'
   }
 
-  /** What is denied may stand anywhere in a request; what must be there has to be said by users or tools. */
-  *readRequest({ text, userText }: Pick<RequestTexts, 'text' | 'userText'>): Steps<void> {
+  /**
+   * What is denied may stand anywhere in a request; what must be there has to be said by users or tools. Returns whether
+   * something is denied.
+   */
+  *readRequest({ text, userText }: Pick<RequestTexts, 'text' | 'userText'>): Steps<boolean> {
     const { allowlist, denylist } = this.gateway.config.rules
-    if (!this.isSampled || allowlist.length + denylist.length === 0) return
+    if (!this.isSampled || allowlist.length + denylist.length === 0) return false
     const { terms } = this.gateway
     const users = new Set(userText)
     const found = yield* terms.findInSteps(userText)
     const elsewhere = yield* terms.findInSteps(text.filter((each) => !users.has(each)))
     for (const term of found.allowlist) this.#allowlist.add(term)
     for (const term of [...found.denylist, ...elsewhere.denylist]) this.#denylist.add(term)
+    return found.denylist.length + elsewhere.denylist.length > 0
+  }
+
+  /** Whether a text has something that is denied. */
+  *isDenied(text: Passage): Steps<boolean> {
+    return (yield* this.gateway.terms.findInSteps([text])).denylist.length > 0
   }
 
   /** Looks for what is denied in an earlier answer; whether the call is refused for it. */

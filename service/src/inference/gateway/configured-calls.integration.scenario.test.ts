@@ -212,7 +212,7 @@ test.each([
   expect(await eventsOf(calls)).toMatchObject([event, event])
 })
 
-const file = { filename: 'a.pdf', file_data: 'data:application/pdf;base64,AAAA' }
+const file = { filename: 'a.pdf', file_data: 'data:application/pdf;base64,/////w==' }
 const withFile = { messages: [{ role: 'user', content: [{ type: 'file', file }] }] }
 
 test('a part that nothing can score is refused by a configuration that says so', async () => {

@@ -22,7 +22,7 @@ import type { JudgedAnswer } from './judge-answer.ts'
 import { noteReplaceable } from './judge-by-configuration.ts'
 import type { ScoredAnswer } from './score-answer.ts'
 import type { Findings } from './verdicts/judgement.ts'
-import { findUnscored, noteMatches, noteUnevaluated } from './verdicts/note-matches.ts'
+import { findUnscored, noteFound, noteMatches, noteUnevaluated } from './verdicts/note-matches.ts'
 import {
   answerBeyondLimits,
   answerBlocked,
@@ -132,6 +132,7 @@ function toError(
 ): ApiError {
   if (end.kind !== 'block') return answerUnjudged()
   const { configured } = findings
+  noteFound(findings, { direction: 'response', part: 'answer', message: null })
   const category = categories[end.rule - set.rules.length]
   if (category) {
     configured?.noteCategories([category])

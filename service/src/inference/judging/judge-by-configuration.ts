@@ -1,9 +1,11 @@
+import type { ConfiguredCall } from '#inference/gateway/configured-call.ts'
 import type { Blocked } from '#inference/replacing/replacement.ts'
 import type { ApiError } from '#platform/api-error.ts'
-import { textOf } from '#text/passage.ts'
-import { runInTurns } from '#text/steps.ts'
+import { type Passage, textOf } from '#text/passage.ts'
+import { type Asker, runInTurns } from '#text/steps.ts'
 
 import type { Judging } from './judge-request.ts'
+import { locate } from './locate-matches.ts'
 import { joinAnswer } from './verdicts/judge-texts.ts'
 import type { Findings } from './verdicts/judgement.ts'
 import { requestUnconfigured } from './verdicts/policy-refusal.ts'
@@ -13,8 +15,13 @@ export async function judgeByTerms({ judgement, texts, asker }: Judging) {
   const { configured } = judgement
   if (!configured) return
   configured.announce('allow')
-  await runInTurns(configured.readRequest(texts), asker)
+  const isDenied = await runInTurns(configured.readRequest(texts), asker)
+  if (!isDenied) return
+  await locate(judgement, texts.text, (said) => runDenied(configured, said, asker))
 }
+
+const runDenied = async (configured: ConfiguredCall, said: Passage, asker: Asker) =>
+  runInTurns(configured.isDenied(said), asker)
 
 /**
  * The error for a request that the configuration refuses, whatever else may be found out about it. Every other decision

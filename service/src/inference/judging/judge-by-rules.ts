@@ -87,7 +87,7 @@ export function createJudge(deps: Deps): JudgeRequest {
       { moderation, local: deps.local },
       { call, set, texts, flagged, findings: judgement },
     )
-    const judging = { judgement, set, texts, open: set.openTexts(facts, texts.text), asker }
+    const judging = { judgement, set, texts, facts, open: set.openTexts(facts, texts.text), asker }
     await judgeExactly(judging)
     await judgeByTerms(judging)
     judgement.refusal ??= await moderated.checkLocally()

@@ -35,6 +35,7 @@ async function judge(rules: readonly SetRule[], reply: Record<string, number> | 
     }),
     set,
     texts,
+    facts,
     open: set.openTexts(facts, texts.text),
     asker: { owner: 'org_1', signal: new AbortController().signal },
   }

@@ -1,8 +1,10 @@
 import type { RequestTexts } from '#formats/texts/request-texts.ts'
+import type { CallFacts } from '#policies/rules/facts.ts'
 import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
 import type { CategoryScores } from '#policies/rules/score.ts'
 import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
+import { locateMatches } from './locate-matches.ts'
 import { type CallJudge, judgeRules } from './verdicts/ask-judge.ts'
 import { contentsOfRequest, contextOfRequest } from './verdicts/judge-texts.ts'
 import type { JudgedRequest, Judgement } from './verdicts/judgement.ts'
@@ -15,6 +17,7 @@ export type Judging = {
   set: RuleSet
   texts: RequestTexts
   open: OpenTexts
+  facts: CallFacts
   asker: Asker
 }
 
@@ -24,8 +27,15 @@ export async function judgeExactly(judging: Judging) {
   if (set.rules.length === 0) return
   const outcomes = await evaluate(judging, open.exact())
   const first = noteMatches(judgement, outcomes, set, 'request')
+  const matching = new Set(outcomes.filter(isFound).map(({ index }) => index))
+  if (matching.size > 0) {
+    await locateMatches({ ...judging, findings: judgement, texts: judging.texts.text }, matching)
+  }
   if (first) judgement.refusal = requestBlocked(judgement, first)
 }
+
+/** Whether a rule matches because of what is said, and not because it has no value. */
+const isFound = ({ isMatch, isError }: RuleOutcome) => isMatch && !isError
 
 /** Evaluates the rules that read scores; throws where the request may not be sent. */
 export async function judgeByScores(judging: Judging, scores: CategoryScores) {

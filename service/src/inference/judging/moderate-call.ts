@@ -4,6 +4,7 @@ import { alwaysBlocked, categories, type Category } from '#moderation/categories
 import type { Moderation } from '#moderation/create-scorers.ts'
 import {
   blockingCategories,
+  type CallModeration,
   type CategoryVerdict,
   findModerationGap,
   openModeration,
@@ -16,6 +17,7 @@ import type { CategoryScores } from '#policies/rules/score.ts'
 import { wholesOf } from '#text/passage.ts'
 
 import { type ModeratedHistory, moderateHistory } from './history/moderate-history.ts'
+import { locate } from './locate-matches.ts'
 import { scoreAnswer, type ScoredAnswer } from './score-answer.ts'
 import type { Findings, JudgedCall } from './verdicts/judgement.ts'
 import {
@@ -108,17 +110,32 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
       : null
   }
 
+  /** Scores that were asked for are known, so that nobody is asked again. */
+  async function locateReached(
+    { reached }: CategoryVerdict,
+    { text }: RequestTexts,
+    check: CallModeration['checkLocally'],
+  ) {
+    if (reached.length === 0) return
+    await locate(findings, text, async (said) => {
+      const own = await check(toSegments({ text: [said], images: [] }), call.cancellation.signal)
+      return own.reached.length > 0
+    })
+  }
+
   return {
     blocking,
     async checkLocally() {
       if (texts.hasUnreadable) findings.hasUnscoredParts = true
       const verdict = await checks.checkLocally(segments, call.cancellation.signal)
+      await locateReached(verdict, texts, checks.checkLocally)
       localScores = verdict.scores
       return decide(verdict)
     },
     async checkRemotely(sent) {
       const known = sent === texts ? segments : toSegments(sent)
       const verdict = await checks.checkRemotely(known, call.cancellation.signal)
+      await locateReached(verdict, sent, checks.checkRemotely)
       const refusal = decide(verdict)
       if (refusal) throw refusal
       return new Map([...localScores, ...verdict.scores])
@@ -141,7 +158,7 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
 const readBy = (set: RuleSet) => new Set(categories.filter((each) => set.categories.has(each)))
 
 /** Each text is scored alone, so that those of an earlier turn are known already. */
-const toSegments = ({ text, images }: RequestTexts): Segment[] => [
+const toSegments = ({ text, images }: Pick<RequestTexts, 'text' | 'images'>): Segment[] => [
   ...text.flatMap(wholesOf).map((each) => ({ role: 'user' as const, text: each })),
   ...images.map((imageUrl) => ({ role: 'user' as const, text: '', imageUrl })),
 ]

@@ -160,7 +160,7 @@ test('without a scorer calls are refused, unless the local one was accepted', as
 })
 
 test('a part that nothing can score passes and is recorded, or is refused', async () => {
-  const file = { filename: 'a.pdf', file_data: 'data:application/pdf;base64,AAAA' }
+  const file = { filename: 'a.pdf', file_data: 'data:application/pdf;base64,/////w==' }
   const messages = [{ role: 'user', content: [{ type: 'file', file }] }]
   const passing = await prepare()
   expect(await passing.ask('', { messages })).toBe('200 answered')

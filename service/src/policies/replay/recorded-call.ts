@@ -63,7 +63,12 @@ export function createCallReader() {
 
 const judgedOutcomes: readonly unknown[] = ['completed', 'cut', 'failed', 'blocked']
 
-const isReplayed = ({ outcome, policy_epoch, policy_target }: Header) =>
+/** Whoever refused an earlier answer would do it again: what a policy says of the request itself is not known. */
+const isOfHistory = ({ direction, mode }: Header['matches'][number]) =>
+  direction === 'history' && mode === 'enforcing'
+
+const isReplayed = ({ outcome, policy_epoch, policy_target, matches }: Header) =>
+  !matches.some(isOfHistory) &&
   judgedOutcomes.includes(outcome) &&
   typeof policy_epoch === 'number' &&
   policy_target !== 'messages.count_tokens'

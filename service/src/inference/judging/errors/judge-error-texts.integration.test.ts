@@ -1,3 +1,4 @@
+import { hiddenScript } from '@gatehouse/tools/scripted-upstream/script'
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -21,18 +22,11 @@ const patience = { timeout: 120_000 }
 
 const ways = everyWay.filter(({ endpoint, caller }) => caller === 'key' && !isCounting(endpoint))
 
-/** As it stands in a script: nothing can be found there, and the upstream says what it means. */
-const escaped = (text: string) =>
-  Array.from({ length: text.length }, (_, at) => {
-    const unit = text.charCodeAt(at).toString(16).padStart(4, '0')
-    return String.raw`\u${unit}`
-  }).join('')
-
 /** A plain answer cannot fail in the middle, so that its provider refuses the request instead. */
 const scriptOf = ({ shape }: Call, message: string) =>
   shape === 'plain'
-    ? `{"error":{"status":400,"message":"${escaped(message)}"}}`
-    : `{"text":"One two.","errorAfter":{"pieces":1,"message":"${escaped(message)}"}}`
+    ? { error: { status: 400, message } }
+    : { text: 'One two.', errorAfter: { pieces: 1, message } }
 
 type Every = Awaited<ReturnType<typeof openEveryWay>>
 
@@ -40,7 +34,7 @@ type Every = Awaited<ReturnType<typeof openEveryWay>>
 async function errorsOf({ send }: Every, message: string) {
   const bodies: { name: string; shape: Call['shape']; body: string }[] = []
   for (const way of ways) {
-    const asked = `Go.\n#script ${scriptOf(way, message)}`
+    const asked = `Go.\n${hiddenScript(scriptOf(way, message))}`
     const { body, statusCode } = await send(way, { asked })
     const name = `${nameOf(way)}: ${body}`
     expect(statusCode, name).toBe({ plain: 400, folded: 502, streamed: 200 }[way.shape])
@@ -158,7 +152,9 @@ test(
     // Its address is cut after the first dot of its domain.
     const message = `${start}${'word '.repeat(393)} somebody-known@example.mail.org and more.`
     const [way] = ways.filter(({ shape }) => shape === 'plain')
-    const { body } = await every.send(way!, { asked: `Go.\n#script ${scriptOf(way!, message)}` })
+    const { body } = await every.send(way!, {
+      asked: `Go.\n${hiddenScript(scriptOf(way!, message))}`,
+    })
     expect(body).toContain(start)
     expect(body).not.toContain('somebody')
   },
@@ -170,9 +166,9 @@ const chat = ways.find(
 
 /** The error of a call whose provider refuses it with this message and this code. */
 async function refusalOf({ send }: Every, message: string, code: string) {
-  const error = `{"status":422,"message":"${escaped(message)}","code":"${escaped(code)}"}`
+  const script = hiddenScript({ error: { status: 422, message, code } })
   const way = { ...chat, model: 'chat-scripted' as const }
-  const answer = await send(way, { asked: `Go.\n#script {"error":${error}}` })
+  const answer = await send(way, { asked: `Go.\n${script}` })
   expect(answer.statusCode).toBe(422)
   return (answer.json() as { error: object }).error
 }

@@ -1,6 +1,8 @@
 import type { Json } from '#formats/answer.ts'
 import { isObject, listOf } from '#formats/json-values.ts'
 import type { EarlierAnswer } from '#formats/texts/request-texts.ts'
+import type { Findings } from '#inference/judging/verdicts/judgement.ts'
+import { noteFound } from '#inference/judging/verdicts/note-matches.ts'
 import type { Segment } from '#moderation/scorer.ts'
 import { windowsOf } from '#policies/guard/windows.ts'
 import { wholesOf } from '#text/passage.ts'
@@ -17,6 +19,14 @@ export const toSegments = ({ said }: EarlierAnswer): Segment[] =>
       text,
       ...(text === only && others.length === 0 && { windows: () => windowsOf(text) }),
     }))
+  })
+
+/** Notes that something was found in an earlier answer. */
+export const noteInHistory = (findings: Findings, answer: EarlierAnswer | undefined) =>
+  noteFound(findings, {
+    direction: 'history',
+    part: 'history',
+    message: answer?.message ?? null,
   })
 
 const itemsOfAssistant: ReadonlySet<unknown> = new Set([

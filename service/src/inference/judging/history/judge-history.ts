@@ -17,7 +17,7 @@ import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.t
 import type { CategoryScores } from '#policies/rules/score.ts'
 import { type Asker, runInTurns } from '#text/steps.ts'
 
-import { placeOf } from './history-texts.ts'
+import { noteInHistory, placeOf } from './history-texts.ts'
 import type { ModeratedHistory } from './moderate-history.ts'
 
 type Judged = {
@@ -88,7 +88,9 @@ async function judgeExactly(judged: Judged): Promise<ApiError | null> {
       if (decider) return blocked(judged, decider, number)
     }
     const isDenied = configured && (await runInTurns(configured.readHistory(answer.said), asker))
-    if (isDenied) return historyUnconfigured(findings, configured, placeOf(body, number))
+    if (!isDenied) continue
+    noteInHistory(findings, answer)
+    return historyUnconfigured(findings, configured, placeOf(body, number))
   }
   return null
 }
@@ -96,8 +98,10 @@ async function judgeExactly(judged: Judged): Promise<ApiError | null> {
 const openAnswer = ({ facts }: Judged, { set, direction }: HistorySet, answer: EarlierAnswer) =>
   set.openTexts({ ...facts, direction, lastMessage: answer.question }, answer.said)
 
-const blocked = ({ findings, body }: Judged, decider: Decider, number: number) =>
-  historyBlocked(findings, decider, placeOf(body, number))
+function blocked({ findings, body, answers }: Judged, decider: Decider, number: number) {
+  noteInHistory(findings, answers[number])
+  return historyBlocked(findings, decider, placeOf(body, number))
+}
 
 type Matched = { judged: Judged; each: HistorySet; answer: EarlierAnswer }
 

@@ -11,7 +11,7 @@ import type { CallModeration, CategoryVerdict } from '#moderation/moderate.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { CategoryScores } from '#policies/rules/score.ts'
 
-import { toSegments } from './history-texts.ts'
+import { noteInHistory, toSegments } from './history-texts.ts'
 
 type PlaceOf = (number: number) => string
 
@@ -50,7 +50,9 @@ export function moderateHistory({
       findings.configured?.noteCategories(together.reached)
       for (const [number, answer] of answers.entries()) {
         const found = findRefused(await check([answer]), placeOf(number))
-        if (found) return found
+        if (!found) continue
+        noteInHistory(findings, answer)
+        return found
       }
     }
     if (together.isUnscorable) return requestUnscorable()

@@ -1,4 +1,4 @@
-import type { Features, MatchReport, Refuser } from '#audit/policy-report.ts'
+import type { Features, FoundIn, MatchReport, Refuser } from '#audit/policy-report.ts'
 import type { Piece } from '#formats/answer.ts'
 import type { ConfiguredCall } from '#inference/gateway/configured-call.ts'
 import type { InferenceCall } from '#inference/inference-call.ts'
@@ -44,6 +44,8 @@ export type WatchedTexts = {
 /** What was found out about a call, for its event. It grows while the answer is judged. */
 export type Findings = {
   readonly matches: MatchReport[]
+  /** Where something was found. */
+  readonly foundIn: FoundIn[]
   /** Ids of policies that could not be evaluated and let the call pass. */
   readonly unevaluated: string[]
   readonly watched: WatchedTexts[]
@@ -71,6 +73,7 @@ export type Findings = {
 
 export const createFindings = (): Findings => ({
   matches: [],
+  foundIn: [],
   unevaluated: [],
   watched: [],
   blockedBy: null,

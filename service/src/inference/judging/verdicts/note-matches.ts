@@ -1,4 +1,4 @@
-import type { MatchReport } from '#audit/policy-report.ts'
+import type { FoundIn, MatchReport } from '#audit/policy-report.ts'
 import type { RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
 
 import type { Findings } from './judgement.ts'
@@ -26,6 +26,15 @@ export function noteMatches(
     if (mode === 'enforcing') first ??= { rule, isError }
   }
   return first
+}
+
+/** Notes where something was found, each place once. */
+export function noteFound({ foundIn }: Findings, found: FoundIn) {
+  const isKnown = foundIn.some(
+    ({ direction, part, message }) =>
+      direction === found.direction && part === found.part && message === found.message,
+  )
+  if (!isKnown) foundIn.push(found)
 }
 
 /** The first enforcing rule that nobody can decide, because a score that it reads is missing. */
