@@ -7,7 +7,14 @@ import { anthropic } from './support/sdk/anthropic.ts'
 import type { Caller, ReportedError } from './support/sdk/caller.ts'
 import { openaiChat } from './support/sdk/openai-chat.ts'
 import { openaiResponses } from './support/sdk/openai-responses.ts'
-import { ask, beginRaw, type Format, formats, pathOf } from './support/streams/call.ts'
+import {
+  ask,
+  beginRaw,
+  type Format,
+  formats,
+  hiddenPromptFor,
+  pathOf,
+} from './support/streams/call.ts'
 import { expectBrokenStream, expectRefusal } from './support/streams/errors.ts'
 import { textOf } from './support/streams/text.ts'
 import { stateOf } from './support/streams/upstream.ts'
@@ -40,11 +47,10 @@ const nameOf = ({ format, direction, isStreamed }: Way) =>
 const harmless = 'The sun rose over a quiet hill and a bird sang of it. '.repeat(8)
 
 /** A prompt with the mark, or one whose answer has it. In the prompt the scorer cannot read the mark of the answer. */
-function promptOf(direction: Direction, mark: string): string {
-  if (direction === 'request') return `Tell me about ${mark} please.`
-  const script = JSON.stringify({ text: `${harmless}${mark} and then. ${harmless}` })
-  return `Go.\n#script ${script.replaceAll('[[', String.raw`\u005b\u005b`)}`
-}
+const promptOf = (direction: Direction, mark: string) =>
+  direction === 'request'
+    ? `Tell me about ${mark} please.`
+    : hiddenPromptFor({ text: `${harmless}${mark} and then. ${harmless}` })
 
 function bodyOf({ format, direction, isStreamed }: Way, mark: string, members: object = {}) {
   const content = promptOf(direction, mark)

@@ -1,15 +1,12 @@
-import { createClient } from '@gatehouse/contract/client'
-import { readGatewayRollout, saveGatewayConfig } from '@gatehouse/contract/policy-gateway/gateway'
-import type { Stack } from '@gatehouse/tools/start-stack'
-import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
 import { eventually, readCallEvents } from './support/policies/enforcing.ts'
+import { saveConfig } from './support/policies/gateway-config.ts'
 import { anthropic } from './support/sdk/anthropic.ts'
 import { tools } from './support/sdk/caller.ts'
 import { openaiChat } from './support/sdk/openai-chat.ts'
 import { openAiClient, openaiResponses } from './support/sdk/openai-responses.ts'
-import { beginRaw, formats, pathOf } from './support/streams/call.ts'
+import { beginRaw, formats, hiddenPromptFor, pathOf } from './support/streams/call.ts'
 import { expectBrokenStream } from './support/streams/errors.ts'
 import { textOf } from './support/streams/text.ts'
 import { stateOf } from './support/streams/upstream.ts'
@@ -25,14 +22,7 @@ const stack = useStack({ paidUsd: '100' })
 /** What is blocked, and what the rewriter says. */
 const rules = { flagged_categories: ['hate'], denylist: ['falcon'] }
 
-async function save(of: Stack, config: object) {
-  const { base_url: baseUrl, admin_key: credential } = of.description
-  const client = createClient({ baseUrl, credential })
-  await client.call(saveGatewayConfig, { body: { config } as never })
-  await waitUntil(async () => (await client.call(readGatewayRollout, {})).is_applied)
-}
-
-beforeAll(() => save(stack(), { rules, refusal_replacement: { mode: 'rewrite' } }))
+beforeAll(() => saveConfig(stack(), { rules, refusal_replacement: { mode: 'rewrite' } }))
 
 const models = ['claude-scripted', 'chat-scripted', 'responses-scripted'] as const
 const directions = ['request', 'response'] as const
@@ -46,12 +36,10 @@ type Way = (typeof ways)[number] & { mark?: string; model?: (typeof models)[numb
 const harmless = 'The sun rose over a quiet hill and a bird sang of it. '.repeat(8)
 
 /** A prompt that is blocked, or one whose answer is. In the prompt nobody can read the mark of the answer. */
-function promptOf({ direction, mark = '[[cat:hate=0.9]]' }: Way): string {
-  if (direction === 'request') return `Tell me about ${mark} please.`
-  const script = JSON.stringify({ text: `${harmless}${mark} and then. ${harmless}` })
-  const hidden = script.replaceAll('[[', String.raw`\u005b\u005b`)
-  return `Go.\n#script ${hidden.replaceAll('falcon', String.raw`f\u0061lcon`)}`
-}
+const promptOf = ({ direction, mark = '[[cat:hate=0.9]]' }: Way) =>
+  direction === 'request'
+    ? `Tell me about ${mark} please.`
+    : hiddenPromptFor({ text: `${harmless}${mark} and then. ${harmless}` })
 
 const sdks = { messages: anthropic, chat: openaiChat, responses: openaiResponses } as const
 const endOf = { messages: 'refusal', chat: 'content_filter', responses: 'content_filter' } as const
@@ -87,8 +75,7 @@ describe.each(models)('the official SDKs, with an upstream of %s', (model) => {
 describe('a call of a tool that was cut', () => {
   const way = { direction: 'response', isStreamed: true } as const
   const toolCalls = [{ name: 'weather', arguments: { city: `${harmless}falcon ${harmless}` } }]
-  const script = JSON.stringify({ text: '', toolCalls, argumentPieces: 40 })
-  const prompt = `Go.\n#script ${script.replace('falcon', String.raw`f\u0061lcon`)}`
+  const prompt = hiddenPromptFor({ text: '', toolCalls, argumentPieces: 40 })
   const { parameters } = tools.weather
   const client = () => {
     const { base_url: baseUrl, project_key: key } = stack().description
@@ -184,11 +171,11 @@ describe.each(ways)('$format, $direction, streamed: $isStreamed', (way) => {
   )
 
   test('other words that are not allowed either: refused', async () => {
-    await save(stack(), {
+    await saveConfig(stack(), {
       rules: { ...rules, denylist: ['falcon', 'scripted upstream'] },
       refusal_replacement: { mode: 'summary' },
     })
-    onTestFinished(() => save(stack(), { rules, refusal_replacement: { mode: 'rewrite' } }))
+    onTestFinished(() => saveConfig(stack(), { rules, refusal_replacement: { mode: 'rewrite' } }))
     await expectRefused(way)
   })
 

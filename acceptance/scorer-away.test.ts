@@ -7,7 +7,14 @@ import { expect, test } from 'vitest'
 
 import { startScorerDouble, writeModerationFile } from './support/moderation/scorer-double.ts'
 import { eventually } from './support/policies/enforcing.ts'
-import { beginRaw, type Format, formats, pathOf, type Target } from './support/streams/call.ts'
+import {
+  beginRaw,
+  type Format,
+  formats,
+  hiddenPromptFor,
+  pathOf,
+  type Target,
+} from './support/streams/call.ts'
 import { textOf } from './support/streams/text.ts'
 import { useStack } from './support/use-stack.ts'
 
@@ -43,11 +50,7 @@ function promptOf(kind: Kind, number: number): string {
   if (kind === 'marked') return `Number ${number}. ${marked}`
   const words = `The sun rose over hill number ${number}.`
   const text = kind === 'harmless' ? words : `${words} ${marked} The end.`
-  const hidden = Array.from(
-    text,
-    (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-  return `Go on with number ${number}.\n#script {"text":"${hidden.join('')}"}`
+  return `Number ${number}. ${hiddenPromptFor({ text })}`
 }
 
 type Phase = 'before' | 'away' | 'back'

@@ -98,6 +98,12 @@ test.each(dialects)('%s: repeatTimes fails only the first requests of a key', as
   expect(isBroken.filter(Boolean)).toHaveLength(2)
 })
 
+test('a script in base64 is done like any other', async () => {
+  const script = Buffer.from('{"text":"Grüße"}').toString('base64')
+  const answer = await ask(upstream.url, chat, `Go.\n#script ${script}`)
+  expect(understand(answer, chat).text).toBe('Grüße')
+})
+
 test('repeatTimes without a key, and a script that is not JSON, are refused', async () => {
   expect((await ask(upstream.url, chat, { repeatTimes: { n: 1 } })).text).toContain('needs a')
   expect((await ask(upstream.url, chat, '#script {"text"')).text).toContain('is not JSON')

@@ -15,9 +15,14 @@ const categories = [
   'violence/graphic',
 ]
 
-/** The scores that a text gives itself, as in `[[cat:hate=0.9]]`, and 0 for every other category. */
+/**
+ * The scores that a text gives itself, as in `[[cat:hate=0.9]]`, and 0 for every other category. White space inside of a mark
+ * does not count, as it would not for a model that reads words.
+ */
 export function scoresMarkedIn(text: string): Record<string, number> {
-  const marks = text.matchAll(/\[\[cat:([a-z/-]+)=([\d.]+)\]\]/g)
-  const given = new Map(Array.from(marks, ([, name, score]) => [name, Number(score)]))
+  const marks = text.matchAll(/\[\s*\[\s*cat:([a-z/\s-]+)=([\d.\s]+)\]\s*\]/g)
+  const given = new Map(Array.from(marks, ([, name, score]) => [tight(name), Number(tight(score))]))
   return Object.fromEntries(categories.map((name) => [name, given.get(name) ?? 0]))
 }
+
+const tight = (text = '') => text.replaceAll(/\s+/g, '')

@@ -9,16 +9,19 @@ import { freePort } from '@gatehouse/tools/free-port'
 import { scoresMarkedIn } from '@gatehouse/tools/testing/marked-scores'
 import { afterAll } from 'vitest'
 
+type DoubleOptions = { delayMs?: number; onCall?: (texts: readonly string[]) => void }
+
 /**
  * A moderation endpoint as OpenAI has one. Texts say their scores themselves, as in `[[cat:hate=0.9]]`. It can be stopped, with
- * all of its connections, and started again at the same port.
+ * all of its connections, and started again at the same port. `onCall` is told which texts it is asked about.
  */
-export async function startScorerDouble({ delayMs = 0 } = {}) {
+export async function startScorerDouble({ delayMs = 0, onCall }: DoubleOptions = {}) {
   const port = await freePort()
   let server: Server | undefined
 
   async function answer(request: IncomingMessage, response: ServerResponse) {
     const { input } = (await json(request)) as { input: readonly string[] }
+    onCall?.(input)
     if (delayMs > 0) await sleep(delayMs)
     const results = input.map((text) => ({ flagged: false, category_scores: scoresMarkedIn(text) }))
     response.setHeader('content-type', 'application/json')

@@ -1,6 +1,6 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 
-import type { Script } from '@gatehouse/tools/scripted-upstream/script'
+import { hiddenScript, type Script } from '@gatehouse/tools/scripted-upstream/script'
 
 // Inference calls over plain HTTP, in any format. The prompt contains a script for the scripted upstream.
 
@@ -15,6 +15,9 @@ export const pathOf = {
 
 /** A prompt that tells the scripted upstream what to do. */
 export const promptFor = (script: Script) => `Go.\n#script ${JSON.stringify(script)}`
+
+/** The same, where nobody but the upstream can read what the answer will say: escapes of JSON are read by rules and scorers. */
+export const hiddenPromptFor = (script: Script) => `Go.\n${hiddenScript(script)}`
 
 export type RequestOptions = {
   format: Format

@@ -3,11 +3,14 @@ import type { Segment } from '#moderation/scorer.ts'
 
 import type { Adapter } from './adapter.ts'
 
-const marker = /\[\[cat:([a-z/-]{1,20})=(0(?:\.\d{1,4})?|1(?:\.0{1,4})?)\]\]/g
+const bracketed = /\[\s{0,9}\[[^[\]]{1,60}\]\s{0,9}\]/g
+const whiteSpace = /\s+/g
+const marker = /^\[\[cat:([a-z/-]{1,20})=(0(?:\.\d{1,4})?|1(?:\.0{1,4})?)\]\]$/
 
 /**
  * For tests: a text says itself how it scores, as in `[[cat:sexual/minors=0.97]]`, and 0 for all else. It asks nobody. The
- * highest of several marks of one category counts.
+ * highest of several marks of one category counts. It stands for a model that reads words, for which a space more or less
+ * changes nothing, so white space inside of a mark does not count.
  */
 export const scripted: Adapter = {
   covers: new Set<Category>(categories),
@@ -19,7 +22,8 @@ export const scripted: Adapter = {
 
 function readMarkers({ text }: Segment): CategoryScores {
   const scores = Object.fromEntries(categories.map((each) => [each, 0])) as Record<Category, number>
-  for (const [, name = '', score = ''] of text.matchAll(marker)) {
+  for (const [mark] of text.matchAll(bracketed)) {
+    const [, name = '', score = ''] = marker.exec(mark.replaceAll(whiteSpace, '')) ?? []
     const category = categories.find((each) => each === name)
     if (!category) continue
     scores[category] = Math.max(scores[category], Math.round(Number(score) * 10_000))

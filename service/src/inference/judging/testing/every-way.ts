@@ -11,6 +11,7 @@ import {
   publishPolicy,
 } from '@gatehouse/contract/policy'
 import { saveGatewayConfig } from '@gatehouse/contract/policy-gateway/gateway'
+import { hiddenScript } from '@gatehouse/tools/scripted-upstream/script'
 import { startScriptedUpstream } from '@gatehouse/tools/scripted-upstream/server'
 import { stackModels } from '@gatehouse/tools/stack-models'
 import { waitUntil } from '@gatehouse/tools/testing/wait-until'
@@ -42,11 +43,9 @@ type Talk = { asked?: string; answered?: string }
 /** A talk, with headers and members of the body that are not part of it. */
 type Asked = Talk & { headers?: object; members?: object }
 
-/** The upstream reads its script in the request, where the answer is written so that no rule and no scorer sees it. */
+/** The upstream reads its script in the request, where the answer is in base64 so that no rule and no scorer sees it. */
 function promptOf({ asked = 'Go.', answered = answerText }: Talk): string {
-  const script = JSON.stringify({ text: answered })
-  const hidden = script.replaceAll('[[', String.raw`\u005b\u005b`)
-  return `${asked}\n#script ${hidden}`
+  return `${asked}\n${hiddenScript({ text: answered })}`
 }
 
 type Caller = (typeof callers)[number]
