@@ -8,7 +8,7 @@ export const mayImport: Record<string, readonly string[]> = {
   redaction: ['text'], // leaf: personal data and secrets in texts, pure
   platform: [], // I/O, knows no feature
   tokens: ['platform'], // leaf: counting; reads its tables
-  formats: ['platform'], // leaf: the wire formats of models, pure
+  formats: ['text', 'platform'], // leaf: the wire formats of models, pure
   http: ['platform'], // shared by all routes, knows no feature
   moderation: ['text', 'http', 'platform'], // what models say about texts; decides nothing
   processes: ['http', 'platform'], // several processes on one port; knows nothing of what they serve

@@ -47,7 +47,7 @@ export type PaymentEventState = "applied" | "ignored" | "waiting";
 
 export type PolicyDecision = "allow" | "refuse";
 
-export type PolicyDirection = "both" | "request" | "response";
+export type PolicyDirection = "both" | "history" | "request" | "response";
 
 export type PolicyExpectation = "must_match" | "must_not_match";
 

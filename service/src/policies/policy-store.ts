@@ -1,3 +1,4 @@
+import type { PolicyContent } from '@gatehouse/contract/policy'
 import { type Selectable, sql } from 'kysely'
 
 import type { Policy as PolicyTable } from '#platform/database-types.ts'
@@ -49,6 +50,7 @@ const selectPolicy = (db: Db | Tx, organizationId: string, id: string) =>
   db
     .selectFrom('policy')
     .select(columns)
+    .$narrowType<{ direction: PolicyContent['direction'] }>() // that of a match may also be another
     .where('organization_id', '=', organizationId)
     .where('id', '=', id)
     .where('deleted_at', 'is', null)

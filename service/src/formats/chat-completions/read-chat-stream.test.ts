@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import type { AnswerEvent, Json } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
-import { ApiError } from '#platform/api-error.ts'
+import type { ApiError } from '#platform/api-error.ts'
 
 import { readChatError } from './chat-error.ts'
 import { createChatReader } from './read-chat-stream.ts'

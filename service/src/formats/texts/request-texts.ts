@@ -7,7 +7,7 @@ import { JsonTexts } from './json-texts.ts'
 import { visitStrings } from './visit-strings.ts'
 
 /** Where in a request something was said. */
-export type SaidIn = 'system' | 'user' | 'tool_result' | 'document' | 'tools' | 'prefill'
+type SaidIn = 'system' | 'user' | 'tool_result' | 'document' | 'tools' | 'prefill'
 
 /** Something that the caller sends; `message` is its place in the turn, null outside of messages. */
 export type Said = Passage & { readonly part: SaidIn; readonly message: number | null }

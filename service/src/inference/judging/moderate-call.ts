@@ -79,15 +79,10 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
   // What is not enforced is only recorded: no call fails because of it.
   const watched = byConfiguration.filter((category) => !blocking.includes(category))
   const { organizationId } = call.principal
-  const open = (read: ReadonlySet<Category>, isSkipped = false) =>
-    openModeration({
-      moderation,
-      local: deps.local,
-      blocking: isSkipped ? alwaysBlocked : blocking,
-      watched: isSkipped ? [] : watched,
-      read,
-      organizationId,
-    })
+  const open = (read: ReadonlySet<Category>, isSkipped = false) => {
+    const wanted = isSkipped ? { blocking: alwaysBlocked } : { blocking, watched }
+    return openModeration({ moderation, local: deps.local, ...wanted, read, organizationId })
+  }
   const checks = open(readBy(set))
   let localScores: CategoryScores = new Map()
   const segments = toSegments(texts)
@@ -98,29 +93,8 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
     if (found) return requestModerated(findings, found)
     if (verdict.isUnscorable) return requestUnscorable()
     if (verdict.isUnavailable) return requestUnscored()
-    return texts.hasUnreadable || verdict.hasUnscoredImage ? decideUnscored() : null
-  }
-
-  /** The organization can be stricter than the operator, and not less strict. */
-  function decideUnscored(): ApiError | null {
-    if (moderation.settings.unscoredParts === 'refuse') return partUnscored()
-    const { unscored_parts } = configured?.gateway.config.rules ?? {}
-    return configured?.isEnforced && unscored_parts === 'refuse'
-      ? partUnscoredByConfiguration(configured)
-      : null
-  }
-
-  /** Scores that were asked for are known, so that nobody is asked again. */
-  async function locateReached(
-    { reached }: CategoryVerdict,
-    { text }: RequestTexts,
-    check: CallModeration['checkLocally'],
-  ) {
-    if (reached.length === 0) return
-    await locate(findings, text, async (said) => {
-      const own = await check(toSegments({ text: [said], images: [] }), call.cancellation.signal)
-      return own.reached.length > 0
-    })
+    const hasUnscored = texts.hasUnreadable || verdict.hasUnscoredImage
+    return hasUnscored ? decideUnscored(moderation, configured) : null
   }
 
   return {
@@ -128,25 +102,23 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
     async checkLocally() {
       if (texts.hasUnreadable) findings.hasUnscoredParts = true
       const verdict = await checks.checkLocally(segments, call.cancellation.signal)
-      await locateReached(verdict, texts, checks.checkLocally)
+      if (verdict.reached.length > 0) await locateReached(texts, checks.checkLocally, moderated)
       localScores = verdict.scores
       return decide(verdict)
     },
     async checkRemotely(sent) {
       const known = sent === texts ? segments : toSegments(sent)
       const verdict = await checks.checkRemotely(known, call.cancellation.signal)
-      await locateReached(verdict, sent, checks.checkRemotely)
+      if (verdict.reached.length > 0) await locateReached(sent, checks.checkRemotely, moderated)
       const refusal = decide(verdict)
       if (refusal) throw refusal
       return new Map([...localScores, ...verdict.scores])
     },
-    openHistory: (answerSet, isSkipped) =>
-      moderateHistory({
-        checks: open(readBy(answerSet), isSkipped),
-        refused,
-        findings,
-        signal: call.cancellation.signal,
-      }),
+    openHistory(answerSet, isSkipped) {
+      const { signal } = call.cancellation
+      const checks = open(readBy(answerSet), isSkipped)
+      return moderateHistory({ checks, refused, findings, signal })
+    },
     scoreAnswer(answerSet, atoms, hide, noted) {
       const read = readBy(answerSet)
       const scoring = { blocking, watched, atoms, read, hide, findings: noted }
@@ -154,6 +126,32 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
     },
   }
 }
+
+/** The organization can be stricter than the operator, and not less strict. */
+function decideUnscored(
+  { settings }: Moderation,
+  configured: Findings['configured'],
+): ApiError | null {
+  if (settings.unscoredParts === 'refuse') return partUnscored()
+  const { unscored_parts } = configured?.gateway.config.rules ?? {}
+  return configured?.isEnforced && unscored_parts === 'refuse'
+    ? partUnscoredByConfiguration(configured)
+    : null
+}
+
+/** Scores that were asked for are known, so that nobody is asked again. */
+const locateReached = (
+  { text }: RequestTexts,
+  check: CallModeration['checkLocally'],
+  { call, findings }: Moderated,
+) =>
+  locate(findings, text, async (said) => {
+    const { reached } = await check(
+      toSegments({ text: [said], images: [] }),
+      call.cancellation.signal,
+    )
+    return reached.length > 0
+  })
 
 const readBy = (set: RuleSet) => new Set(categories.filter((each) => set.categories.has(each)))
 

@@ -24,11 +24,10 @@ test('scripted: a text says its scores itself', () => {
   expect(plain).toEqual(none)
 })
 
-test.each([
-  '[[cat:self- harm=0.9]]',
-  '[[cat: self-\nharm = 0.9 ]]',
-  '[ [ cat:self-harm=0. 9] ]',
-])('scripted: white space inside of a mark does not count: %j', (text) => {
-  const [scores] = adapters.scripted.readReplies([], [{ role: 'user', text }])
-  expect(scores).toMatchObject({ 'self-harm': 9000 })
-})
+test.each(['[[cat:self- harm=0.9]]', '[[cat: self-\nharm = 0.9 ]]', '[ [ cat:self-harm=0. 9] ]'])(
+  'scripted: white space inside of a mark does not count: %j',
+  (text) => {
+    const [scores] = adapters.scripted.readReplies([], [{ role: 'user', text }])
+    expect(scores).toMatchObject({ 'self-harm': 9000 })
+  },
+)

@@ -1,14 +1,14 @@
 import type { AnswerRule, AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { Steps } from '#text/steps.ts'
 
-import { Arrivals } from './arrivals.ts'
+import type { Arrivals } from './arrivals.ts'
 import { AtomStarts, type AskedAtoms, type Place, readAskedAtoms } from './atom-starts.ts'
-import { ChannelReader, type Reading } from './channel-reader.ts'
+import type { Reading } from './channel-reader.ts'
+import { addView, type Channel, createChannel, type View } from './channel.ts'
 import { EntityCount } from './entity-count.ts'
 import type { EndOutcome, GuardEnd } from './guard-end.ts'
 import { guardLimits } from './guard-limits.ts'
 import { SizeCount } from './size-count.ts'
-import { WaitingLength } from './waiting-length.ts'
 import { ScorerUnavailable, type ScoreWindows, WindowQueue } from './window-queue.ts'
 
 export type GuardOptions = {
@@ -22,30 +22,6 @@ export type GuardOptions = {
   onUnexpected?(error: unknown): void
   /** Evaluates the rules without a formula on the whole answer, which is over. Rejects where that cannot be done. */
   evaluateAtEnd(): Promise<readonly EndOutcome[]>
-}
-
-/** A text in another reading: see `add`. Its places are those of the text itself. */
-export type View = {
-  readonly channel: string
-  readonly text: string
-  readonly from: number
-  /** All of it belongs to that one place. */
-  readonly isFlat: boolean
-  /** What stands there and after it is not read yet, because what follows decides how; null where all is. */
-  readonly readTo: number | null
-}
-
-type Channel = {
-  readonly name: string
-  readonly arrivals: Arrivals
-  readonly waiting: WaitingLength
-  /** Null where no rule reads the text, and when the whole channel is decided. */
-  reader: ChannelReader | null
-  readonly isView: boolean
-  /** Of a view: the order of the first character that has no other reading yet. */
-  unreadOrder: number
-  text: string
-  isEnded: boolean
 }
 
 /**
@@ -176,13 +152,10 @@ export class AnswerGuard {
     this.#advance()
   }
 
-  #addView({ channel: name, text, from, isFlat, readTo }: View, arrivals: Arrivals) {
-    const channel = this.#channels.get(name) ?? this.#createChannel(name, true)
-    if (isFlat) channel.arrivals.addFlat(text, arrivals.orderAt(from))
-    else channel.arrivals.addLike(text, arrivals, from)
-    channel.unreadOrder = readTo === null ? Infinity : arrivals.orderAt(readTo)
+  #addView(view: View, arrivals: Arrivals) {
+    const channel = this.#channels.get(view.channel) ?? this.#createChannel(view.channel, true)
+    addView(channel, view, arrivals)
     this.#unread.add(channel)
-    channel.reader?.add(text)
   }
 
   /**
@@ -286,20 +259,8 @@ export class AnswerGuard {
   }
 
   #createChannel(name: string, isView: boolean): Channel {
-    const arrivals = new Arrivals()
     const entities = isView ? this.#createEntityCount() : (this.#reading?.entities ?? null)
-    const reader =
-      this.#reading && new ChannelReader(name, arrivals, { ...this.#reading, entities })
-    const channel = {
-      name,
-      arrivals,
-      waiting: new WaitingLength(),
-      reader,
-      isView,
-      unreadOrder: Infinity,
-      text: '',
-      isEnded: false,
-    }
+    const channel = createChannel(name, this.#reading && { ...this.#reading, entities }, isView)
     this.#channels.set(name, channel)
     return channel
   }
@@ -346,15 +307,11 @@ export class AnswerGuard {
     if (this.#ended) return
     this.#askWhole()
     const read = this.#findRead()
-    if (read > this.#read) this.#sizes.advance(read, this.#sized())
+    if (read > this.#read) this.#sizes.advance(read, this.#unread)
     this.#read = read
     this.#decided = this.#isWholeKnown ? read : 0
     if (this.#starts.hasNewsBefore(this.#decided)) this.#applyRules(this.#decided)
     if (!this.#ended) this.#letGo()
-  }
-
-  *#sized(): Iterable<Channel> {
-    for (const channel of this.#unread) if (!channel.isView) yield channel
   }
 
   #findRead(): number {

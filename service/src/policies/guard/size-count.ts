@@ -5,6 +5,8 @@ import type { ChannelReader } from './channel-reader.ts'
 /** What the count needs of a channel. */
 type CountedChannel = {
   readonly name: string
+  /** Other readings have no size. */
+  readonly isView: boolean
   readonly arrivals: Pick<Arrivals, 'offsetAt'>
   readonly reader: Pick<ChannelReader, 'codePointsBefore' | 'takeCodePoints'> | null
 }
@@ -30,7 +32,11 @@ export class SizeCount {
   /** Everything that arrived before `order` is decided. `channels` are those with characters that are not counted. */
   advance(order: number, channels: Iterable<CountedChannel>) {
     if (!this.#isAsked) return
-    if (this.#countedTo < order) this.#countTo(order, [...channels])
+    if (this.#countedTo >= order) return
+    this.#countTo(
+      order,
+      [...channels].filter(({ isView }) => !isView),
+    )
   }
 
   #countTo(order: number, open: readonly CountedChannel[]) {

@@ -34,6 +34,7 @@ const selectVersions = (db: Db | Tx, { organizationId, policyId }: PolicyKey) =>
   db
     .selectFrom('policy_version')
     .select(columns)
+    .$narrowType<{ direction: PolicyContent['direction'] }>() // that of a match may also be another
     .where('organization_id', '=', organizationId)
     .where('policy_id', '=', policyId)
 

@@ -23,16 +23,6 @@ export function collectTexts(frames: readonly FrameTexts[]): Map<string, string>
   return joinResumed(collected)
 }
 
-/** For tests: the other readings of the texts, by their channels. */
-export function collectViews(frames: readonly FrameTexts[]): Map<string, string> {
-  const collected = new Map<string, string>()
-  const views = frames.flatMap(({ texts }) => texts.flatMap((text) => text.views ?? []))
-  for (const { channel, text } of views) {
-    collected.set(channel, (collected.get(channel) ?? '') + text)
-  }
-  return collected
-}
-
 /** A text that went on after its end stands in further channels, each of which repeats the end of the one before. */
 function joinResumed(collected: ReadonlyMap<string, string>): Map<string, string> {
   const joined = new Map<string, string>()
