@@ -45,6 +45,8 @@ export class TextCollector {
   /** The deltas of the last frame, without those that are empty. */
   #deltas: Delta[] = []
   readonly #views: TextViews
+  /** Of the last text; null where it has none. */
+  #group: string | null = null
 
   /** `before` is what the caller has written of the answer. */
   constructor(before = '') {
@@ -207,13 +209,15 @@ export class TextCollector {
     const from = this.#views.lengthOf(channel)
     const decoded = this.#views.decode(channel, more)
     const joined = typeof stands === 'object' ? this.#views.join(stands, more, from) : []
-    if (stands !== 'beside') this.#pauseOthers(typeof stands === 'object' ? stands.group : null)
+    if (stands !== 'beside') this.#goOn(typeof stands === 'object' ? stands.group : null)
     if (decoded.length + joined.length === 0) return undefined
     return { views: [...decoded, ...joined] }
   }
 
   /** What stands between two texts of a group ends their reading. */
-  #pauseOthers(own: string | null) {
+  #goOn(own: string | null) {
+    if (own === this.#group) return
+    this.#group = own
     for (const group of [proseGroup, reasoningGroup]) {
       if (group !== own) this.#ended.push(...this.#views.pauseJoined(group))
     }

@@ -27,10 +27,20 @@ export type TextView = {
 
 export const isView = (channel: string): boolean => channel.startsWith('?')
 
-/** A text that is being read, and its decoder from the first backslash on. */
+/** Cutting a text at every piece would copy it each time. */
+const keptLength = 16 * tailLength
+
+const keepTail = (tail: string, more: string): string => {
+  const kept = tail + more
+  return kept.length > keptLength ? kept.slice(-tailLength) : kept
+}
+
+const nothing: readonly TextView[] = []
+
+/** A text that is being read, with at least as much of its end as readings begin with, and its decoder from the first backslash on. */
 type Read = { length: number; tail: string; decoder: EscapeDecoder | null; decodedFrom: number }
 
-/** Texts that their reader sees as one. `last` is the one that has grown last. */
+/** Texts that their reader sees as one, with their end. `last` is the one that has grown last. */
 type Joined = { tail: string; last: string; view: string | null; viewCount: number }
 
 /**
@@ -58,14 +68,14 @@ export class TextViews {
   }
 
   /** More text of a channel, with its escapes decoded. */
-  decode(channel: string, more: string): TextView[] {
+  decode(channel: string, more: string): readonly TextView[] {
     const read = this.#read.get(channel) ?? { length: 0, tail: '', decoder: null, decodedFrom: 0 }
     if (read.length === 0) this.#read.set(channel, read)
     const views = read.decoder
       ? decodeMore(channel, read, more)
       : this.#beginDecoding(channel, read, more)
     read.length += more.length
-    if (!read.decoder) read.tail = (read.tail + more).slice(-tailLength)
+    if (!read.decoder) read.tail = keepTail(read.tail, more)
     return views
   }
 
@@ -86,23 +96,18 @@ export class TextViews {
     { group, channel, separator = '' }: { group: string; channel: string; separator?: string },
     more: string,
     from: number,
-  ): TextView[] {
+  ): readonly TextView[] {
     const joined = this.#joined.get(group) ?? this.#openGroup(group)
     const isSeam = joined.last !== channel && joined.tail !== ''
-    const views: TextView[] = []
-    const add = (text: string, isFlat: boolean) => {
-      if (joined.view === null || text === '') return
-      views.push({ channel: joined.view, text, from, isFlat, readTo: null })
-    }
-    if (isSeam && joined.view === null) {
-      joined.view = `?joined/${group}/${joined.viewCount++}`
-      add(joined.tail, true)
-    }
-    if (isSeam) add(separator, true)
-    add(more, false)
+    const before = isSeam ? separator : ''
+    const begun = isSeam && joined.view === null ? joined.tail.slice(-tailLength) : ''
+    if (begun !== '') joined.view = `?joined/${group}/${joined.viewCount++}`
     joined.last = channel
-    joined.tail = (joined.tail + (isSeam ? separator : '') + more).slice(-tailLength)
-    return views
+    joined.tail = keepTail(joined.tail, before + more)
+    if (joined.view === null) return nothing
+    const view = { channel: joined.view, from, readTo: null }
+    const repeated = { ...view, text: begun + before, isFlat: true }
+    return [...(repeated.text === '' ? [] : [repeated]), { ...view, text: more, isFlat: false }]
   }
 
   /**
@@ -130,9 +135,9 @@ export class TextViews {
     return joined
   }
 
-  #beginDecoding(channel: string, read: Read, more: string): TextView[] {
+  #beginDecoding(channel: string, read: Read, more: string): readonly TextView[] {
     const at = more.indexOf('\\')
-    if (at === -1) return []
+    if (at === -1) return nothing
     read.decoder = new EscapeDecoder()
     read.decodedFrom = read.length + at
     const tail = (read.tail + more.slice(0, at)).slice(-tailLength)
