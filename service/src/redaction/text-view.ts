@@ -96,7 +96,7 @@ export class TextView {
     return (
       this.spans.length === 0 &&
       this.#unended.length === 0 &&
-      this.#levels.every(({ decoder }) => decoder.isIdle)
+      this.#levels.every(({ decoder }) => !decoder.hasBegun)
     )
   }
 

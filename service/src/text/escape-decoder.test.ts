@@ -7,7 +7,7 @@ describe('decodeEscapes', () => {
   test.each([
     ['nothing to decode', 'nothing to decode'],
     ['a\\nb', 'a\nb'],
-    ['\\"\\/\\b\\f\\r\\t', '"/\b\f\r\t'],
+    ['\\"\\/\\b\\f\\r\\t', '"/  \r\t'],
     ['Projet \\u00c9clair', 'Projet Éclair'],
     ['\\ud83d\\ude00', '😀'],
     ['JSON in JSON: \\\\n and \\\\\\\\u0041', 'JSON in JSON: \n and A'],

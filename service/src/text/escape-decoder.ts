@@ -1,18 +1,21 @@
 import { OffsetMap } from './offset-map.ts'
 
+/** A JSON escape with its last backslash. */
+const escape = /\\(?:["/bfnrt]|u[\da-fA-F]{4})/
 /**
- * A JSON escape. JSON inside of JSON doubles the backslashes at each level, so several of them count as one. More than any
- * nesting needs are text, so that an escape that has begun does not wait for ever.
+ * JSON inside of JSON doubles the backslashes at each level, so several of them count as one. More than any nesting needs are
+ * text, so that an escape that has begun does not wait for ever.
  */
-const escape = /\\{1,64}(?:["/bfnrt]|u[\da-fA-F]{4})/
+const backslashesMost = 64
 /** The same at the end of what has come: the next piece decides. */
 const begunEscape = /\\{1,64}(?:u[\da-fA-F]{0,3})?$/
 /** Nothing that is longer is an escape that has begun. */
 const begunMostLength = 68
 
+/** A backspace is read as a space: nobody means it, and it would join what stands on both sides. */
 const meanings: Readonly<Record<string, string>> = {
-  b: '\b',
-  f: '\f',
+  b: ' ',
+  f: ' ',
   n: '\n',
   r: '\r',
   t: '\t',
@@ -42,11 +45,6 @@ export class EscapeDecoder {
     fork.#seen = this.#seen
     fork.#length = this.#length
     return fork
-  }
-
-  /** Whether no escape has begun that may go on. */
-  get isIdle(): boolean {
-    return this.#begun === ''
   }
 
   /** Decoded characters returned so far. */
@@ -102,18 +100,10 @@ export class EscapeDecoder {
 
   #decode(text: string, onRun?: (text: string, start: number) => void): string {
     let decoded = ''
-    let at = 0
-    const add = (run: string, units: number) => {
+    visitEscapes(text, this.#escape, (run, units) => {
       if (run !== '') onRun?.(run, this.#seen)
       decoded += this.#add(run, units)
-    }
-    this.#escape.lastIndex = 0
-    for (let found = this.#escape.exec(text); found; found = this.#escape.exec(text)) {
-      add(text.slice(at, found.index), found.index - at)
-      add(meaningOf(found[0]), found[0].length)
-      at = found.index + found[0].length
-    }
-    add(text.slice(at), text.length - at)
+    })
     return decoded
   }
 
@@ -127,14 +117,33 @@ export class EscapeDecoder {
   }
 }
 
-function meaningOf(sequence: string): string {
-  const letter = sequence.slice(sequence.lastIndexOf('\\') + 1)
+/** Visits a text in runs: what stands there, or what an escape means, and how long it is in the text. */
+function visitEscapes(text: string, pattern: RegExp, visit: (run: string, units: number) => void) {
+  let at = 0
+  pattern.lastIndex = 0
+  for (let found = pattern.exec(text); found; found = pattern.exec(text)) {
+    const end = found.index + found[0].length
+    let start = found.index
+    const first = Math.max(at, start - backslashesMost + 1)
+    while (start > first && text.charCodeAt(start - 1) === backslash) start--
+    visit(text.slice(at, start), start - at)
+    visit(meaningOf(found[0]), end - start)
+    at = end
+  }
+  visit(text.slice(at), text.length - at)
+}
+
+const backslash = 0x5c
+
+function meaningOf(escaped: string): string {
+  const letter = escaped.slice(1)
   if (letter.startsWith('u')) return String.fromCharCode(Number.parseInt(letter.slice(1), 16))
   return meanings[letter] ?? letter
 }
 
 /** Decodes the JSON escapes of a complete text. */
 export function decodeEscapes(text: string): string {
-  const decoder = new EscapeDecoder()
-  return decoder.push(text) + decoder.end()
+  const runs: string[] = []
+  visitEscapes(text, new RegExp(escape, 'g'), (run) => void runs.push(run))
+  return runs.join('')
 }

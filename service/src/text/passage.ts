@@ -7,7 +7,14 @@ export type Passage = {
   readonly wholes: readonly string[]
   /** Whether escapes are decoded in `wholes` already, as in an answer that was read while it grew. */
   readonly isDecoded?: boolean
+  /** Whether it repeats words of other passages: then neither its size nor its personal data count. */
+  readonly isRepeated?: boolean
 }
+
+/** A longer text is not judged at all, so that nobody need decode it. */
+const decodedMost = 4 * 1024 * 1024
+
+const canDecode = (text: string) => text.length <= decodedMost && hasEscape(text)
 
 const endsInSpace = /\p{White_Space}$/u
 const startsWithSpace = /^\p{White_Space}/u
@@ -26,8 +33,15 @@ export function joinMessages(messages: readonly (readonly string[])[]): Passage 
   return { parts, wholes: [...new Set([joinApart(parts), joinApart(texts), parts.join('')])] }
 }
 
-const joinApart = (texts: readonly string[]) =>
-  texts.reduce((text, next) => `${text}${seamBetween(text, next)}${next}`)
+/** One by one: a request may have a hundred thousand parts. */
+function joinApart(texts: readonly string[]): string {
+  const pieces: string[] = []
+  for (const [index, text] of texts.entries()) {
+    if (index > 0) pieces.push(seamBetween(texts[index - 1] ?? '', text))
+    pieces.push(text)
+  }
+  return pieces.join('')
+}
 
 const seamBetween = (text: string, part: string) =>
   endsInSpace.test(text.slice(-1)) || startsWithSpace.test(part) ? '' : '\n'
@@ -38,14 +52,14 @@ export const toPassage = (text: string | Passage): Passage =>
 /** The passage as one text, in every way in which it can be read as a whole: joined, and with its escapes decoded. */
 export function wholesOf({ parts, wholes }: Passage): string[] {
   const whole = wholes.length > 0 ? wholes : parts
-  return [...whole, ...whole.filter(hasEscape).map(decodeEscapes)]
+  return [...whole, ...whole.filter(canDecode).map(decodeEscapes)]
 }
 
 /** The ways to read a passage besides its parts one by one. What is found in them only adds to what the parts say. */
 export function otherReadings({ parts, wholes, isDecoded }: Passage): readonly string[] {
   if (isDecoded) return wholes
   const whole = wholes.length > 0 ? wholes : parts
-  return [...wholes, ...whole.filter(hasEscape).map(decodeEscapes)]
+  return [...wholes, ...whole.filter(canDecode).map(decodeEscapes)]
 }
 
 /** Every way to read a passage. */

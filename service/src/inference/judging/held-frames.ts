@@ -69,7 +69,7 @@ export class HeldFrames {
     const { channel, text, kind, views } = delta
     if (kind !== 'delta' || channel !== this.#unseen.channel) return undefined
     this.#unseen.text += text
-    if (views) this.#unseen.views.push(...views)
+    if (views) for (const view of views) this.#unseen.views.push(view)
     return [{ channel, length: this.#lengthOf(channel) }]
   }
 
@@ -84,7 +84,7 @@ export class HeldFrames {
       if (more === null) throw broken('A text that it repeats differs from what it said before.')
       this.#unseen.channel = channel
       this.#unseen.text += more
-      if (more !== '') this.#unseen.views.push(...views)
+      if (more !== '') for (const view of views) this.#unseen.views.push(view)
       if (lastTexts.get(channel) === each && ending.delete(channel)) yield* this.#end(channel)
     }
     for (const channel of ending) yield* this.#end(channel)
@@ -105,12 +105,11 @@ export class HeldFrames {
     const { channel, text, views } = this.#unseen
     this.#unseen = nothing()
     const start = this.#guard.lengthOf(channel)
-    let rest: readonly TextView[] = views
+    const rest = new UnshownViews(views)
     for (let at = 0; at < text.length; at += shownAtOnce) {
       // Nothing else is awaited between this question and the wait, or a verdict that came there would wake nobody.
       while (this.#guard.isFull) yield pauseFor(this.#waitForVerdict)
-      const [known, later] = splitViews(rest, start + at + shownAtOnce)
-      rest = later
+      const known = rest.takeBefore(start + at + shownAtOnce)
       this.#guard.add(channel, text.slice(at, at + shownAtOnce), known)
       yield
     }
@@ -130,20 +129,33 @@ export class HeldFrames {
   }
 }
 
-/** The other readings of what stands before a place, and of what stands after it. */
-function splitViews(views: readonly TextView[], place: number): [TextView[], TextView[]] {
-  const [before, after]: [TextView[], TextView[]] = [[], []]
-  for (const view of views) {
-    const { from, text, isFlat } = view
-    const length = isFlat ? 0 : place - from
-    if (from >= place) after.push(view)
-    else if (isFlat || text.length <= length) before.push(view)
-    else {
-      before.push({ ...view, text: text.slice(0, length) })
-      after.push({ ...view, text: text.slice(length), from: place })
-    }
+/** The other readings of a text that is shown in steps, each with what it stands for. */
+class UnshownViews {
+  readonly #views: readonly TextView[]
+  #next = 0
+  /** The rests of those that stand on both sides of the last place. */
+  #divided: TextView[] = []
+
+  constructor(views: readonly TextView[]) {
+    this.#views = views.toSorted((one, other) => one.from - other.from)
   }
-  return [before, after]
+
+  takeBefore(place: number): TextView[] {
+    const candidates = this.#divided
+    this.#divided = []
+    for (let view = this.#views[this.#next]; view && view.from < place;) {
+      candidates.push(view)
+      view = this.#views[++this.#next]
+    }
+    return candidates.map((view) => this.#cut(view, place))
+  }
+
+  #cut(view: TextView, place: number): TextView {
+    const { text, from, isFlat } = view
+    if (isFlat || from + text.length <= place) return view
+    this.#divided.push({ ...view, text: text.slice(place - from), from: place })
+    return { ...view, text: text.slice(0, place - from) }
+  }
 }
 
 const pauseFor = (elsewhere: () => Promise<void>): LongStep => ({

@@ -45,6 +45,8 @@ export class Arrivals {
   addLike(text: string, other: Arrivals, from: number) {
     for (let at = 0; at < text.length;) {
       const end = other.#endOfRun(from + at) - from
+      // An upstream has repeated a text with other white space around it, so that its reading is ahead of it.
+      if (end <= at) return
       this.add(text.slice(at, end), other.orderAt(from + at))
       at = end
     }
