@@ -34,7 +34,10 @@ export function createScoreCache({ now, metrics }: Deps) {
   /** The highest scores of all windows, if all of them are known. */
   function findByWindows(identity: string, segment: Segment, key: string | undefined) {
     const highest: Record<string, number> = {}
-    for (const text of segment.windows?.() ?? []) {
+    const windows = segment.windows?.() ?? []
+    // A text of which nothing is left in its normal form has none.
+    if (windows.length === 0) return undefined
+    for (const text of windows) {
       const scores = find(finish(keyOf(identity, { role: segment.role, text })))
       if (!scores) return undefined
       for (const [category, score] of Object.entries(scores)) {

@@ -59,3 +59,10 @@ test('the pieces make no difference, and every character leads back to its escap
     }),
   )
 })
+
+test('a long run of backslashes takes no longer than other text', () => {
+  const startedMs = performance.now()
+  expect(hasEscape('\\'.repeat(4_000_000))).toBe(false)
+  expect(decodeEscapes('\\'.repeat(4_000_000))).toHaveLength(4_000_000)
+  expect(performance.now() - startedMs).toBeLessThan(2000)
+})

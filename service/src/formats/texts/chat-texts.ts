@@ -5,7 +5,7 @@ import { createTextReader } from './create-text-reader.ts'
 import type { FrameText, TextReader } from './frame-texts.ts'
 import { addLogprobs } from './logprobs.ts'
 import type { TextCollector } from './text-collector.ts'
-import { proseGroup } from './text-views.ts'
+import { prefillGroup } from './text-views.ts'
 import { isText } from './visit-strings.ts'
 
 /** The index of the call that a delta belongs to, given the ids of the calls so far. */
@@ -119,7 +119,7 @@ function readMessage(reading: Reading, path: string, message: Json, kind: FrameT
         const channel = `${path}/${name}`
         const isGrowing = kind === 'delta' && typeof value === 'string' && value !== ''
         if (isGrowing && proseMembers.has(name)) endBefore(reading, path, channel)
-        const group = name === 'content' ? `${proseGroup}/${path}` : undefined
+        const group = name === 'content' ? prefillGroup(path) : undefined
         return addGrowing({ texts, path: channel, name, kind, depth: 0, group }, value)
       }
     }

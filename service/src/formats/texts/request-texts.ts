@@ -61,8 +61,9 @@ export function readRequestTexts(turn: Turn): RequestTexts {
     // The model goes on where the last message ends, so its caller puts those words into the answer.
     if (run.isLast) {
       const { first } = run
-      found.said.push(
-        ...texts.map((each) => ({ ...each, part: 'prefill' as const, message: first })),
+      addAll(
+        found.said,
+        texts.map((each) => ({ ...each, part: 'prefill' as const, message: first })),
       )
       prefill = answer.prefill
     } else {
@@ -101,18 +102,33 @@ type Run = {
   isLast: boolean
 }
 
+/**
+ * A message that says nothing ends no run: upstreams of other formats do not get it, and what stands around it is joined there.
+ * So is one of the assistant that only has reasoning; that is judged apart.
+ */
 function runsOf(messages: readonly TurnMessage[]): Run[] {
   const runs: Run[] = []
-  for (const [index, message] of messages.entries()) {
-    const last = runs.at(-1)
-    const isLast = index === messages.length - 1
-    if (last?.role === message.role) {
-      last.messages.push(message)
-      last.isLast = isLast
-    } else runs.push({ role: message.role, messages: [message], first: index, isLast })
+  let last: Run | undefined
+  for (const [first, message] of messages.entries()) {
+    const { role } = message
+    const isOwn = last?.role !== role
+    if (!isOwn) last?.messages.push(message)
+    else if (isSilent(message)) runs.push({ role, messages: [message], first, isLast: false })
+    else {
+      last = { role, messages: [message], first, isLast: false }
+      runs.push(last)
+    }
   }
+  if (last) last.isLast = true
   return runs
 }
+
+const isSilent = ({ role, parts }: TurnMessage) =>
+  parts.every(
+    (part) =>
+      (part.type === 'text' && part.text === '') ||
+      (part.type === 'reasoning' && role === 'assistant'),
+  )
 
 const saidIn = (part: SaidIn, message: number | null, parts: readonly string[]): Said[] =>
   toSaid(part, message, joinParts(parts))
@@ -120,6 +136,11 @@ const saidIn = (part: SaidIn, message: number | null, parts: readonly string[]):
 /** None where nothing is said. */
 const toSaid = (part: SaidIn, message: number | null, passage: Passage): Said[] =>
   passage.parts.length === 0 ? [] : [{ ...passage, part, message }]
+
+/** Not as arguments: there may be more than a function takes. */
+function addAll<Item>(list: Item[], added: readonly Item[]) {
+  for (const item of added) list.push(item)
+}
 
 /** Adds what is said in messages of the user; returns what the last of them says. */
 function addUserRun(found: Found, { messages, first }: Run): readonly Said[] {
@@ -129,10 +150,10 @@ function addUserRun(found: Found, { messages, first }: Run): readonly Said[] {
     ownTexts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
     others = parts.flatMap((part) => readOther(found, part, first + number))
     texts.push(ownTexts)
-    found.said.push(...others)
+    addAll(found.said, others)
   }
   const together = toSaid('user', first, joinMessages(texts))
-  found.said.push(...together)
+  addAll(found.said, together)
   // The same object where it is the same text, so that whoever has read it knows it again.
   const own =
     messages.length === 1 ? together : saidIn('user', first + messages.length - 1, ownTexts)
@@ -176,29 +197,28 @@ type ReadAnswer = { texts: Passage[]; prefill: string }
 function readAssistantRun(found: Found, { messages, first }: Run): ReadAnswer {
   const prose: string[][] = []
   const reasoning: string[] = []
-  const others: (readonly string[])[] = []
+  const others: Passage[] = []
   for (const [number, { parts }] of messages.entries()) {
     prose.push(parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])))
     for (const part of parts) {
       if (part.type === 'reasoning') reasoning.push(part.text)
-      else if (part.type === 'refusal') others.push([part.text])
-      else if (part.type === 'tool_call') others.push([part.name], ...argumentTexts(part.arguments))
+      else if (part.type === 'refusal') others.push(joinParts([part.text]))
+      else if (part.type === 'tool_call') addAll(others, callTexts(part))
       // What tools and providers add is no answer of the model, whoever is said to have said it.
-      else found.said.push(...readOther(found, part, first + number))
+      else addAll(found.said, readOther(found, part, first + number))
     }
   }
-  const texts = [
-    joinMessages(prose),
-    joinParts(reasoning),
-    ...others.map((each) => joinParts(each)),
-  ]
+  const texts = [joinMessages(prose), joinParts(reasoning), ...others]
   return { texts: texts.filter(({ parts }) => parts.length > 0), prefill: prose.flat().join('') }
 }
 
-/** The strings of a call's arguments: each for itself, and all of them joined by spaces. */
-function argumentTexts(json: string): (readonly string[])[] {
+/** The name of a call and the strings of its arguments: each for itself, and all of them joined by spaces. */
+function callTexts({ name, arguments: json }: Extract<Part, { type: 'tool_call' }>): Passage[] {
   const strings = stringsOf(json)
-  return strings.length > 1 ? [...strings.map((one) => [one]), [strings.join(' ')]] : [strings]
+  const each = [name, ...strings].map((text) => joinParts([text]))
+  return strings.length > 1
+    ? [...each, { ...joinParts([strings.join(' ')]), isRepeated: true }]
+    : each
 }
 
 /** The strings in JSON text, as in an answer: names of members, values, and also numbers. */

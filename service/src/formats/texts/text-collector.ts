@@ -2,7 +2,7 @@ import type { Json } from '#formats/answer.ts'
 
 import type { FrameText, FrameTexts } from './frame-texts.ts'
 import { JsonTexts } from './json-texts.ts'
-import { proseGroup, reasoningGroup, tailLength, TextViews } from './text-views.ts'
+import { prefillGroup, proseGroup, reasoningGroup, tailLength, TextViews } from './text-views.ts'
 import { visitStrings } from './visit-strings.ts'
 
 /** What was appended to a channel; `isJson` where the strings inside it are the texts. */
@@ -103,6 +103,7 @@ export class TextCollector {
       add: (number, text) => this.#addString(channel, `${channel}#${number}`, text, kind),
       end: (number) => this.#end(`${channel}#${number}`),
     })
+    if (kind === 'whole') this.#pauseStrings(channel)
     return true
   }
 
@@ -155,6 +156,7 @@ export class TextCollector {
 
   /** Ends the channels at a path and below it. */
   endAt(path: string) {
+    this.#ended.push(...this.#views.pauseJoined(prefillGroup(path)))
     for (const channel of this.#open) if (isAt(channel, path)) this.#end(channel)
     for (const channel of this.#json.keys()) if (isAt(channel, path)) this.#endJson(channel)
   }
@@ -164,6 +166,11 @@ export class TextCollector {
     for (const channel of this.#open) {
       if (isAt(channel, path) && !isAt(channel, kept) && !channel.includes('#')) this.#end(channel)
     }
+    // More of the arguments of a call would be read word by word only.
+    for (const channel of this.#json.keys()) {
+      if (isAt(channel, path) && !isAt(channel, kept)) this.#pauseStrings(channel)
+    }
+    if (kept !== `${path}/content`) this.#ended.push(...this.#views.pauseJoined(prefillGroup(path)))
   }
 
   endAll() {
@@ -225,6 +232,10 @@ export class TextCollector {
 
   #endJson(channel: string) {
     this.#json.delete(channel)
+    this.#pauseStrings(channel)
+  }
+
+  #pauseStrings(channel: string) {
     this.#ended.push(...this.#views.pauseJoined(`strings/${channel}`))
   }
 

@@ -9,6 +9,8 @@ export const tailLength = 1024
 /** The texts of an answer that a person reads as one: what the model says, and what it thinks before that. */
 export const proseGroup = 'prose'
 export const reasoningGroup = 'reasoning'
+/** Where the text of an answer is one channel, only what the caller has written of it stands before it. */
+export const prefillGroup = (path: string) => `prefill/${path}`
 
 /**
  * A text of an answer in another reading, which has a channel of its own. It only adds to what the text says: it has no size,
@@ -27,6 +29,9 @@ export type TextView = {
 
 export const isView = (channel: string): boolean => channel.startsWith('?')
 
+/** Whether a reading joins words that stand apart: the numbers of a list make no card number. */
+export const joinsWords = (channel: string): boolean => channel.startsWith('?joined/strings/')
+
 /** Cutting a text at every piece would copy it each time. */
 const keptLength = 16 * tailLength
 
@@ -41,7 +46,13 @@ const nothing: readonly TextView[] = []
 type Read = { length: number; tail: string; decoder: EscapeDecoder | null; decodedFrom: number }
 
 /** Texts that their reader sees as one, with their end. `last` is the one that has grown last. */
-type Joined = { tail: string; last: string; view: string | null; viewCount: number }
+type Joined = {
+  tail: string
+  last: string
+  view: string | null
+  viewCount: number
+  isOver: boolean
+}
 
 /**
  * Reads the texts of one answer in further ways: with JSON escapes decoded, and joined with the text before. Such a reading
@@ -98,6 +109,7 @@ export class TextViews {
     from: number,
   ): readonly TextView[] {
     const joined = this.#joined.get(group) ?? this.#openGroup(group)
+    if (joined.isOver) return nothing
     const isSeam = joined.last !== channel && joined.tail !== ''
     const before = isSeam ? separator : ''
     const begun = isSeam && joined.view === null ? joined.tail.slice(-tailLength) : ''
@@ -120,6 +132,7 @@ export class TextViews {
     const ended = joined.view === null ? [] : [joined.view]
     joined.view = null
     joined.last = ''
+    joined.isOver = isPrefill(group)
     return ended
   }
 
@@ -129,8 +142,14 @@ export class TextViews {
 
   /** What the caller wrote of the answer is a text before the first one of the answer, in each of its choices. */
   #openGroup(group: string): Joined {
-    const tail = group.startsWith(proseGroup) ? this.#before : ''
-    const joined = { tail, last: '', view: null, viewCount: 0 }
+    const tail = group === proseGroup || isPrefill(group) ? this.#before : ''
+    const joined = {
+      tail,
+      last: '',
+      view: null,
+      viewCount: 0,
+      isOver: isPrefill(group) && tail === '',
+    }
     this.#joined.set(group, joined)
     return joined
   }
@@ -151,6 +170,8 @@ export class TextViews {
     return [...(tail === '' ? [] : [before]), ...decodeMore(channel, read, more.slice(at))]
   }
 }
+
+const isPrefill = (group: string) => group.startsWith('prefill/')
 
 const decodedName = (channel: string) => `?decoded/${channel}`
 

@@ -1,6 +1,6 @@
 import type { FrameText, FrameTexts } from '#formats/texts/frame-texts.ts'
 import { originOf } from '#formats/texts/text-collector.ts'
-import { tailLength, type TextView } from '#formats/texts/text-views.ts'
+import { joinsWords, tailLength, type TextView } from '#formats/texts/text-views.ts'
 import type { Passage } from '#text/passage.ts'
 
 /** The most of an answer that is kept for rules that are evaluated at its end. */
@@ -48,6 +48,11 @@ export class AnswerTexts {
 
   /** The same with the other readings, as rules see it. */
   passages(): readonly Passage[] {
-    return [{ parts: this.all(), wholes: [...this.#views.values()], isDecoded: true }]
+    const views = Map.groupBy(this.#views, ([channel]) => joinsWords(channel))
+    const textsOf = (isWords: boolean) => (views.get(isWords) ?? []).map(([, text]) => text)
+    return [
+      { parts: this.all(), wholes: textsOf(false), isDecoded: true },
+      { parts: [], wholes: textsOf(true), isDecoded: true, isRepeated: true },
+    ]
   }
 }

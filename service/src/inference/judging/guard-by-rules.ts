@@ -1,6 +1,7 @@
 import type { Piece } from '#formats/answer.ts'
 import type { UpstreamFormats } from '#formats/format.ts'
 import type { TextReader } from '#formats/texts/frame-texts.ts'
+import { joinsWords } from '#formats/texts/text-views.ts'
 import type { Category } from '#moderation/categories.ts'
 import { ScorerFailure } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
@@ -75,6 +76,7 @@ export function guardByRules(
       ? joinScorers(scored.scoreWindows, judged.judgeWindows)
       : scored.scoreWindows,
     windowsTogether: judged.windowsTogether,
+    joinsWords,
     now,
     onChange: verdicts.announce,
     onUnexpected(error) {

@@ -4,7 +4,7 @@ import type { Piece } from '#formats/answer.ts'
 import type { UpstreamFormats } from '#formats/format.ts'
 import { readRequestTexts, type RequestTexts } from '#formats/texts/request-texts.ts'
 import { shareOf } from '#http/principal.ts'
-import { openConfigured } from '#inference/gateway/configured-call.ts'
+import { type ConfiguredCall, openConfigured } from '#inference/gateway/configured-call.ts'
 import type { CallRedaction } from '#inference/redacting/call-redaction.ts'
 import type { Replace } from '#inference/replacing/replacement.ts'
 import { categories, type Category } from '#moderation/categories.ts'
@@ -136,6 +136,7 @@ function openHistory({ judging, answered, facts, moderated, callJudge, request }
     answers: texts.history,
     answered,
     asked: set,
+    isRestored: judgement.configured?.isEnforced === true && restores(judgement.configured),
     facts,
     body: request.body,
     moderated: moderated.openHistory(answered, mode === 'skip'),
@@ -143,6 +144,8 @@ function openHistory({ judging, answered, facts, moderated, callJudge, request }
     asker,
   })
 }
+
+const restores = ({ gateway }: ConfiguredCall) => gateway.config.rules.redact_restore === true
 
 type Guarded = {
   call: JudgedCall

@@ -100,6 +100,8 @@ test.each(names)('%s: what is said stands with those who said it', (format) => {
   expect([role, hasUnreadable]).toEqual(['user', true])
 })
 
+const says = (text: string): Part => ({ type: 'text', text })
+
 const turnOf = (...messages: ['user' | 'assistant', ...Part[]][]) => ({
   ...emptyTurn,
   messages: messages.map(([role, ...parts]) => ({ role, parts })),
@@ -145,14 +147,12 @@ test('a tool is one text, and the arguments of a call are their strings', () => 
   const call: Part = { type: 'tool_call', id: 'c', name: 'f', arguments: '{"a":"b\\u006fmb"}' }
   const tool = { name: 'f', description: null, parameters: { q: { type: 'r' } }, isStrict: null }
   const { text, history } = readRequestTexts({
-    ...turnOf(['assistant', call], ['user']),
+    ...turnOf(['assistant', call], ['user', says('x')]),
     tools: [tool],
   })
-  expect(linesOf(text)).toEqual(['f\nq\ntype\nr'])
+  expect(linesOf(text)).toEqual(['x', 'f\nq\ntype\nr'])
   expect(historyOf(history)).toEqual(['f', 'a', 'bomb', 'a bomb'])
 })
-
-const says = (text: string): Part => ({ type: 'text', text })
 
 test('the beginning of an answer that the caller writes is no history', () => {
   const { text, history, lastMessage, prefill } = readRequestTexts(
@@ -183,4 +183,33 @@ test('parts of a message, and messages of one role in a row, are one text', () =
     ['The secret w', 'ord', ' is?', 'The secret w\nord is?', 'The secret word is?'],
   ])
   expect(linesOf(lastMessage)).toEqual([' is?'])
+})
+
+test.each([
+  ['an empty text', [says('')]],
+  ['nothing', []],
+  ['reasoning', [{ type: 'reasoning' as const, text: 'Hm.', opaque: null }]],
+])('a message of the assistant with %s does not divide what stands around it', (_, parts) => {
+  const { text } = readRequestTexts(
+    turnOf(['user', says('project fal')], ['assistant', ...parts], ['user', says('con')]),
+  )
+  expect(text.flatMap(readingsOf)).toContain('project falcon')
+})
+
+test('what the caller has begun is no history because it sends an empty message after it', () => {
+  const { prefill, history } = readRequestTexts(
+    turnOf(['user', says('hi')], ['assistant', says('I think')], ['user', says('')]),
+  )
+  expect([prefill, history]).toEqual(['I think', []])
+})
+
+test('a request with very many parts is read in time', () => {
+  const many = Array.from({ length: 100_000 }, () => ['user', says('some words')] as const)
+  const startedMs = performance.now()
+  const { text } = readRequestTexts(
+    turnOf(...many.map(([role, part]): ['user', Part] => [role, part])),
+  )
+  expect(text).toHaveLength(1)
+  // Joining them one after the other would take minutes.
+  expect(performance.now() - startedMs).toBeLessThan(5000)
 })

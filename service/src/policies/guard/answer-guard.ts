@@ -15,6 +15,8 @@ export type GuardOptions = {
   scoreWindows?: ScoreWindows
   /** How many windows are judged together at most. */
   windowsTogether?: number | undefined
+  /** Whether a view joins words that stand apart. */
+  joinsWords?(channel: string): boolean
   now(): number
   /** A verdict that came later changed what is cleared, made room for more text, or ended the answer. */
   onChange?(): void
@@ -223,6 +225,11 @@ export class AnswerGuard {
     return this.#reading !== null || this.#needsWhole
   }
 
+  /** Each view has its own count. Where it joins words that stand apart, what they make is no personal data. */
+  #entitiesOfView(name: string): EntityCount | null {
+    return this.#options.joinsWords?.(name) ? null : this.#createEntityCount()
+  }
+
   #createEntityCount(): EntityCount | null {
     return EntityCount.of(this.#entityAtoms, this.#asked.entity, this.#starts)
   }
@@ -259,7 +266,7 @@ export class AnswerGuard {
   }
 
   #createChannel(name: string, isView: boolean): Channel {
-    const entities = isView ? this.#createEntityCount() : (this.#reading?.entities ?? null)
+    const entities = isView ? this.#entitiesOfView(name) : (this.#reading?.entities ?? null)
     const channel = createChannel(name, this.#reading && { ...this.#reading, entities }, isView)
     this.#channels.set(name, channel)
     return channel

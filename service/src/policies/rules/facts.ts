@@ -58,19 +58,27 @@ export const isNewerName = (name: string): boolean =>
 export const isTextName = (name: string): name is TextVariable =>
   Object.hasOwn(variables, name) && variables[name as keyof typeof variables] === 'Text'
 
+/** Texts by their segments: a list that several evaluations have in common is read once. */
+export type KnownTexts = WeakMap<readonly Segment[], Text>
+
 /** The values of the variables in one evaluation. */
 export function contextOf(
   facts: CallFacts,
   texts: readonly Segment[],
-  vocabulary: Vocabulary,
+  { vocabulary, known }: { vocabulary: Vocabulary; known: KnownTexts },
 ): ExpressionContext {
+  const textOf = (segments: readonly Segment[]) => {
+    const text = known.get(segments) ?? new Text(segments, vocabulary)
+    known.set(segments, text)
+    return text
+  }
   return {
     text: new Text(texts, vocabulary),
-    user_text: new Text(facts.userText, vocabulary),
-    last_message: new Text(facts.lastMessage, vocabulary),
-    system: new Text(facts.system, vocabulary),
-    tools: new Text(facts.tools, vocabulary),
-    history: new Text(facts.history, vocabulary),
+    user_text: textOf(facts.userText),
+    last_message: textOf(facts.lastMessage),
+    system: textOf(facts.system),
+    tools: textOf(facts.tools),
+    history: textOf(facts.history),
     direction: facts.direction,
     model: facts.model,
     project_id: facts.projectId,

@@ -6,6 +6,7 @@ import {
   type CallFacts,
   contextOf,
   type ExpressionContext,
+  type KnownTexts,
   scoresName,
   type TextVariable,
 } from './facts.ts'
@@ -55,7 +56,7 @@ export class RuleSet {
   readonly categories: ReadonlySet<string>
   /** Whether some rule is in plain language. */
   readonly needsJudge: boolean
-  readonly #vocabulary: Vocabulary
+  readonly #sources: { readonly vocabulary: Vocabulary; readonly known: KnownTexts }
   readonly #texts: readonly TextVariable[]
   readonly #answers: AnswerOpener
 
@@ -67,7 +68,7 @@ export class RuleSet {
     this.rules = rules
     this.needsJudge = rules.some(({ rule }) => rule.needs.judge)
     this.categories = new Set(rules.flatMap(({ rule }) => [...rule.categories]))
-    this.#vocabulary = parts.vocabulary
+    this.#sources = { vocabulary: parts.vocabulary, known: new WeakMap() }
     this.#texts = parts.texts
     this.#answers = parts.answers
   }
@@ -84,7 +85,7 @@ export class RuleSet {
 
   /** Prepares complete texts for evaluation; nothing is read yet. */
   openTexts(facts: CallFacts, texts: readonly Segment[]): OpenTexts {
-    const context = contextOf(facts, texts, this.#vocabulary)
+    const context = contextOf(facts, texts, this.#sources)
     const read = () => this.#readInSteps(context)
     const evaluate = (kind: RuleKind, values: ExpressionContext) =>
       this.#evaluateRules(kind, values)
@@ -116,7 +117,7 @@ export class RuleSet {
 
   /** The same in steps: constants may ask for a long `last_message` or `system`. */
   openAnswerInSteps(facts: CallFacts): Steps<AnswerRules> {
-    return this.#answers.open(contextOf({ ...facts, direction: 'response' }, [], this.#vocabulary))
+    return this.#answers.open(contextOf({ ...facts, direction: 'response' }, [], this.#sources))
   }
 
   *#readInSteps(context: ExpressionContext): Steps<void> {

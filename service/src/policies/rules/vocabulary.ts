@@ -77,12 +77,13 @@ export function* createVocabulary(
 
     for (const passage of passages) {
       const sent = new Map<EntityKind, number>()
-      for (const part of passage.parts) yield* read(part, sent, true)
+      for (const part of passage.parts) yield* read(part, sent, !passage.isRepeated)
       for (const reading of otherReadings(passage)) {
         const counts = new Map<EntityKind, number>()
         yield* read(reading, counts, false)
         raiseTo(sent, counts)
       }
+      if (passage.isRepeated) continue
       for (const [kind, count] of sent) addTo(entityCounts, kind, count)
     }
     return {

@@ -35,8 +35,8 @@ const itemsOfAssistant: ReadonlySet<unknown> = new Set([
   'reasoning',
 ])
 
-/** Where in the caller's request the earlier answer with this number begins, such as `messages[3]`. */
-export function placeOf(body: Json, number: number): string {
+/** Where in the caller's request the earlier answer with this number begins, such as `messages[3]`; null: in some of them. */
+export function placeOf(body: Json, number: number | null): string {
   const name = Array.isArray(body['input']) ? 'input' : 'messages'
   let [count, isInAnswer] = [0, false]
   for (const [index, item] of listOf(body[name]).entries()) {

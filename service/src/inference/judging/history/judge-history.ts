@@ -11,9 +11,10 @@ import {
   historyUnconfigured,
   ruleUnscored,
 } from '#inference/judging/verdicts/policy-refusal.ts'
+import type { JudgedContent } from '#moderation/judge.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
-import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
+import type { OpenTexts, RuleOutcome, RuleSet, SetRule } from '#policies/rules/rule-set.ts'
 import type { CategoryScores } from '#policies/rules/score.ts'
 import { type Asker, runInTurns } from '#text/steps.ts'
 
@@ -28,6 +29,8 @@ type Judged = {
   /** The rules of answers, and those of requests. */
   answered: RuleSet
   asked: RuleSet
+  /** Whether personal data is put back into answers. */
+  isRestored: boolean
   /** Of the request. */
   facts: CallFacts
   body: Json
@@ -85,7 +88,7 @@ async function judgeExactly(judged: Judged): Promise<ApiError | null> {
       const outcomes = await runInTurns(open.exact(), asker)
       const matching = await withoutTrivial(outcomes, { judged, each, answer })
       const decider = noteMatches(findings, matching, each.set, 'history')
-      if (decider) return blocked(judged, decider, number)
+      if (decider) return blocked(judged, decider, [number])
     }
     const isDenied = configured && (await runInTurns(configured.readHistory(answer.said), asker))
     if (!isDenied) continue
@@ -98,10 +101,21 @@ async function judgeExactly(judged: Judged): Promise<ApiError | null> {
 const openAnswer = ({ facts }: Judged, { set, direction }: HistorySet, answer: EarlierAnswer) =>
   set.openTexts({ ...facts, direction, lastMessage: answer.question }, answer.said)
 
-function blocked({ findings, body, answers }: Judged, decider: Decider, number: number) {
-  noteInHistory(findings, answers[number])
-  return historyBlocked(findings, decider, placeOf(body, number))
+/** Where a judge has found something in one of several answers, nobody knows in which. */
+function blocked(
+  { findings, body, answers }: Judged,
+  decider: Decider,
+  numbers: readonly number[],
+) {
+  const [only, ...others] = numbers
+  for (const number of numbers) noteInHistory(findings, answers[number])
+  const place = placeOf(body, only !== undefined && others.length === 0 ? only : null)
+  return historyBlocked(findings, decider, place)
 }
+
+/** Values that were put back into an answer were not in it when it was judged. */
+const applies = ({ isRestored }: Judged, rule: SetRule | undefined): boolean =>
+  rule?.mode === 'enforcing' && !rule.rule.asksSize && !(isRestored && rule.rule.entities.size > 0)
 
 type Matched = { judged: Judged; each: HistorySet; answer: EarlierAnswer }
 
@@ -115,11 +129,10 @@ async function withoutTrivial(
   { judged, each, answer }: Matched,
   evaluate = (open: OpenTexts) => open.exact(),
 ): Promise<readonly RuleOutcome[]> {
-  const { set } = each
-  const enforcing = outcomes.filter(({ index, isMatch }) => {
-    const rule = set.rules[index]
-    return isMatch && rule?.mode === 'enforcing' && !rule.rule.asksSize
-  })
+  const { rules } = each.set
+  const enforcing = outcomes.filter(
+    ({ index, isMatch }) => isMatch && applies(judged, rules[index]),
+  )
   if (enforcing.length === 0) return []
   const empty = openAnswer(judged, each, { ...answer, said: [] })
   const trivial = await runInTurns(evaluate(empty), judged.asker)
@@ -127,19 +140,28 @@ async function withoutTrivial(
   return enforcing.filter(({ index }) => !isTrivial.has(index))
 }
 
-/** Evaluates the rules that read scores, and those in plain language. */
+/**
+ * Evaluates the rules that read scores, answer by answer, and those in plain language. A judge is asked about all answers at once
+ * that the same rules apply to: it reads a long text in pieces, and knows the earlier ones from the turn before.
+ */
 async function judgeByModels(judged: Judged, each: HistorySet, sent: readonly EarlierAnswer[]) {
   const { set } = each
   if (set.categories.size === 0 && !set.needsJudge) return
-  await Promise.all(
-    judged.answers.map(async (answer, number) => {
-      const scores = await judged.moderated.scoresOf(sent[number] ?? answer)
-      const matched = { judged, each, answer }
-      requireAllowed(judged, each, await judgeByScores(matched, scores), number)
-      const content = contentOfHistory(sent[number] ?? answer)
-      requireAllowed(judged, each, await askJudge(matched, scores, content), number)
-    }),
-  )
+  const questions = new Map<string, { indexes: readonly number[]; numbers: number[] }>()
+  for (const [number, answer] of judged.answers.entries()) {
+    const scores = await judged.moderated.scoresOf(sent[number] ?? answer)
+    const matched = { judged, each, answer }
+    requireAllowed(judged, each, await judgeByScores(matched, scores), [number])
+    const indexes = await findAsked(matched, scores)
+    const question = questions.get(indexes.join()) ?? { indexes, numbers: [] }
+    question.numbers.push(number)
+    if (indexes.length > 0) questions.set(indexes.join(), question)
+  }
+  for (const { indexes, numbers } of questions.values()) {
+    const said = numbers.flatMap((number) => sent[number] ?? judged.answers[number] ?? [])
+    const outcomes = await askJudge(judged, { each, indexes, content: contentOfHistory(said) })
+    requireAllowed(judged, each, outcomes, numbers)
+  }
 }
 
 const noScores = (categories: CategoryScores) =>
@@ -158,23 +180,24 @@ async function judgeByScores(matched: Matched, scores: CategoryScores) {
 const unscoredOf = (outcomes: readonly RuleOutcome[]) =>
   outcomes.filter(({ isUnscored }) => isUnscored)
 
-async function askJudge(
-  { judged, each, answer }: Matched,
-  scores: CategoryScores,
-  content: ReturnType<typeof contentOfHistory>,
-): Promise<readonly RuleOutcome[]> {
-  const { callJudge, asker } = judged
+/** The rules in plain language that a judge is to be asked about. */
+async function findAsked({ judged, each, answer }: Matched, scores: CategoryScores) {
   const { set } = each
-  if (!callJudge || !set.needsJudge || content.text === '') return []
+  if (!judged.callJudge || !set.needsJudge) return []
   const open = openAnswer(judged, each, answer)
-  const gates = await runInTurns(open.gates(scores), asker)
-  const indexes = gates
-    .filter(({ index, isMatch }) => {
-      const rule = set.rules[index]
-      return isMatch && rule?.mode === 'enforcing' && !rule.rule.asksSize
-    })
+  const gates = await runInTurns(open.gates(scores), judged.asker)
+  return gates
+    .filter(({ index, isMatch }) => isMatch && applies(judged, set.rules[index]))
     .map(({ index }) => index)
-  const direction = each.direction
+}
+
+type Question = { each: HistorySet; indexes: readonly number[]; content: JudgedContent }
+
+async function askJudge(
+  { callJudge, asker }: Judged,
+  { each: { set, direction }, indexes, content }: Question,
+): Promise<readonly RuleOutcome[]> {
+  if (!callJudge || content.text === '') return []
   const asked = { set, indexes, contents: [{ ...content, direction }] }
   return judgeRules(callJudge, asked, asker.signal)
 }
@@ -184,10 +207,10 @@ function requireAllowed(
   judged: Judged,
   { set }: HistorySet,
   outcomes: readonly RuleOutcome[],
-  number: number,
+  numbers: readonly number[],
 ) {
   const first = noteMatches(judged.findings, outcomes, set, 'history')
-  if (first) throw blocked(judged, first, number)
+  if (first) throw blocked(judged, first, numbers)
   const unscored = findUnscored(outcomes, set)
   if (unscored) throw ruleUnscored(unscored)
 }

@@ -49,7 +49,7 @@ export function moderateHistory({
     if (together.reached.length > 0) {
       findings.configured?.noteCategories(together.reached)
       for (const [number, answer] of answers.entries()) {
-        const found = findRefused(await check([answer]), placeOf(number))
+        const found = findRefused(await check([answer]), () => placeOf(number))
         if (!found) continue
         noteInHistory(findings, answer)
         return found
@@ -59,12 +59,12 @@ export function moderateHistory({
     return together.isUnavailable ? requestUnscored() : null
   }
 
-  function findRefused({ reached }: CategoryVerdict, place: string): ApiError | null {
+  function findRefused({ reached }: CategoryVerdict, place: () => string): ApiError | null {
     const category = reached.find((each) => refused.includes(each))
-    if (category) return historyModerated(findings, category, place)
+    if (category) return historyModerated(findings, category, place())
     const { configured } = findings
     return reached.length > 0 && configured?.isEnforced
-      ? historyUnconfigured(findings, configured, place)
+      ? historyUnconfigured(findings, configured, place())
       : null
   }
 

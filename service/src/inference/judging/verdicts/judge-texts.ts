@@ -52,11 +52,11 @@ export const contextOfRequest = ({ history }: RequestTexts): string =>
 /** What answers to this request are judged together with. */
 export const contextOfAnswer = ({ lastMessage }: RequestTexts): string => tailOf(lastMessage)
 
-/** What a judge is asked about in an earlier answer. */
-export const contentOfHistory = ({ said, question }: EarlierAnswer): JudgedContent => ({
+/** What a judge is asked about in earlier answers. */
+export const contentOfHistory = (answers: readonly EarlierAnswer[]): JudgedContent => ({
   direction: 'response',
-  context: tailOf(question),
-  text: join(said),
+  context: '',
+  text: join(answers.flatMap(({ said }) => said.filter(({ isRepeated }) => !isRepeated))),
 })
 
 /** A whole answer as one text. */
