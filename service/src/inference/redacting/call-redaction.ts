@@ -107,7 +107,9 @@ export class CallRedaction {
   }
 
   #longestPlaceholder(): number {
-    return Math.max(0, ...Array.from(this.#spellings.keys(), ({ length }) => length))
+    let longest = 0
+    for (const { length } of this.#spellings.keys()) longest = Math.max(longest, length)
+    return longest
   }
 
   *#hide(text: string): Steps<string> {

@@ -1,6 +1,6 @@
 import type { Json } from '#formats/answer.ts'
 import { isDataUrl } from '#formats/data-url.ts'
-import { asText, isObject, listOf } from '#formats/json-values.ts'
+import { asObject, asText, isObject, listOf } from '#formats/json-values.ts'
 import type { Seam } from '#redaction/readings.ts'
 import { type FoundValue, pushInSteps, ValueFinder } from '#redaction/value-finder.ts'
 import type { Steps } from '#text/steps.ts'
@@ -23,9 +23,24 @@ export class JoinedTexts {
     return this.#pieces.get(owner)?.get(member)
   }
 
-  /** Reads the texts of a list together, where it is one of messages or parts. */
+  /**
+   * Reads the texts of a conversation together by the roles of a turn, not by those of the caller: an upstream of another
+   * format gets the messages of a turn, and joins them. See `readMessages` and `readInput` of the formats.
+   */
+  *readConversation(request: Json): Steps<void> {
+    yield* this.#readRuns(findRuns(messagesOf(listOf(request['messages']))))
+    yield* this.#readRuns(
+      findRuns([...instructionsOf(request), ...itemsOf(listOf(request['input']))]),
+    )
+  }
+
+  /** Reads the texts of a list together, where it is one of parts. */
   *readList(list: readonly unknown[]): Steps<void> {
-    for (const run of findRuns(list)) {
+    yield* this.#readRuns(findRuns([{ speaker: 'user', parts: list.map(partOf) }]))
+  }
+
+  *#readRuns(runs: readonly (readonly Slot[])[]): Steps<void> {
+    for (const run of runs) {
       const isKnown = run.some(({ owner, member }) => this.find(owner, member))
       if (run.length > 1 && !isKnown) yield* this.#readRun(run)
     }
@@ -52,31 +67,31 @@ export class JoinedTexts {
   }
 }
 
+type Speaker = 'system' | 'user' | 'assistant'
+type Part = Omit<Slot, 'seam'> | 'reasoning' | 'between' | 'other'
+type Message = { speaker: Speaker; parts: readonly Part[] }
+
 const textTypes: ReadonlySet<unknown> = new Set(['text', 'input_text', 'output_text'])
-const speakers: Readonly<Record<string, string>> = {
-  user: 'user',
-  assistant: 'assistant',
-  system: 'system',
-  developer: 'system',
-}
+/** In messages of Chat Completions, a refusal is text where it is not the assistant's. */
+const chatTexts: ReadonlySet<unknown> = new Set(['text', 'refusal'])
+const reasoningTypes: ReadonlySet<unknown> = new Set(['thinking', 'redacted_thinking', 'reasoning'])
 /** What may stand between two texts that are one string for an upstream of another format. */
-const between = /^(?:tool_use|tool_result|thinking|redacted_thinking|reasoning|.*_call)$/
+const between = /^(?:tool_use|tool_result|.*_call)$/
 
 /** The texts that are one for their reader. */
-function findRuns(list: readonly unknown[]): Slot[][] {
+function findRuns(messages: readonly Message[]): Slot[][] {
   const runs: Slot[][] = []
   let open: Slot[] = []
-  let speaker: string | null = null
+  let last: Speaker | null = null
   const end = () => {
     if (open.length > 0) runs.push(open)
     open = []
   }
-  for (const item of list) {
-    const next = speakerOf(item, speaker)
-    if (next !== speaker) end()
-    speaker = next
-    let seam: Seam = next === null ? 'part' : 'message'
-    for (const part of partsOf(item, next)) {
+  for (const { speaker, parts } of messages) {
+    if (speaker !== last) end()
+    last = speaker
+    let seam: Seam = 'message'
+    for (const part of parts) {
       if (part === 'other') end()
       if (typeof part === 'string') continue
       open.push({ ...part, seam })
@@ -87,34 +102,109 @@ function findRuns(list: readonly unknown[]): Slot[][] {
   return runs
 }
 
-/** Who says a message; null where a list is none of messages. */
-function speakerOf(item: unknown, before: string | null): string | null {
-  if (!isObject(item)) return null
-  const role = asText(item['role'])
-  if (role !== undefined) return speakers[role] ?? role
-  const type = asText(item['type']) ?? ''
-  // Items of their own, in a list of messages: calls are the model's, and results come from the user.
-  const isOwn = type === 'reasoning' || type.endsWith('_call') || type.endsWith('_call_output')
-  if (before === null || !isOwn) return null
-  return type.endsWith('_output') ? 'user' : 'assistant'
+/** Of Chat Completions and Messages. */
+function messagesOf(list: readonly unknown[]): Message[] {
+  let isBeginning = true
+  return list.filter(isObject).flatMap((message) => {
+    const role = asText(message['role'])
+    const isSystem = isBeginning && isInstructions(role) && hasOnlyText(message, chatTexts)
+    if (!isSystem && speakers.has(role)) isBeginning = false
+    return isSystem ? [systemOf(message)] : messageOf(message, role)
+  })
 }
 
-type Part = Omit<Slot, 'seam'> | 'between' | 'other'
-
-/** The parts of a message, or an item that is a part itself. */
-function partsOf(item: unknown, speaker: string | null): Part[] {
-  if (!isObject(item)) return ['other']
-  if (speaker === null) return [partOf(item)]
-  // The results of two tools are two texts.
-  if (!Object.hasOwn(speakers, speaker)) return ['other']
-  const { content } = item
-  if (typeof content === 'string') return [slotOf(item, 'content')]
-  return listOf(content).map((part) => (isObject(part) ? partOf(part) : 'other'))
+/** Of Responses. */
+function itemsOf(list: readonly unknown[]): Message[] {
+  let isBeginning = true
+  return list.filter(isObject).flatMap((item) => {
+    const role = roleOfItem(item)
+    const isSystem = isBeginning && isInstructions(role) && hasOnlyText(item, textTypes)
+    if (!isSystem && speakers.has(role) && !isEmptyItem(item, role)) isBeginning = false
+    if (item['type'] === 'reasoning') return []
+    return isSystem ? [systemOf(item)] : messageOf(item, role)
+  })
 }
 
-function partOf(part: Json): Part {
-  if (textTypes.has(part['type'])) return slotOf(part, 'text')
-  return between.test(asText(part['type']) ?? '') ? 'between' : 'other'
+const instructionsOf = (request: Json): Message[] =>
+  typeof request['instructions'] === 'string'
+    ? [{ speaker: 'system', parts: [slotOf(request, 'instructions')] }]
+    : []
+
+const isInstructions = (role: string | undefined) => role === 'system' || role === 'developer'
+
+const systemOf = (message: Json): Message => ({ speaker: 'system', parts: partsOfMessage(message) })
+
+/** None where nothing is said: writers leave such a message out, so that those around it are side by side. */
+function messageOf(message: Json, role: string | undefined): Message[] {
+  const speaker = speakers.get(role)
+  if (!speaker) return []
+  // Results are written before the texts around them, and each of them is a text of its own.
+  if (role === 'tool' || role === 'function') return [{ speaker, parts: [] }]
+  const parts = partsOfMessage(message)
+  const isCall = role === 'assistant' && hasCall(message)
+  return isCall || !parts.every(isSilent) ? [{ speaker, parts }] : []
+}
+
+/** Of a turn, where the instructions at its beginning are not messages. The results of tools come from the user. */
+const speakers: ReadonlyMap<string | undefined, Speaker> = new Map([
+  ['user', 'user'],
+  ['system', 'user'],
+  ['developer', 'user'],
+  ['tool', 'user'],
+  ['function', 'user'],
+  ['assistant', 'assistant'],
+])
+
+const callTypes: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call'])
+const resultTypes: ReadonlySet<unknown> = new Set([
+  'function_call_output',
+  'custom_tool_call_output',
+])
+
+/** Undefined for items that other formats do not have: they are left out there. */
+function roleOfItem(item: Json): string | undefined {
+  const type = item['type'] ?? 'message'
+  if (type === 'message') return asText(item['role'])
+  if (resultTypes.has(type)) return 'tool'
+  return callTypes.has(type) || type === 'reasoning' ? 'assistant' : undefined
+}
+
+/** Other instructions are a message of the user. */
+const hasOnlyText = ({ content }: Json, types: ReadonlySet<unknown>) =>
+  listOf(content).every((part) => types.has(asObject(part)?.['type']))
+
+/** Whether an item of the assistant is none in a turn, so that instructions behind it are still at the beginning. */
+function isEmptyItem(item: Json, role: string | undefined): boolean {
+  if (role !== 'assistant' || hasCall(item)) return false
+  const { content, type, summary, encrypted_content: sealed } = item
+  if (type !== 'reasoning') return Array.isArray(content) && content.length === 0
+  const texts = [...listOf(summary), ...listOf(content)]
+  return !sealed && !texts.some((part) => asObject(part)?.['text'])
+}
+
+/** Whether a message of the assistant calls tools, or an item is such a call. */
+const hasCall = ({ type, tool_calls: calls, function_call: legacy }: Json) =>
+  callTypes.has(type) || listOf(calls).length > 0 || typeof asObject(legacy)?.['name'] === 'string'
+
+const isSilent = (part: Part) =>
+  part === 'reasoning' || (typeof part === 'object' && part.text === '')
+
+function partsOfMessage(item: Json): Part[] {
+  const { content, refusal, role } = item
+  const parts =
+    typeof content === 'string' ? [slotOf(item, 'content')] : listOf(content).map(partOf)
+  // Some upstreams get it as a text behind the others.
+  if (role === 'assistant' && typeof refusal === 'string') parts.push(slotOf(item, 'refusal'))
+  return parts
+}
+
+function partOf(part: unknown): Part {
+  if (!isObject(part)) return 'other'
+  const { type } = part
+  if (textTypes.has(type)) return slotOf(part, 'text')
+  if (type === 'refusal') return slotOf(part, 'refusal')
+  if (reasoningTypes.has(type)) return 'reasoning'
+  return between.test(asText(type) ?? '') ? 'between' : 'other'
 }
 
 function slotOf(owner: Json, member: string): Part {

@@ -50,6 +50,7 @@ const scanned: ReadonlySet<string> = new Set([
  */
 export function* editRequest(request: Json, editor: TextEditor): Steps<Json> {
   const editing = { ...editor, joined: new JoinedTexts() }
+  yield* editing.joined.readConversation(request)
   return yield* mapMembers(request, editing, function* (name, value) {
     if (kept.has(name)) return value
     if (scanned.has(name)) return yield* editStrings(value, editing)
