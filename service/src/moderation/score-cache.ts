@@ -33,20 +33,16 @@ export function createScoreCache({ now, metrics }: Deps) {
 
   /** The highest scores of all windows, if all of them are known. */
   function findByWindows(identity: string, segment: Segment, key: string | undefined) {
-    const highest: Record<string, number> = {}
     const windows = segment.windows?.() ?? []
-    // A text of which nothing is left in its normal form has none.
-    if (windows.length === 0) return undefined
-    for (const text of windows) {
-      const scores = find(finish(keyOf(identity, { role: segment.role, text })))
-      if (!scores) return undefined
-      for (const [category, score] of Object.entries(scores)) {
-        highest[category] = Math.max(score, highest[category] ?? 0)
-      }
-    }
-    if (key !== undefined)
+    const scores = windows.map((text) =>
+      find(finish(keyOf(identity, { role: segment.role, text }))),
+    )
+    // A text of which nothing is left in its normal form has no windows.
+    const highest = windows.length === 0 ? undefined : highestOf(scores)
+    if (highest && key !== undefined) {
       known.set(key, { scores: highest, untilMs: now().getTime() + lifetimeMs })
-    return highest as CategoryScores
+    }
+    return highest
   }
 
   return {
@@ -92,6 +88,18 @@ export function createScoreCache({ now, metrics }: Deps) {
     },
   }
 }
+/** Undefined where some are unknown. */
+function highestOf(all: readonly (CategoryScores | undefined)[]): CategoryScores | undefined {
+  const highest: Record<string, number> = {}
+  for (const scores of all) {
+    if (!scores) return undefined
+    for (const [category, score] of Object.entries(scores)) {
+      highest[category] = Math.max(score, highest[category] ?? 0)
+    }
+  }
+  return highest
+}
+
 export type ScoreCache = ReturnType<typeof createScoreCache>
 
 const notKept = 'not kept'

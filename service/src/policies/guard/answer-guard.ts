@@ -225,12 +225,9 @@ export class AnswerGuard {
     return this.#reading !== null || this.#needsWhole
   }
 
-  /** Each view has its own count. Where it joins words that stand apart, what they make is no personal data. */
-  #entitiesOfView(name: string): EntityCount | null {
-    return this.#options.joinsWords?.(name) ? null : this.#createEntityCount()
-  }
-
-  #createEntityCount(): EntityCount | null {
+  /** Each view has its own. Where it joins words that stand apart, what they make is no personal data. */
+  #createEntityCount(view = ''): EntityCount | null {
+    if (this.#options.joinsWords?.(view)) return null
     return EntityCount.of(this.#entityAtoms, this.#asked.entity, this.#starts)
   }
 
@@ -266,8 +263,9 @@ export class AnswerGuard {
   }
 
   #createChannel(name: string, isView: boolean): Channel {
-    const entities = isView ? this.#entitiesOfView(name) : (this.#reading?.entities ?? null)
-    const channel = createChannel(name, this.#reading && { ...this.#reading, entities }, isView)
+    const entities = isView ? this.#createEntityCount(name) : this.#reading?.entities
+    const reading = this.#reading && { ...this.#reading, entities: entities ?? null }
+    const channel = createChannel(name, reading, isView)
     this.#channels.set(name, channel)
     return channel
   }
