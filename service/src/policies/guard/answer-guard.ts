@@ -248,9 +248,8 @@ export class AnswerGuard {
   }
 
   #openChannel(name: string): Channel | null {
-    if (this.#ended) return null
-    const known = this.#channels.get(name)
-    if (known) return known
+    const known = this.#ended ? null : this.#channels.get(name)
+    if (known !== undefined) return known
     const isFull =
       this.#growing === guardLimits.growingChannelsMost ||
       this.#channels.size === guardLimits.channelsMost
@@ -263,8 +262,8 @@ export class AnswerGuard {
   }
 
   #createChannel(name: string, isView: boolean): Channel {
-    const entities = isView ? this.#createEntityCount(name) : this.#reading?.entities
-    const reading = this.#reading && { ...this.#reading, entities: entities ?? null }
+    const own = this.#reading
+    const reading = own && isView ? { ...own, entities: this.#createEntityCount(name) } : own
     const channel = createChannel(name, reading, isView)
     this.#channels.set(name, channel)
     return channel
