@@ -27,7 +27,7 @@ import { countClearedFrames, writeAnswer, type WrittenAnswer } from './testing/w
 
 // An answer gets the verdict that its rules give to all that it says, in whatever format, frames and pieces it comes.
 
-const cases = sizeOf({ usual: 10_000, long: 400_000, variable: 'VERDICT_CASES' })
+const cases = sizeOf({ usual: 20_000, long: 400_000, variable: 'VERDICT_CASES' })
 const seed = Number(process.env['VERDICT_SEED'] ?? Date.now() % 2 ** 31)
 const formatNames = ['messages', 'responses', 'chat_completions'] as const
 /** Compiling takes longer than judging: so many cases after each other have the same rules. */
@@ -36,6 +36,8 @@ const casesPerSet = 25
 type Case = {
   format: CallerFormatName
   written: WrittenAnswer
+  /** What the caller has written of the answer. */
+  prefill: string
   set: RuleSet
   rules: AnswerRules
 }
@@ -51,8 +53,9 @@ function ruleSetFor(caseNumber: number): RuleSet {
 function createCase(caseNumber: number, random: Random): Case {
   const format = random.pick(formatNames)
   const written = writeAnswer(format, createAnswer(random, createEscapedText), random)
+  const prefill = random.isOneIn(3) ? createEscapedText(random) : ''
   const set = ruleSetFor(caseNumber)
-  return { format, written, set, rules: set.openAnswer(answerFacts) }
+  return { format, written, prefill, set, rules: set.openAnswer(answerFacts) }
 }
 
 /** What the rules say of all texts, without a guard and without a format. */
@@ -101,13 +104,13 @@ type Change = { rules?: (rules: AnswerRules) => AnswerRules; formats?: UpstreamF
 
 /** What is wrong in one case, or null. */
 async function findDifference(made: Case, random: Random, change: Change) {
-  const { format, written, set } = made
+  const { format, written, prefill, set } = made
   const { formats = upstreamFormats } = change
-  const judges = { set, rules: change.rules?.(made.rules) ?? made.rules, formats }
+  const judges = { set, rules: change.rules?.(made.rules) ?? made.rules, formats, prefill }
   const says = joinSaid(written.frames.flatMap((frame) => frame.says))
   const expected = {
-    streamed: judgeWhole(made, says, readStreamedViews(format, written)),
-    plain: judgeWhole(made, written.bodySays, readPlainViews(format, written)),
+    streamed: judgeWhole(made, says, readStreamedViews(format, written, prefill)),
+    plain: judgeWhole(made, written.bodySays, readPlainViews(format, written, prefill)),
   }
   const streamed = await guardStreamed(format, written, judges, random)
   const plain = await guardPlain(format, written, judges)
@@ -191,8 +194,8 @@ test.each(Object.entries(kindsOfChannels))(
         name,
         {
           ...format,
-          createTextReader() {
-            const reader = format.createTextReader()
+          createTextReader(before) {
+            const reader = format.createTextReader(before)
             return {
               read: (frame) => without(reader.read(frame)),
               readPlain: (body) => without(reader.readPlain(body)),

@@ -28,6 +28,8 @@ export type Judges = {
   set: RuleSet
   rules: AnswerRules
   formats?: UpstreamFormats
+  /** What the caller has written of the answer. */
+  prefill?: string
   /** With the rules of these categories after those of the set. */
   categories?: readonly Category[]
   scored?: ScoredAnswer
@@ -141,6 +143,7 @@ async function guard(
     set,
     rules,
     facts: answerFacts,
+    prefill: judges.prefill ?? '',
     findings,
     owner: 'org_1',
     categories: judges.categories ?? [],

@@ -8,8 +8,12 @@ import type { WholeView } from '#policies/guard/testing/enforce-whole.ts'
 import type { WrittenAnswer } from './write-answer.ts'
 
 /** The other readings of an answer, as a reader sees it frame by frame. */
-export function readStreamedViews(format: CallerFormatName, { frames }: WrittenAnswer) {
-  const reader = upstreamFormats.get(format)!.createTextReader()
+export function readStreamedViews(
+  format: CallerFormatName,
+  { frames }: WrittenAnswer,
+  prefill = '',
+) {
+  const reader = upstreamFormats.get(format)!.createTextReader(prefill)
   return orderViews(
     frames.flatMap(({ bytes }) => {
       const data = /^data: (\{.*\})$/m.exec(bytes)?.[1]
@@ -21,8 +25,8 @@ export function readStreamedViews(format: CallerFormatName, { frames }: WrittenA
   )
 }
 
-export const readPlainViews = (format: CallerFormatName, { body }: WrittenAnswer) =>
-  orderViews([upstreamFormats.get(format)!.createTextReader().readPlain(body)])
+export const readPlainViews = (format: CallerFormatName, { body }: WrittenAnswer, prefill = '') =>
+  orderViews([upstreamFormats.get(format)!.createTextReader(prefill).readPlain(body)])
 
 /** Each unit of a text counts in the order in which they come; one of a view has the order of what it stands for. */
 function orderViews(frames: readonly FrameTexts[]): WholeView[] {
