@@ -88,7 +88,7 @@ describe('an earlier answer', () => {
   })
 
   test('a rule in plain language', async () => {
-    const rule = 'Nobody may speak of fruit.'
+    const rule = 'Block texts about fruit.'
     const { id } = await putInForce(stack(), { rule, direction: 'response' })
     await expectSaid(`I like fruit [[rule:${id}=0.9]].`, 'refused')
     await expectSaid(`I like nuts [[rule:${id}=0.2]].`, 'served')
@@ -137,8 +137,18 @@ describe('how much of it the configuration wants', () => {
     await expectSaid('I like kumquat marmalade.', asked)
     await expectSaid('I like quince.', answered)
     await expectSaid('I like persimmon.', answered)
-    // Nobody can switch this off.
+    // No configuration can switch this off.
     await expectSaid(`Well, ${marks[0]} so.`, 'refused')
+  })
+
+  test.each([
+    [{ redact: true, redact_restore: true }, 'served'],
+    [{ redact: true }, 'refused'],
+    [{ redact_restore: true }, 'refused'],
+  ] as const)('personal data under %o: %s', async (rules, expected) => {
+    await applyConfig(stack(), { rules })
+    await putInForce(stack(), { rule: 'cel: pii("EMAIL") > 0', direction: 'response' })
+    await expectSaid('Write to jo@example.org.', expected)
   })
 })
 

@@ -53,3 +53,34 @@ test.each(formats)(
     expect(cut?.output_tokens).toBeLessThanOrEqual(30_000)
   },
 )
+
+test('one report of far more than was asked for does not raise what a cut stream costs', async () => {
+  const account = await openAccount(stack(), 'Neighbour of an odd report', 50_000_000)
+  await account.recordPayment(500)
+  const model = modelOf.messages
+  const ask = (text: object, max_tokens: number) =>
+    begin(account.target, { format: 'messages', model, script: text, body: { max_tokens } })
+  let calls = 0
+  const chargeOf = async (call: ReturnType<typeof ask>) => {
+    await call.answer.catch(() => undefined)
+    calls++
+    const charges = async () => (await account.calls()).filter(({ kind }) => kind === 'usage')
+    await expect.poll(async () => (await charges()).length).toBe(calls)
+    return Number((await charges())[0]?.amount)
+  }
+  /** Silent for a while, then three words, then silent until the caller leaves. */
+  async function cut() {
+    const silent = { text: 'one two three', headMs: 500, stallAfter: { pieces: 1, ms: 8000 } }
+    const call = ask(silent, 50_000)
+    setTimeout(call.hangUp, 1500)
+    return chargeOf(call)
+  }
+  for (let call = 0; call < callsBefore + 2; call++) {
+    await chargeOf(ask({ text: 'one two three four five' }, 50_000))
+  }
+  const before = await cut()
+  await chargeOf(ask({ text: 'hello', usage: { input: 5, output: 50_000 } }, 10))
+  const after = await cut()
+  console.log(`${before} credits before the report, ${after} after it`)
+  expect(after).toBeLessThan(3 * before)
+})

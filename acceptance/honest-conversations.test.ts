@@ -18,16 +18,16 @@ import { applyConfig } from './support/policies/gateway-config.ts'
 import type { Target } from './support/streams/call.ts'
 import { useStack } from './support/use-stack.ts'
 
-// Whoever sends back what the model said is never refused for it: what was allowed as an answer is allowed as an earlier one.
+// A caller that sends the model's answers back is never refused for them: what may leave as an answer may come back as history.
 // HONEST_CONVERSATIONS sets how many there are, HONEST_SEED repeats a run.
 
 const count = sizeOf({ usual: 40, long: 2000, variable: 'HONEST_CONVERSATIONS' })
 const seed = Number(process.env['HONEST_SEED'] ?? Date.now() % 2 ** 31)
 const atOnce = 6
-/** So many conversations go on at a process that has seen nothing of them. */
+/** How many conversations continue on a process that has not seen their earlier turns. */
 const coldCount = Math.max(3, Math.ceil(count / 20))
 const longest = 20
-/** So many texts the scorer takes in one call. */
+/** How many texts the scorer takes in one call. */
 const groupMost = 32
 
 /** What the scorer was asked in one turn: about texts of this turn, and in calls of their own about those of earlier ones. */
@@ -59,7 +59,7 @@ const environment = await writeModerationFile({
   scorers: [{ ...entry, deadline_ms: 10_000 }],
   judge: { adapter: 'scripted' },
 })
-// Nothing here is about credits, and so many calls keep a slow disk busy.
+// Credits play no part here, and their writes would only slow the test down.
 const stack = useStack({
   paidUsd: '5000',
   environment: { ...environment, ...hardlyLimited(), BILLING: 'off' },

@@ -47,7 +47,7 @@ const ids = fc.oneof(
 const notDots = (id: string) => !/^\.{0,2}$/.test(id) && id.isWellFormed()
 
 /** What a sink is configured with follows from its type, which no random body gets right. It is disabled: nothing is sent. */
-const sink = { type: 'datadog_logs', enabled: false, config: { api_key: 'example' } }
+const sink = { type: 'datadog_logs', enabled: false, config: { api_key: 'example-key' } }
 
 const exampleBody = (endpoint: Endpoint) =>
   endpoint.id === 'createExport' ? sink : exampleOf(endpoint)?.body

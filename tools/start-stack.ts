@@ -189,6 +189,7 @@ const generous = {
   ADMIN_REQUESTS_PER_MINUTE: '1000000',
   ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: '1000000',
   ADMIN_CONCURRENT_REQUESTS: '256',
+  GATEWAY_SAVES_PER_MINUTE: '1000000',
   // Tests load the machine until a healthy Redis answers late.
   REDIS_DEADLINE_MS: '1000',
 }

@@ -190,7 +190,7 @@ export async function addUsageToday(
   const head = [uint(0, 2), uint(1, 2), ...noUsage, ...usage]
   const packed = Buffer.concat([...head, hour, ...usage])
   const keys = keysOf(stack, organizationId)
-  await sendToRedis('FCALL', 'gatehouse_limits_3_absorb', '3', ...keys, '0', field, packed, '')
+  await sendToRedis('FCALL', 'gatehouse_limits_4_absorb', '3', ...keys, '0', field, packed, '')
 }
 
 function uint(value: number, width: number): Buffer {

@@ -270,7 +270,7 @@ export const errors = {
   ),
   policy_evaluation_unavailable: internal(
     503,
-    "The organization's policies could not be evaluated, so the request was refused, or the answer was ended. Nothing was charged, unless the answer is too large to be judged. Retry after the delay in Retry-After.",
+    "The organization's policies could not be evaluated, so the request was refused, or the answer was ended. A refused request costs nothing; whether an ended answer is charged is in the message. Retry after the delay in Retry-After.",
   ),
   upstream_timeout: provider(504, 'The model provider did not answer in time. Retry later.'),
   overloaded: internal(

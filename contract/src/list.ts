@@ -34,12 +34,15 @@ export const listOf = <Item extends z.ZodType>(item: Item) =>
   })
 
 /** Builds a page from up to `limit + 1` rows: the extra row only shows that there is a next page. */
-export function pageOf<Item extends { id: string }>(rows: readonly Item[], limit: number) {
-  const data = rows.slice(0, limit)
+export const pageOf = <Item extends { id: string }>(rows: readonly Item[], limit: number) =>
+  toPage(rows.slice(0, limit), rows.length > limit)
+
+/** Builds a page from its rows. */
+export function toPage<Item extends { id: string }>(data: Item[], hasMore: boolean) {
   return {
     object: 'list' as const,
     data,
-    has_more: rows.length > limit,
+    has_more: hasMore,
     first_id: data[0]?.id ?? null,
     last_id: data.at(-1)?.id ?? null,
   }

@@ -57,7 +57,7 @@ const headers: Record<string, Header> = {
     'Which state of the policies applied. It rises with every change of what is in force.',
   ),
   'x-policy-decision': text(
-    'What the policies decided before the head was sent: `allow`, `refuse`, `escalate`, `rewrite` or `summary`. What follows a semicolon may be ignored, such as the part of a rollout in `allow; mode=canary`.',
+    'What the policies decided before the head was sent: `allow`, `refuse`, `escalate`, `rewrite` or `summary`. What follows a semicolon may be ignored, such as the part of a rollout in `allow; mode=canary`, or who was not asked about a count of tokens in `allow; unjudged=scorer,judge`.',
   ),
   'x-policy-holdback': text(
     'How many characters of the answer are held back at most until they are judged; `full`: all of them until its end; `none`: there is no answer to judge.',

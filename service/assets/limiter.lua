@@ -116,18 +116,18 @@ local function add_to_window(bytes, from, to, id, requests, tokens)
   return string.sub(bytes, from, to - 1), struct.pack(BUCKET, id, requests, tokens), 1
 end
 
--- Adds an amount to a scope and returns its packed counters.
-local function add(scope, now, requests, tokens)
+-- Adds an amount to a scope and returns its packed counters. Some tokens count in the minute only.
+local function add(scope, now, requests, tokens, day_tokens)
   local older_seconds, second, more_seconds = add_to_window(scope.bytes, scope.minute_from, scope.minute_to,
     math.floor(now / SECOND_MS), requests, tokens)
   local older_hours, hour, more_hours = add_to_window(scope.bytes, scope.day_from, scope.day_to,
-    math.floor(now / HOUR_MS), requests, tokens)
+    math.floor(now / HOUR_MS), requests, day_tokens)
   scope.minute_buckets = scope.minute_buckets + more_seconds
   scope.minute_requests = scope.minute_requests + requests
   scope.minute_tokens = scope.minute_tokens + tokens
   scope.day_buckets = scope.day_buckets + more_hours
   scope.day_requests = scope.day_requests + requests
-  scope.day_tokens = scope.day_tokens + tokens
+  scope.day_tokens = scope.day_tokens + day_tokens
   return pack_head(scope) .. older_seconds .. second .. older_hours .. hour
 end
 
@@ -208,12 +208,18 @@ local function count_leases(leases_key, index_key, now, own_name, project, key)
     ends_at and tonumber(ends_at) >= now
 end
 
+-- What a call costs by a metric.
+local function cost_of(metric, tokens, day_tokens)
+  if metric.unit == 'requests' then return 1 end
+  return metric.window_ms == DAY_MS and day_tokens or tokens
+end
+
 -- Finds the limit with the longest wait, or else the narrowest scope without a free slot. 0, 0, 0: none refuses.
-local function find_refusal(scopes, slots, limits, tokens, now)
+local function find_refusal(scopes, slots, limits, tokens, day_tokens, now)
   local refusing_scope, refusing_metric, longest_wait = 0, 0, 0
   for m = 1, #METRICS do
     local metric = METRICS[m]
-    local cost = metric.unit == 'requests' and 1 or tokens
+    local cost = cost_of(metric, tokens, day_tokens)
     for s = ORGANIZATION, KEY do
       local limit = limits[(s - 1) * CONCURRENT + m]
       local excess = scopes[s][metric.used] + cost - limit
@@ -240,7 +246,13 @@ local function pack_verdict(scope, metric, now, wait, scopes, slots)
     key.minute_requests, key.day_requests, key.minute_tokens, key.day_tokens, slots[KEY])
 end
 
--- ARGV: now or 0, tokens, lease, lease ms, project field, key field, packed limits; with quotas, what quotas.lua describes.
+-- Whether the tokens of a call count in the minute only, and in no quota.
+local function counts_in_minute_only(args)
+  return args[#args] == 'minute'
+end
+
+-- ARGV: now or 0, tokens, lease, lease ms, project field, key field, packed limits; with quotas, what quotas.lua describes;
+-- for tokens that count in the minute only, 'minute' at the end.
 -- Returns a packed verdict, and after it the answer about quotas, unless a limit refuses the call.
 local function admit(keys, args)
   local counters_key, leases_key, index_key = keys[1], keys[2], keys[3]
@@ -257,7 +269,8 @@ local function admit(keys, args)
   if is_held then
     return pack_verdict(0, 0, now, 0, scopes, slots) .. (has_quotas and read_quotas(keys, args) or '')
   end
-  local scope, metric, wait = find_refusal(scopes, slots, limits, tokens, now)
+  local day_tokens = counts_in_minute_only(args) and 0 or tokens
+  local scope, metric, wait = find_refusal(scopes, slots, limits, tokens, day_tokens, now)
   if scope > 0 then return pack_verdict(scope, metric, now, wait, scopes, slots) end
   local quotas = ''
   if has_quotas then
@@ -265,12 +278,12 @@ local function admit(keys, args)
     quotas, outcome = reserve_quotas(keys, args, now, lease_ms)
     if outcome == 'missing' then return pack_verdict(0, 0, now, 0, scopes, slots) .. quotas end
     -- The call leaves an event, so it counts as a request of the limits: refused calls must not fill the log.
-    if outcome == 'refused' then tokens, lease_ms = 0, 0 end
+    if outcome == 'refused' then tokens, day_tokens, lease_ms = 0, 0, 0 end
   end
 
   local seconds_before, hours_before = organization.minute_buckets, organization.day_buckets
-  redis.call('HSET', counters_key, 'o', add(organization, now, 1, tokens),
-    project_field, add(project, now, 1, tokens), key_field, add(key, now, 1, tokens))
+  redis.call('HSET', counters_key, 'o', add(organization, now, 1, tokens, day_tokens),
+    project_field, add(project, now, 1, tokens, day_tokens), key_field, add(key, now, 1, tokens, day_tokens))
   local is_new_second = organization.minute_buckets > seconds_before
   local is_new_hour = organization.day_buckets > hours_before
   if is_new_hour then redis.call('PEXPIRE', counters_key, KEPT_MS) end
@@ -305,7 +318,7 @@ end
 
 -- Gives tokens back to the buckets of the time of admission, and returns the packed counters. Dead buckets stay,
 -- with their share of the sums: the next `unpack_scope` removes both.
-local function give_back(bytes, admitted_at, tokens)
+local function give_back(bytes, admitted_at, tokens, tokens_of_day)
   local minute_buckets, day_buckets, minute_requests, minute_tokens, day_requests, day_tokens =
     struct.unpack(HEAD, bytes)
   local minute_from = HEAD_BYTES + 1
@@ -314,7 +327,7 @@ local function give_back(bytes, admitted_at, tokens)
   local second_at, second, taken_of_minute = take_from_window(bytes, minute_from, minute_to,
     math.floor(admitted_at / SECOND_MS), tokens)
   local hour_at, hour, taken_of_day = take_from_window(bytes, minute_to, day_to,
-    math.floor(admitted_at / HOUR_MS), tokens)
+    math.floor(admitted_at / HOUR_MS), tokens_of_day)
   return struct.pack(HEAD, minute_buckets, day_buckets, minute_requests, minute_tokens - taken_of_minute,
       day_requests, day_tokens - taken_of_day)
     .. string.sub(bytes, minute_from, second_at - 1) .. second
@@ -322,8 +335,8 @@ local function give_back(bytes, admitted_at, tokens)
     .. string.sub(bytes, hour_at + #hour)
 end
 
--- ARGV: now or 0, lease, reserved, used, time of admission, project field, key field. Returns 1 if the lease
--- was still held.
+-- ARGV: now or 0, lease, reserved, used, time of admission, project field, key field; at the end 'minute', as for `admit`.
+-- Returns 1 if the lease was still held.
 local function settle_slot(keys, args)
   local counters_key, leases_key, index_key = keys[1], keys[2], keys[3]
   local now, lease, admitted_at = clock(args[1]), args[2], tonumber(args[5])
@@ -341,11 +354,11 @@ local function settle_slot(keys, args)
   -- twice counts too many, which only costs the caller a part of its limit.
   if difference == 0 or (difference < 0 and held == 0) then return held end
   local packed = redis.call('HMGET', counters_key, fields[ORGANIZATION], fields[PROJECT], fields[KEY])
-  local changed = {}
+  local changed, day_difference = {}, counts_in_minute_only(args) and 0 or difference
   for s = ORGANIZATION, KEY do
     local bytes
-    if difference > 0 then bytes = add(unpack_scope(packed[s], now), now, 0, difference)
-    elseif packed[s] then bytes = give_back(packed[s], admitted_at, -difference) end
+    if difference > 0 then bytes = add(unpack_scope(packed[s], now), now, 0, difference, day_difference)
+    elseif packed[s] then bytes = give_back(packed[s], admitted_at, -difference, -day_difference) end
     if bytes then
       changed[#changed + 1] = fields[s]
       changed[#changed + 1] = bytes
@@ -361,7 +374,8 @@ end
 local function settle(keys, args)
   local held = settle_slot(keys, args)
   if #keys == 3 then return held end
-  return string.char(held) .. settle_quotas(keys, args, tonumber(args[4]))
+  local used = counts_in_minute_only(args) and 0 or tonumber(args[4])
+  return string.char(held) .. settle_quotas(keys, args, used)
 end
 
 -- ARGV: now or 0, lease ms, then names of leases. A lost lease is added again: its call is running. Returns how

@@ -24,6 +24,7 @@ import { createGate } from '#platform/gate.ts'
 import { createSecretBox } from '#platform/secrets.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { createRuleCheck } from '#policies/rules/check-rule.ts'
+import { createPatternCosts } from '#policies/rules/pattern-costs.ts'
 import { withThreads } from '#policies/rules/search-in-threads.ts'
 import { followPolicies } from '#policy-gateway/follow-policies.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
@@ -131,23 +132,33 @@ function assemblePolicies(
   { config, changesDb, now, log, metrics, files }: Foundation,
   hasJudge: () => boolean,
 ) {
-  const threads = createThreadPool({
+  // Rules that take long to check keep no text waiting.
+  const checking = createThreadPool({
     entry: threadEntry,
-    threadsMax: 2, // for rules that are checked and for texts that are searched
+    threadsMax: 2,
     waitingMax: 100,
     waitingTotalMax: 200,
     graceMs: 0, // a pattern that is too slow cannot be stopped in any other way
   })
-  const engine = withThreads(loadPatternEngine(), threads)
+  const searching = createThreadPool({
+    entry: threadEntry,
+    threadsMax: 2,
+    threadsPerOwnerMax: 1, // whatever one organization searches, another finds a thread
+    waitingMax: 1000, // each answer that streams may wait for a search
+    waitingTotalMax: 4000,
+  })
+  const costs = createPatternCosts(checking)
+  const engine = withThreads(loadPatternEngine(), { threads: searching, costs })
   const followed = followPolicies({ db: changesDb, now, log, metrics, files, engine, hasJudge })
   return {
     ...followed,
     engine,
-    checkRule: createRuleCheck({ threads }),
+    checkRule: createRuleCheck({ costs }),
     policiesMax: config.POLICIES_MAX,
+    patternCostMaxMs: config.PATTERN_COST_MS_MAX,
     async stop() {
       await followed.stop()
-      await threads.close()
+      await Promise.all([checking.close(), searching.close()])
     },
   }
 }
@@ -166,6 +177,7 @@ function assembleLimits(
     metrics,
     processes: () => otherProcesses() + 1,
     limitsFile: config.LIMITS_FILE,
+    savesPerMinute: config.GATEWAY_SAVES_PER_MINUTE,
     adminCallLimits: callLimits({
       perCredential: config.ADMIN_REQUESTS_PER_MINUTE,
       perOrganization: config.ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION,
@@ -272,6 +284,7 @@ function assembleInference(foundation: Foundation, needs: InferenceNeeds) {
     events,
     limitInferenceCall: limits.limitInferenceCall,
     noteBudgets: credits.noteBudgets,
+    openQuestions: limits.openQuestions,
     engine: policies.engine,
     moderation: moderation.current,
     local: moderation.local,

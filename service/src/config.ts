@@ -143,9 +143,11 @@ const Config = z.object({
   RESPONSES_ERRORS: z.enum(['flat', 'openai']).default('flat'), // error bodies of /v1/responses; openai: as OpenAI's own clients read them
   LOG_LEVEL: z.enum(['info', 'warn', 'error', 'silent']).default('info'),
   POLICIES_MAX: whole(1, 1_000_000).prefault('500'), // how many policies an organization may have
+  PATTERN_COST_MS_MAX: whole(1, 60_000).prefault('2000'), // what the published patterns of an organization may take together for 8 KB
   ADMIN_REQUESTS_PER_MINUTE: whole(1, 1_000_000).prefault('120'), // of one administrator key
   ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: whole(1, 1_000_000).prefault('600'), // of all keys of an organization
   ADMIN_CONCURRENT_REQUESTS: whole(1, 10_000).prefault('20'), // concurrent administration calls of an organization
+  GATEWAY_SAVES_PER_MINUTE: whole(1, 1_000_000).prefault('10'), // how often an organization may save or restore its gateway configuration
   AUDIT_SIGNING_KEYS: SigningSeeds.optional(), // sign the checkpoints of the audit log; only workers need them
   AUDIT_RETENTION_DAYS: whole(1, 3650).prefault('30'), // how long audit events are kept
   BILLING: z.enum(billingModes).default('prepaid'), // how calls are paid (docs/billing.md)

@@ -13,6 +13,7 @@ import { serveExports } from '#exports/sinks/routes.ts'
 import { limitReads } from '#http/bind.ts'
 import { setErrorDialect } from '#http/error-dialect.ts'
 import { type Readiness, servePublicInfo } from '#http/health.ts'
+import type { Principal } from '#http/principal.ts'
 import { serveListOrganizationModels } from '#inference/list-organization-models.ts'
 import { serveInferenceRoutes } from '#inference/routes.ts'
 import { serveListQuotas } from '#limits/quotas/list-quotas.ts'
@@ -50,22 +51,12 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
       findOrganizationLimits: (organization) => limits.limitsOf(organization).organization,
       countEarlierUsage,
     })
-    const { scoreText, judgeText, findCategories, current } = house.moderation
-    servePolicies(scope, {
-      ...mutations,
-      announce,
-      ...policies,
-      scoreText,
-      judgeText: (rule, content, asker) =>
-        judgeText(rule, content, asker, () => limits.limitTrial(asker.owner)),
-      hasJudge: () => current().judge !== null,
-    })
+    servePolicyRoutes(scope, house)
     serveLimits(scope, house)
     serveListOrganizationModels(scope, inference)
     serveReadOrganizationCredits(scope, credits)
     serveCredits(scope, { db, now })
     serveEvents(scope, house)
-    servePolicyGateway(scope, { ...mutations, announce, findCategories, countEarlierUsage })
   })
   void app.register(async (scope) => {
     setErrorDialect(scope, 'openai', errors)
@@ -82,6 +73,34 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     inForce: policies.inForce,
     inference,
     overload: house.overload,
+  })
+}
+
+/** Policies and the policy gateway. What their trials have scorers asked counts as what calls have them asked. */
+function servePolicyRoutes(
+  scope: FastifyInstance,
+  { mutations, announce, policies, limits, moderation, credits }: House,
+) {
+  const { scoreText, judgeText, findCategories, current } = moderation
+  const { countEarlierUsage } = credits
+  const questionsOf = (caller: Principal) => ({ questions: limits.openQuestions(caller).scorer })
+  servePolicies(scope, {
+    ...mutations,
+    announce,
+    ...policies,
+    scoreTextFor: (caller) => (scored, wanted, asker) =>
+      scoreText(scored, wanted, { ...asker, ...questionsOf(caller) }),
+    judgeText: (rule, content, asker) =>
+      judgeText(rule, content, asker, () => limits.limitTrial(asker.owner)),
+    hasJudge: () => current().judge !== null,
+  })
+  servePolicyGateway(scope, {
+    ...mutations,
+    announce,
+    findCategories: (asked, flagged, { caller, ...asker }) =>
+      findCategories(asked, flagged, { ...asker, ...questionsOf(caller) }),
+    countEarlierUsage,
+    countSave: limits.limitGatewaySave,
   })
 }
 

@@ -13,7 +13,7 @@ import type { Tx } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import { transact } from '#platform/transaction.ts'
 import { sweepDecisions } from '#policies/decisions/decision-store.ts'
-import { sweepDecisionCounts } from '#policy-gateway/rollout/decision-count-store.ts'
+import { sweepCallers, sweepDecisionCounts } from '#policy-gateway/rollout/decision-count-store.ts'
 import { rollBackSpikes } from '#policy-gateway/rollout/roll-back-spikes.ts'
 
 import { sweepFreeRequests } from './access/free-tier/free-request-store.ts'
@@ -100,8 +100,12 @@ async function sweepAll(house: House) {
   await sweep(house, 'budget_alerts_sweep_failed', (tx) =>
     sweepBudgetAlerts(tx, quotasBefore, rowsMax),
   )
+  const decisionsBefore = new Date(now().getTime() - decisionCountsKeptMs)
   await sweep(house, 'gateway_decisions_sweep_failed', (tx) =>
-    sweepDecisionCounts(tx, new Date(now().getTime() - decisionCountsKeptMs), rowsMax),
+    sweepDecisionCounts(tx, decisionsBefore, rowsMax),
+  )
+  await sweep(house, 'gateway_callers_sweep_failed', (tx) =>
+    sweepCallers(tx, decisionsBefore, rowsMax),
   )
   await sweep(house, 'policy_decisions_sweep_failed', (tx) =>
     sweepDecisions(tx, new Date(now().getTime() - decisionsKeptMs), rowsMax),

@@ -10,7 +10,11 @@ const token = (max: number) =>
     .max(max)
     .regex(/^[\x21-\x7e]*$/, { error: 'must have visible ASCII characters only' })
 
-const Secret = (max: number) => token(max).describe('Never shown: reads as `********`.')
+/** The shortest secret that can be saved. Sinks of earlier releases may have shorter ones, so the schema does not require it. */
+export const secretLengthMin = 8
+
+const aboutSecrets = `At least ${secretLengthMin} characters. Never shown: reads as \`********\`.`
+const Secret = (max: number) => token(max).describe(aboutSecrets)
 
 /** Where it may lead to is checked when it is saved, and again when it is called. */
 const Endpoint = z
@@ -74,9 +78,9 @@ export const ElasticConfig = z
     endpoint: Endpoint,
     api_key: Secret(4096)
       .optional()
-      .describe('In base64, as Kibana shows it. Or `username` and `password`.'),
+      .describe(`${aboutSecrets} In base64, as Kibana shows it. Or \`username\` and \`password\`.`),
     username: storedText(1, 200).optional(),
-    password: storedText(1, 512).optional().describe('Never shown: reads as `********`.'),
+    password: storedText(1, 512).optional().describe(aboutSecrets),
     index: elasticName('an index').optional(),
     dataset: elasticName('a dataset')
       .optional()
@@ -142,7 +146,7 @@ export const OtlpLogsConfig = z
   .strictObject({
     endpoint: Endpoint.describe('`/v1/logs` is added where it has no path.'),
     header_name: HeaderName.default('Authorization'),
-    header_value: storedText(1, 4096).optional().describe('Never shown: reads as `********`.'),
+    header_value: storedText(1, 4096).optional().describe(aboutSecrets),
     service_name: Label.default('policy-gateway'),
     verify_tls: VerifyTls,
   })

@@ -4,6 +4,7 @@ import { BoundedMap } from '#platform/bounded-map.ts'
 import { createUuid } from '#platform/id.ts'
 
 import { describePolicies, nothingFound, type PolicyReport } from './policy-report.ts'
+import { type Resource, revisionContent } from './revision-content.ts'
 
 /** What was done to a resource of an organization (docs/specification/audit-events.md#revision-events). */
 export type RevisionAction =
@@ -41,9 +42,6 @@ export const operator: Actor = { id: 'operator', requestId: null }
 export const gatehouse: Actor = { id: 'gatehouse', requestId: null }
 
 export const stripeActor = (requestId: string): Actor => ({ id: 'stripe', requestId })
-
-/** A resource as the API shows it, so without secrets. */
-type Resource = { readonly id: string; readonly object: string }
 
 /** A change of a resource: `before` is null for a new one, `after` for a deleted one. */
 export type Revision = {
@@ -89,7 +87,12 @@ export function buildRevisionEvent(revision: Revision, at: Date): Event {
     request_id: by.requestId,
     ...facts,
   }
-  return buildEvent({ organizationId, kind: 'revision', at, header, content: { before, after } })
+  const historyId = facts?.['history_id']
+  const content = revisionContent(
+    { before, after },
+    typeof historyId === 'string' ? historyId : undefined,
+  )
+  return buildEvent({ organizationId, kind: 'revision', at, header, content })
 }
 
 /**

@@ -84,6 +84,8 @@ export type PolicyReport = {
   isDegraded: boolean
   /** The judge failed; where nothing refused the call, it went on without its verdict on enforcing rules. */
   isJudgeDegraded: boolean
+  /** Who would have been asked about a call, and was not about a count of tokens. */
+  unjudged?: readonly ('scorer' | 'judge')[]
   /** There are parts that nothing has scored. */
   hasUnscoredParts: boolean
   redactions: readonly RedactionReport[]
@@ -142,6 +144,7 @@ export function describePolicies(report: PolicyReport) {
     }),
     ...(report.isDegraded && !refusedBy && { moderation_degraded: true }),
     ...(report.isJudgeDegraded && !refusedBy && { judge_degraded: true }),
+    ...(report.unjudged?.length && !refusedBy && { unjudged: report.unjudged }),
     ...(report.hasUnscoredParts && { unscored_parts: true }),
     ...(report.redactions.length > 0 && { redactions: report.redactions }),
     ...(report.features && describeFeatures(report.features)),

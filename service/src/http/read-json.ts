@@ -1,5 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
-
 import { ApiError } from '#platform/api-error.ts'
 import { parseExact, TooManyNumbers } from '#platform/exact-json.ts'
 
@@ -17,31 +15,31 @@ const invalidJson = (message: string) => new ApiError('invalid_json', message)
  * names of an open body are not checked: it belongs to a vendor's format.
  */
 export function readJson(bytes: Buffer, { isOpen = false } = {}): unknown {
-  refuseDeepOrMany(bytes)
+  const checking = refuseDeepOrMany(bytes)
+  while (!checking.next().done);
   const value = parse(decode(bytes), isOpen)
   const name = isOpen ? undefined : findBadName(bytes)
   if (name) throw invalidJson(`The body has the member '${name.text.slice(0, 80)}'${name.fault}.`)
   return value
 }
 
+/** Between two stages, other work of the process may have its turn. */
+export type Stages<Result> = Generator<undefined, Result, void>
+
 /**
  * Like `readJson` for an open body, in stages: a large body would otherwise hold up every other call for as long as all
  * stages take together.
  */
-export async function readOpenJson(bytes: Buffer): Promise<unknown> {
-  refuseDeepOrMany(bytes)
-  await betweenStages(bytes)
+export function* readOpenJson(bytes: Buffer): Stages<unknown> {
+  yield* refuseDeepOrMany(bytes)
+  yield
   const text = decode(bytes)
-  await betweenStages(bytes)
+  yield
   return parse(text, true)
 }
 
 /** A body up to this size is read in a few milliseconds. */
 export const largeBodyBytes = 64 * 1024
-
-/** Between the stages of reading a large body, other calls get their turn. */
-export const betweenStages = (bytes: Buffer): Promise<void> | undefined =>
-  bytes.length > largeBodyBytes ? setImmediate() : undefined
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
@@ -63,10 +61,18 @@ function parse(text: string, isOpen: boolean): unknown {
   }
 }
 
-function refuseDeepOrMany(bytes: Buffer) {
+/** Bytes; about a millisecond of work. */
+const checkedAtOnce = 512 * 1024
+
+function* refuseDeepOrMany(bytes: Buffer): Stages<void> {
   let depth = 0
   let values = 0
+  let pauseAt = checkedAtOnce
   for (let index = 0; index < bytes.length; index++) {
+    if (index > pauseAt) {
+      pauseAt = index + checkedAtOnce
+      yield
+    }
     const byte = bytes[index]
     if (byte === quote) index = endOfString(bytes, index)
     else if (byte === 0x2c) values++

@@ -2,17 +2,24 @@ import { expect, test } from 'vitest'
 
 import type { Event } from '#audit/event.ts'
 import type { Hold, Settlement } from '#credits/settlement.ts'
-import { type AnswerEvent, noUsage } from '#formats/answer.ts'
+import { type AnswerEvent, noUsage, type Piece } from '#formats/answer.ts'
+import { JudgeFailure } from '#moderation/judge.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
+import { ScorerUnavailable } from '#policies/guard/window-queue.ts'
 
 import { openBill, openFreeBill } from './bill.ts'
 import { type CallOrigin, type Ending, toCallEvent } from './call-event.ts'
 import type { InferenceCall } from './inference-call.ts'
 import { createFindings, type Judgement } from './judging/verdicts/judgement.ts'
-import { answerBeyondLimits } from './judging/verdicts/policy-refusal.ts'
+import {
+  answerBeyondLimits,
+  answerUnjudged,
+  UnjudgedAnswer,
+} from './judging/verdicts/policy-refusal.ts'
 import { createMeter } from './metering/meter.ts'
 import type { ModelRequest } from './model-request.ts'
+import { answerTooLarge, TotalTimeout } from './upstreams/upstream-failure.ts'
 
 // What is held, charged and reported, for every way in which a call can end.
 
@@ -54,9 +61,14 @@ const finished: AnswerEvent = {
   usage: { ...noUsage, inputTokens: 90, outputTokens: 4 },
 }
 
+const pieceOf = (event: AnswerEvent): Piece => ({
+  format: 'messages',
+  frames: [{ events: [event], source }],
+})
+
 /** A ledger that records its calls and answers as `settled` says. */
 function open(
-  events: readonly AnswerEvent[],
+  events: readonly (AnswerEvent | 'left')[],
   settled: { charged?: bigint; isAway?: boolean } = {},
 ) {
   const holds: Hold[] = []
@@ -81,7 +93,8 @@ function open(
     now: () => new Date(0),
   })
   for (const event of events) {
-    meter.observe({ format: 'messages', frames: [{ events: [event], source }] })
+    if (event === 'left') meter.noteLeft(pieceOf(said))
+    else meter.observe(pieceOf(event))
   }
   const deps = {
     credits: {
@@ -152,16 +165,19 @@ test('no balance is told that is not known', async () => {
 const endings = [
   ['the upstream failed before it answered', [], false, 0n, 'failed'],
   ['the upstream failed before it said anything', [started], false, 0n, 'failed'],
-  ['the upstream failed in the middle', [started, said], false, 345n, 'cut'],
+  ['the upstream failed before anything left', [started, said], false, 0n, 'failed'],
+  ['the upstream failed in the middle', [started, said, 'left'], false, 345n, 'cut'],
   ['the caller left before anything came', [], true, 0n, 'cut'],
   ['the caller left before anything was said', [started], true, 270n, 'cut'],
-  ['the caller left in the middle', [started, said], true, 345n, 'cut'],
+  ['the caller left before anything left', [started, said], true, 345n, 'cut'],
+  ['the caller left in the middle', [started, said, 'left'], true, 345n, 'cut'],
 ] as const
 
 test.for(endings)('%s', async ([, events, hasHungUp, amount, outcome]) => {
   const { settlements, hangUp, call, meter, deps } = open(events)
   const bill = await openBill(call, request, meter, deps)
   if (hasHungUp) hangUp()
+  else bill.noteFailure(broken)
   await bill[Symbol.asyncDispose]()
   expect(settlements.map((each) => [each.amount, each.event.header['outcome']])).toEqual([
     [amount, outcome],
@@ -169,12 +185,17 @@ test.for(endings)('%s', async ([, events, hasHungUp, amount, outcome]) => {
 })
 
 const broken = new ApiError('upstream_error', 'The provider failed.')
-const late = new ApiError('upstream_timeout', 'The provider took too long.')
+const late = new ApiError('upstream_timeout', 'The answer took too long.', {
+  cause: new TotalTimeout(),
+})
+const stalled = new ApiError('upstream_timeout', 'The provider stood still.')
 
 test.for([
   ['that its provider breaks costs nothing: nobody gets any of it', broken, 0n, 'failed'],
   ['that takes longer than a call may is paid', late, 345n, 'cut'],
-  ['that is longer than a plain answer can be is paid', undefined, 345n, 'cut'],
+  ['whose provider stands still costs nothing', stalled, 0n, 'failed'],
+  ['that is too large is paid', answerTooLarge(), 345n, 'cut'],
+  ['that nobody reads any more is paid', undefined, 345n, 'cut'],
 ] as const)('a plain answer %s', async ([, failure, amount, outcome]) => {
   const { settlements, call, meter, deps } = open([started, said])
   const bill = await openBill(call, judged({ isStreamed: false }), meter, deps)
@@ -231,7 +252,11 @@ test.each([
   ['a stream', true, 'cut'],
   ['a plain answer, of which its caller gets nothing,', false, 'failed'],
 ])('%s that the process ends itself is settled as a failure is', async (_, isStreamed, outcome) => {
-  const { settlements, hangUp, call, meter, deps } = open([started, said])
+  const { settlements, hangUp, call, meter, deps } = open([
+    started,
+    said,
+    ...(isStreamed ? (['left'] as const) : []),
+  ])
   const ended = new ApiError('overloaded', 'This process is shutting down.')
   {
     await using bill = await openBill(call, judged({ isStreamed }), meter, deps)
@@ -247,7 +272,10 @@ const blocked = new ApiError('policy_blocked', 'A policy blocks this.', {
   policy: { policy_id: 'pol_1', version: 3, reason_code: 'RULE_MATCHED' },
 })
 const moderated = new ApiError('moderation_blocked', 'This is blocked.')
-const unjudged = new ApiError('policy_evaluation_unavailable', 'This could not be judged.')
+const unjudged = answerUnjudged(new ScorerUnavailable('The scorer is late.'))
+const unreadable = answerUnjudged(
+  new ScorerUnavailable('no score', { cause: new JudgeFailure('no_verdict', 'Odd words.') }),
+)
 const tooLarge = answerBeyondLimits()
 
 const verdicts = [
@@ -259,13 +287,19 @@ const verdicts = [
   ['that is too large as a whole is paid', tooLarge, [started, said, finished], false, 330n, 'cut'],
   ['that could not be judged is free', unjudged, [started, said], true, 0n, 'failed'],
   ['that could not be judged at its end is free', unjudged, [started, said], false, 0n, 'failed'],
+  ['of which something has left is paid', unjudged, [started, said, 'left'], true, 345n, 'cut'],
+  ['that nobody can judge for its words is paid', unreadable, [started, said], false, 345n, 'cut'],
 ] as const
 
 test.for(verdicts)('an answer %s', async ([, error, events, isStreamed, amount, outcome]) => {
   for (const hasHungUp of [false, true]) {
     const { settlements, hangUp, call, meter, deps } = open(events)
     const bill = await openBill(call, judged({ isStreamed, webSearchesMin: 0 }), meter, deps)
-    bill.noteFailure(error)
+    const told = bill.noteFailure(error) as ApiError
+    if (error instanceof UnjudgedAnswer) {
+      expect(told.message.endsWith('What was generated is charged.')).toBe(amount > 0n)
+      expect(told.message.endsWith('Nothing is charged.')).toBe(amount === 0n)
+    } else expect(told).toBe(error)
     // A plain answer goes on without its caller, and is judged all the same.
     if (hasHungUp) hangUp()
     await bill[Symbol.asyncDispose]()

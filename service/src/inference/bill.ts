@@ -6,12 +6,13 @@ import { toUsd } from '#credits/money.ts'
 import { creditsFor, worstCaseCredits } from '#credits/price.ts'
 import { buildHoldMeta, buildUsageMeta, type HoldMeta } from '#credits/usage-meta.ts'
 import { noUsage, type Receipt } from '#formats/answer.ts'
-import { ApiError } from '#platform/api-error.ts'
+import { toApiError } from '#platform/to-api-error.ts'
 
 import type { ToEvent } from './call-event.ts'
+import { decideOutcome } from './charging/decide-outcome.ts'
 import type { InferenceCall } from './inference-call.ts'
 import type { Judgement } from './judging/verdicts/judgement.ts'
-import { isBeyondLimits, isBlock, isUnjudged } from './judging/verdicts/policy-refusal.ts'
+import { UnjudgedAnswer } from './judging/verdicts/policy-refusal.ts'
 import type { Meter, MeteredUsage } from './metering/meter.ts'
 import { usedTokens } from './metering/used-tokens.ts'
 import type { ModelRequest } from './model-request.ts'
@@ -50,12 +51,13 @@ export async function openBill(
 
   async function settle(outcome: CallOutcome, error?: unknown): Promise<Receipt> {
     // A request that was blocked before it was sent has not caused a search either.
-    const isFree = outcome === 'failed' || (outcome === 'blocked' && !meter.hasBegun())
+    const isUnsent = outcome === 'refused' || (outcome === 'blocked' && !meter.hasBegun())
+    const isFree = outcome === 'failed' || isUnsent
     const usage = isFree ? nothingUsed : withSearches(await meter.usage(), request)
     const amount = creditsFor(usage, price)
     const usageMeta = buildUsageMeta(meta, usage)
     const report = { ...usageMeta, credits: Number(amount) }
-    const ending = { model, outcome, usage: report, findings: judgement, error }
+    const ending = { ...endingOf(outcome, error), model, usage: report, findings: judgement }
     if (call.counted) {
       // Tokens count as they do in the limits, also of a call that costs nothing.
       call.counted.tokens = usedTokens(await meter.usage(), request)
@@ -72,8 +74,9 @@ export async function openBill(
   }
 
   return createBill(settle, {
+    isPaid: true,
     answered: () => outcomeOf(judgement, 'completed'),
-    failed: (failure) => outcomeOf(judgement, decideOutcome({ call, request, meter, failure })),
+    failed: (failure) => outcomeOf(judgement, decideOutcome({ call, meter, failure })),
   })
 }
 
@@ -99,60 +102,55 @@ export async function openFreeBill(
   const meta = buildHoldMeta({ projectId: null, keyId: principal.credentialId, model, price })
   await freeTier.claim(freeCaller, requestId, worstCaseOf(request))
   const settle = async (outcome: CallOutcome, error?: unknown): Promise<Receipt> => {
-    const isSpent = meter.hasBegun() || (outcome !== 'failed' && outcome !== 'blocked')
+    const isSpent = meter.hasBegun() || !unspent.has(outcome)
     if (!isSpent) await freeTier.release(freeCaller, requestId)
     const usage = await meter.usage()
     const { costUsd } = toCost(creditsFor(usage, price))
     const report = { ...buildUsageMeta(meta, usage), credits: 0 }
-    const ending = { model, outcome, usage: report, findings: judgement, error }
+    const ending = { ...endingOf(outcome, error), model, usage: report, findings: judgement }
     await events.write(toEvent(call, ending))
     return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageFor(judgement, usage) }
   }
   return createBill(settle, {
+    isPaid: false,
     answered: () => outcomeOf(judgement, 'completed'),
-    failed: (failure) => outcomeOf(judgement, decideOutcome({ call, request, meter, failure })),
+    failed: (failure) => outcomeOf(judgement, decideOutcome({ call, meter, failure })),
   })
+}
+
+/** Outcomes by which nothing is spent before the upstream has begun to answer. */
+const unspent: ReadonlySet<CallOutcome> = new Set<CallOutcome>(['failed', 'blocked', 'refused'])
+
+/** An event of a refused call has the status and the code of its answer. */
+function endingOf(outcome: CallOutcome, error: unknown) {
+  if (outcome !== 'refused') return { outcome, error }
+  const { status, code } = toApiError(error)
+  return { outcome, error, refusal: { status, code } }
 }
 
 /** A bill that is not settled when it is disposed of belongs to a call that did not complete. */
 function createBill(
   settle: (outcome: CallOutcome, error?: unknown) => Promise<Receipt>,
-  outcomes: { answered(): CallOutcome; failed(failure: unknown): CallOutcome },
+  outcomes: { isPaid: boolean; answered(): CallOutcome; failed(failure: unknown): CallOutcome },
 ): Bill {
   let receipt: Promise<Receipt> | undefined
   let failure: unknown
+  let outcome: CallOutcome | undefined
   return {
     settle: () => (receipt ??= settle(outcomes.answered())),
-    noteFailure: (error) => void (failure = error),
+    noteFailure(error) {
+      failure = error
+      // A caller who hangs up after that has not brought it about.
+      outcome = outcomes.failed(error)
+      if (!(error instanceof UnjudgedAnswer)) return error
+      return error.tell(outcomes.isPaid && outcome !== 'failed')
+    },
     async [Symbol.asyncDispose]() {
+      outcome ??= outcomes.failed(failure)
       // The call has failed already, so an error of the settlement cannot be reported to its caller.
-      await (receipt ??= settle(outcomes.failed(failure), failure)).catch(() => undefined)
+      await (receipt ??= settle(outcome, failure)).catch(() => undefined)
     },
   }
-}
-
-type EndedCall = { call: InferenceCall; request: ModelRequest; meter: Meter; failure: unknown }
-
-/**
- * A call that its caller hangs up on, or that takes too long, is charged for what was produced; a plain answer goes on
- * without its caller, so that is all of it. A call whose provider fails is free until the model has written something;
- * a plain answer is free in any case, because its caller receives none of it. An answer that a policy ends is charged for
- * what was generated, plain or streamed, and so is one that is beyond the limits of judging: callers could ask for such
- * answers. One that could not be judged for another reason is not its caller's fault, and free
- * (docs/specification/credits.md#failed-and-cut-calls).
- */
-function decideOutcome({ call, request, meter, failure }: EndedCall): CallOutcome {
-  if (isBlock(failure)) return 'blocked'
-  if (isBeyondLimits(failure)) return 'cut'
-  if (isUnjudged(failure)) return 'failed'
-  const { isCancelled, reason } = call.cancellation
-  // Ended by this process and not by its caller: then it counts like a failure of the provider.
-  const isEnded = reason instanceof ApiError
-  if (isCancelled && !isEnded) return 'cut'
-  const isTimeout = failure instanceof ApiError && failure.code === 'upstream_timeout'
-  const isProviderFailure = failure !== undefined && !isTimeout
-  const isAnswerLost = isProviderFailure && !request.isStreamed
-  return meter.hasWritten() && !isAnswerLost ? 'cut' : 'failed'
 }
 
 /** The sweep of holds counts the call if this process dies. */

@@ -69,7 +69,7 @@ const hasUserQuotas = (policies: Pinned | null) =>
 
 const pickReported = (findings: Findings) => {
   const { matches, foundIn, unevaluated, triggered, replacement } = findings
-  const { isDegraded, isJudgeDegraded, hasUnscoredParts, features } = findings
+  const { isDegraded, isJudgeDegraded, unjudged, hasUnscoredParts, features } = findings
   const redactions = findings.redacted ? describeRedaction(findings.redacted) : []
   const gateway = describeConfigured(findings)
   return {
@@ -80,6 +80,7 @@ const pickReported = (findings: Findings) => {
     replacement,
     isDegraded,
     isJudgeDegraded,
+    unjudged: [...unjudged],
     hasUnscoredParts,
     redactions,
     features,

@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { CountCall } from '#access/guard.ts'
 import { type ErrorDeps, sendError } from '#http/error-dialect.ts'
 import type { Principal } from '#http/principal.ts'
+import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 import type { Pinned } from '#policy-gateway/in-force.ts'
@@ -84,6 +85,19 @@ export function countAsRequest({
     await slot?.settle(0)
     return refusal
   }
+}
+
+/** Refuses a caller that was refused a moment ago, before its body is read: reading is the most expensive part. */
+export function refuseAgain(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { recentRefusals }: { recentRefusals: Pick<RecentRefusals, 'of'> },
+) {
+  const refused = request.principal && recentRefusals.of(request.principal)
+  if (!refused) return
+  request.isCounted = true // a refused call does not count
+  void reply.headers(refused.headers)
+  throw refused.refusal
 }
 
 type FailedAttempt = Deps & { thrown: unknown }

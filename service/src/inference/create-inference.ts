@@ -1,6 +1,8 @@
 import type { EventWriter } from '#audit/event-writer.ts'
 import type { UpstreamFormats } from '#formats/format.ts'
 import { upstreamFormats } from '#formats/formats.ts'
+import type { Principal } from '#http/principal.ts'
+import type { QuestionsOf } from '#limits/limit-questions.ts'
 import type { CurrentModeration } from '#moderation/create-moderation.ts'
 import type { Scorer } from '#moderation/scorer.ts'
 import { ApiError } from '#platform/api-error.ts'
@@ -46,6 +48,7 @@ type Options = Omit<BillDeps, 'toEvent' | 'events'> & {
   files: TrustedFiles
   limitInferenceCall: StepDeps['limitInferenceCall']
   noteBudgets: StepDeps['noteBudgets']
+  openQuestions: (caller: Principal) => QuestionsOf
   engine: PatternEngine
   /** The moderation in force, and the scorer in this process. */
   moderation: () => CurrentModeration
@@ -82,7 +85,8 @@ export function createInference(options: Options) {
   const threads = createCountingThreads()
   const counting = createInputCounting({ ...upstreams, threads, factors })
   const replace = createReplace({ ...options, callModel, counting, catalogue: catalogue.current })
-  const judged = { engine, formats, replace, steadyNow, log, moderation, local }
+  const { openQuestions } = options
+  const judged = { engine, formats, replace, steadyNow, log, moderation, local, openQuestions }
   const judgeRequest = createJudge({ ...judged, estimate: counting.estimate })
   return {
     catalogue: catalogue.current,

@@ -10,10 +10,11 @@ import {
 } from '#formats/fields/find-features.ts'
 import type { CallerFormat } from '#formats/format.ts'
 import type { Turn } from '#formats/turn.ts'
-import { betweenStages, readOpenJson } from '#http/read-json.ts'
+import { readOpenJson } from '#http/read-json.ts'
 import { explainIssue, toParam } from '#http/validate.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
+import { runInTurns, type Steps } from '#text/steps.ts'
 
 import { refuseBrokenImages } from './check-images.ts'
 import type { InputCounting } from './count/input-counting.ts'
@@ -48,35 +49,44 @@ export async function readModelRequest(deps: ReadDeps, sent: Sent): Promise<Pars
   }
 }
 
-async function read(
-  { catalogue, counting }: ReadDeps,
-  { endpoint, format, bytes, headers, isAnonymous, owner, cancellation }: Sent,
-): Promise<ModelRequest> {
+async function read({ catalogue, counting }: ReadDeps, sent: Sent): Promise<ModelRequest> {
+  const { owner, cancellation } = sent
+  const asker = {
+    owner,
+    get signal() {
+      return cancellation.signal
+    },
+  }
+  const request = await runInTurns(readInSteps(catalogue, sent), asker)
+  return { ...request, estimate: await counting.estimate(request, { owner, cancellation }) }
+}
+
+/** Each step may take as long as the parser needs for a large body; others have their turn in between. */
+function* readInSteps(
+  catalogue: () => Catalogue,
+  { endpoint, format, bytes, headers, isAnonymous }: Sent,
+): Steps<Omit<ModelRequest, 'estimate'>> {
   if (!bytes || bytes.length === 0) throw new ApiError('invalid_json', 'The body is empty.')
-  const body = await readBody(endpoint, bytes)
-  await betweenStages(bytes)
+  const body = yield* readBody(endpoint, bytes)
+  yield
   const turn = format.readTurn(body)
-  await betweenStages(bytes)
+  yield
   const modelName = String(body['model'])
   const model = findModel(catalogue(), modelName)
   refuseUnsupported(turn, model)
   refuseBrokenImages(turn, body)
+  yield
   const asked = findFeatures(fieldTables[format.name], body, headers)
   refuseFeatures(asked, model, isAnonymous)
   if (isAnonymous) refuseUnsent(turn)
   const wantedTokens = turn.maxOutputTokens ?? model.defaultOutputTokens
-  const hasUnseen = hasUnseenInput(body, asked)
   return {
     body,
     turn,
     model,
     modelName,
     isStreamed: body['stream'] === true,
-    estimate: await counting.estimate(
-      { turn, model, hasUnseenInput: hasUnseen },
-      { owner, cancellation },
-    ),
-    hasUnseenInput: hasUnseen,
+    hasUnseenInput: hasUnseenInput(body, asked),
     maxOutputTokens: Math.min(wantedTokens, model.maxOutputTokens),
     webSearchesMax: asked.some(({ feature }) => feature === 'web_search')
       ? mostWebSearches(body)
@@ -86,9 +96,9 @@ async function read(
 }
 
 /** Unknown members are forwarded, so only the known ones are checked. */
-async function readBody({ body: schema }: Endpoint, bytes: Buffer): Promise<Json> {
-  const body = await readOpenJson(bytes)
-  await betweenStages(bytes)
+function* readBody({ body: schema }: Endpoint, bytes: Buffer): Steps<Json> {
+  const body = yield* readOpenJson(bytes)
+  yield
   const result = schema?.safeParse(body)
   if (result?.success === false) {
     const [issue] = result.error.issues

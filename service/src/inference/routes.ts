@@ -87,10 +87,14 @@ export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteD
     const recordAttempt = recordAttemptsOf('count_tokens')
     speakInferenceErrors(scope, 'count_tokens', { ...errors, recordAttempt })
     identify(scope, authentication)
-    refuseUnread(scope, requireRecordable)
+    refuseUnread(scope, (share) => {
+      overload.refuseInference(share)
+      requireRecordable()
+    })
     pinSnapshots(scope, inForce)
     const { judgeRequest } = steps
-    serveCountTokens(scope, { ...inference, limitInferenceCall, judgeRequest })
+    const counting = { limitInferenceCall, recentRefusals, judgeRequest, overload }
+    serveCountTokens(scope, { ...inference, ...counting })
   })
   void app.register(async (scope) => {
     speakInferenceErrors(scope, 'openai', errors)

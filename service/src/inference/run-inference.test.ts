@@ -48,7 +48,10 @@ function fakeSteps(judgement: Judgement, given: Partial<Steps> = {}) {
       log.taken.push('settle')
       return {} as Receipt
     },
-    noteFailure: (error: unknown) => void log.failures.push(error),
+    noteFailure(error: unknown) {
+      log.failures.push(error)
+      return error
+    },
     ...disposable('bill'),
   }
   const steps: Steps = {

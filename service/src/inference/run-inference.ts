@@ -49,8 +49,8 @@ export type CallSlot = AsyncDisposable & { settle(): Promise<void> }
 export type CallRecord = AsyncDisposable & { finish(receipt: Receipt): Promise<void> }
 export type Bill = AsyncDisposable & {
   settle(): Promise<Receipt>
-  /** Called when the call fails on the side of the model, or is ended by its policies. */
-  noteFailure(error: unknown): void
+  /** Called when the call fails on the side of the model, or is ended by its policies. Returns what the caller is told. */
+  noteFailure(error: unknown): unknown
 }
 
 /** A piece of the answer, or, as the last part, the receipt for the closing frame. */
@@ -58,7 +58,8 @@ export type AnswerPart = { piece: Piece } | { receipt: Receipt }
 
 /**
  * The life of one inference call, in order. When the caller hangs up, the generator is closed: then the bill is
- * settled for what was produced, the record is written and the slot is freed, in this order.
+ * settled for what was produced, the record is written and the slot is freed, in this order. When the answer cannot be written
+ * in the caller's format, the error is thrown into the generator.
  */
 export async function* runInference(steps: Steps, call: InferenceCall): AsyncGenerator<AnswerPart> {
   const meter = steps.openMeter(call)
@@ -68,10 +69,19 @@ export async function* runInference(steps: Steps, call: InferenceCall): AsyncGen
   await using bill = opened.bill
   try {
     const answer = await openAnswer(steps, call, judgement, meter)
-    for await (const piece of answer) yield { piece }
+    for await (const piece of answer) {
+      let isWritten = true
+      try {
+        yield { piece }
+      } catch (error) {
+        isWritten = false
+        throw error
+      } finally {
+        if (isWritten && judgement.request.isStreamed) meter.noteLeft(piece)
+      }
+    }
   } catch (error) {
-    bill.noteFailure(error)
-    throw error
+    throw bill.noteFailure(error)
   }
   const receipt = await settleBoth(call, bill, slot)
   await record.finish(receipt)

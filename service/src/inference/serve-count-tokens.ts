@@ -5,15 +5,20 @@ import { requirePermission } from '#access/unauthorized.ts'
 import { pickForwardedHeaders } from '#formats/forwarded-headers.ts'
 import { messageCallerFormat } from '#formats/messages/message-format.ts'
 import { answerText, route, sendJson } from '#http/bind.ts'
+import type { Overload } from '#http/overload/overload.ts'
 import { shareOf } from '#http/principal.ts'
-import { betweenStages, largeBodyBytes, readOpenJson } from '#http/read-json.ts'
-import { ApiError } from '#platform/api-error.ts'
+import { largeBodyBytes } from '#http/read-json.ts'
+import type { RecentRefusals } from '#limits/recent-refusals.ts'
+import type { ApiError } from '#platform/api-error.ts'
+import { waitForSlice } from '#platform/background/shared-turns.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Gate } from '#platform/gate.ts'
 
 import { type AdmitDeps, admit, asksForNothing } from './admission/admit-call.ts'
-import { countInput, keepsAllThinking, readCountTokens } from './count/count-tokens.ts'
+import { refuseAgain } from './count-attempts.ts'
+import { countInput } from './count/count-tokens.ts'
 import type { InputCounting } from './count/input-counting.ts'
+import { type CountRequest, type ParsedCount, readCount } from './count/read-count.ts'
 import { readPolicySubject } from './gateway/policy-subject.ts'
 import { requireProject } from './gateway/require-project.ts'
 import type { InferenceCall } from './inference-call.ts'
@@ -29,7 +34,9 @@ export type CountTokensDeps = AdmitDeps &
     recordCount: RecordCount
     catalogue: () => Catalogue
     counting: InputCounting
+    recentRefusals: Pick<RecentRefusals, 'of'>
     readingGate: Gate
+    overload: Pick<Overload, 'waitForTurn'>
     ending: Cancellation
   }
 
@@ -38,13 +45,19 @@ type CountCall = JudgedCall & {
   /** What is wrong with its headers. */
   headerError: ApiError | null
   counted: InferenceCall['counted']
+  parsed: ParsedCount
   model: string | null
+  /** The count, once it is known. */
+  tokens: number
   findings: Findings | null
+  /** To be called when its request is judged: then another one may begin. */
+  onDecided: InferenceCall['onDecided']
 }
 
 /**
- * POST /v1/messages/count_tokens: one request of the caller's limits and quotas, no tokens and no credits. Its text may go to an
- * upstream's counter, so it is judged first, as the request of a call is.
+ * POST /v1/messages/count_tokens: one request of the caller's limits and quotas, and the tokens that are counted of the limits per
+ * minute, so that no caller has more text read than it may send; no credits. Its text may go to an upstream's counter, so it is judged
+ * first, as the request of a call is.
  */
 export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
   route(
@@ -52,8 +65,11 @@ export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
     countTokens,
     async (request, reply) => {
       using watched = watchCaller(reply, deps.ending)
-      const call = openCount(request, reply, watched.cancellation)
-      await using _slot = await admit(call, asksForNothing, deps)
+      const { cancellation } = watched
+      const opened = await openCount(request, reply, { deps, cancellation })
+      using turn = await deps.overload.waitForTurn(shareOf(opened.principal), cancellation)
+      const call = { ...opened, onDecided: turn.admit }
+      await using _slot = await admit(call, askFor(call), deps)
       const tokens = await countAndRecord(deps, request, call)
       return sendJson(reply, 200, answerText(countTokens, { input_tokens: tokens }))
     },
@@ -61,13 +77,34 @@ export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
   )
 }
 
-function openCount(
+const askFor = (call: CountCall) =>
+  call.parsed.ok
+    ? {
+        ...asksForNothing,
+        model: call.model,
+        tokens: call.parsed.request.expectedTokens,
+        isCount: true,
+        usedTokens: async () => call.tokens,
+      }
+    : asksForNothing
+
+type Opening = { deps: CountTokensDeps; cancellation: Cancellation }
+
+async function openCount(
   request: FastifyRequest,
   reply: FastifyReply,
-  cancellation: Cancellation,
-): CountCall {
-  const { id: requestId, principal, policies } = request
+  { deps, cancellation }: Opening,
+): Promise<Omit<CountCall, 'onDecided'>> {
+  const { id: requestId, principal, policies, bodyBytes: bytes } = request
   if (!principal || !policies) throw new Error('unguarded endpoint')
+  const owner = shareOf(principal)
+  const isLarge = (bytes?.length ?? 0) > largeBodyBytes
+  if (isLarge) refuseAgain(request, reply, deps)
+  const { counting, catalogue } = deps
+  const find = (name: string) => findModel(catalogue(), name)
+  const sent = { bytes, owner, cancellation }
+  const read = () => readCount({ counting, findModel: find }, sent)
+  const parsed = await (isLarge ? deps.readingGate(owner, read) : read())
   request.isCounted = true
   const { policySubject, error } = readPolicySubject(request.headers, principal)
   return {
@@ -81,7 +118,9 @@ function openCount(
     cancellation,
     addHeaders: (headers) => void reply.headers(headers),
     counted: null,
-    model: null,
+    parsed,
+    model: parsed.ok ? parsed.request.model.id : null,
+    tokens: 0,
     findings: null,
   }
 }
@@ -96,7 +135,9 @@ async function countAndRecord(
     requirePermission(countTokens, call.principal)
     requireProject(call)
     if (call.headerError) throw call.headerError
-    const { tokens } = await count(deps, request, call)
+    if (!call.parsed.ok) throw call.parsed.error
+    const { tokens } = await count(deps, request, call, call.parsed.request)
+    call.tokens = tokens
     request.line.input_tokens = tokens
     await deps.recordCount(call, { inputTokens: tokens }, call.findings)
     return tokens
@@ -106,43 +147,42 @@ async function countAndRecord(
   }
 }
 
-async function count(deps: CountTokensDeps, request: FastifyRequest, call: CountCall) {
-  const { bodyBytes } = request
-  if (!bodyBytes || bodyBytes.length === 0) throw new ApiError('invalid_json', 'The body is empty.')
+async function count(
+  deps: CountTokensDeps,
+  request: FastifyRequest,
+  call: CountCall,
+  { keepsAll, expectedTokens, ...read }: CountRequest,
+) {
+  const { model } = read
   const owner = shareOf(call.principal)
-  const read = () => readRequest(deps, bodyBytes)
-  const isLarge = bodyBytes.length > largeBodyBytes
-  const { keepsAll, ...asked } = await (isLarge ? deps.readingGate(owner, read) : read())
-  const { model } = asked
-  call.model = model.id
+  const asked = { ...read, ...unknownToRules }
   request.line.model = model.id
   call.findings = createFindings()
   const judgement = await deps.judgeRequest(call, asked, call.findings)
   call.findings = judgement
+  call.onDecided()
   if (judgement.refusal) throw judgement.refusal
   await judgement.settle()
+  // From here on the estimate is used up, even if the caller hangs up.
+  call.tokens = expectedTokens
+  if ((request.bodyBytes?.length ?? 0) > largeBodyBytes) await waitForSlice(owner)
   const sent = {
     request: judgement.request.body,
     keepsAll,
     headers: pickForwardedHeaders(messageCallerFormat, request.headers),
   }
+  // Unjudged text does not leave this process, so the upstream is not asked to count it.
+  const isUnjudged = judgement.unjudged.size > 0
   return countInput(
-    { turn: judgement.request.turn, keepsAll, ...deps.counting.prepare(model, sent) },
+    {
+      turn: judgement.request.turn,
+      keepsAll,
+      ...deps.counting.prepare(model, sent),
+      ...(isUnjudged && { upstream: null }),
+    },
     { owner, cancellation: call.cancellation, patience: 'long' },
   )
 }
 
 /** A count says nothing of an answer, and its own result is not known before it is judged. */
 const unknownToRules = { isStreamed: false, estimate: { tokens: 0 }, hasUnseenInput: false }
-
-async function readRequest({ catalogue }: CountTokensDeps, bytes: Buffer) {
-  const json = await readOpenJson(bytes)
-  await betweenStages(bytes)
-  const body = readCountTokens(json)
-  await betweenStages(bytes)
-  const keepsAll = keepsAllThinking(body)
-  const model = findModel(catalogue(), body.model)
-  const turn = messageCallerFormat.readTurn(body)
-  await betweenStages(bytes)
-  return { body, keepsAll, model, turn, ...unknownToRules }
-}

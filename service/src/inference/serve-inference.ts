@@ -17,6 +17,7 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { started } from '#platform/started.ts'
 
+import { refuseAgain } from './count-attempts.ts'
 import { readPolicySubject } from './gateway/policy-subject.ts'
 import type { InferenceCall } from './inference-call.ts'
 import { billedInput, type ModelRequest, requireRequest } from './model-request.ts'
@@ -129,15 +130,6 @@ type CallOptions = {
   cancellation: Cancellation
 }
 
-/** Refuses a caller that was refused a moment ago, before its body is read: reading is the most expensive part. */
-function refuseUnread(request: FastifyRequest, reply: FastifyReply, deps: InferenceDeps) {
-  const refused = request.principal && deps.recentRefusals.of(request.principal)
-  if (!refused) return
-  request.isCounted = true // a refused call does not count
-  void reply.headers(refused.headers)
-  throw refused.refusal
-}
-
 async function openCall(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -147,7 +139,7 @@ async function openCall(
   if (!principal || !policies) throw new Error('unguarded endpoint')
   // The large bodies of one organization wait for each other.
   const isLarge = (bodyBytes?.length ?? 0) > largeBodyBytes
-  if (isLarge) refuseUnread(request, reply, deps)
+  if (isLarge) refuseAgain(request, reply, deps)
   const headers = pickForwardedHeaders(format, request.headers)
   const isAnonymous = freeCaller !== null
   const owner = shareOf(principal)

@@ -43,7 +43,9 @@ export function createSteps(deps: StepDeps): Steps {
         isHungUp: () => cancellation.isCancelled,
         countText: (text) => counting.countText(text, model.encoding, shareOf(principal)),
         hiddenTokensPerSecond: () =>
-          model.capabilities.reasoning ? rates.tokensPerSecond(line.upstream ?? '', model.id) : 0,
+          model.capabilities.reasoning
+            ? rates.tokensPerSecond(writerOf({ principal, line }, model))
+            : 0,
         now: steadyNow,
       })
     },
@@ -58,12 +60,13 @@ export function createSteps(deps: StepDeps): Steps {
         line.output_tokens = usage.outputTokens
         const { parsed } = call
         if (!parsed.ok) return
-        const { model, estimate } = parsed.request
+        const { model, estimate, maxOutputTokens } = parsed.request
         line.model = model.id
         if (usage.origin !== 'upstream') return
         counting.learn(model, estimate, usage)
         const { outputTokens } = usage
-        rates.observe(line.upstream ?? '', model.id, { outputTokens, tookMs: meter.tookMs() })
+        const written = { outputTokens, maxOutputTokens, tookMs: meter.tookMs() }
+        rates.observe(writerOf(call, model), written)
       }
       return recordOnce(write)
     },
@@ -79,6 +82,11 @@ export function createSteps(deps: StepDeps): Steps {
     guardAnswer: (_, judgement, pieces) => judgement.guard(pieces),
   }
 }
+
+const writerOf = (
+  { principal, line }: Pick<InferenceCall, 'principal' | 'line'>,
+  { id: model }: ModelRequest['model'],
+) => ({ organizationId: shareOf(principal), upstream: line.upstream ?? '', model })
 
 const isFree = (call: InferenceCall): call is FreeCall => call.freeCaller !== null
 

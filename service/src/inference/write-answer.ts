@@ -12,7 +12,7 @@ import { toApiError } from '#platform/to-api-error.ts'
 import type { AnswerPart } from './run-inference.ts'
 import { answerTooLarge, plainMaxBytes, toFailure } from './upstreams/upstream-failure.ts'
 
-type Parts = AsyncIterable<AnswerPart>
+type Parts = AsyncIterable<AnswerPart> & Pick<AsyncIterator<AnswerPart>, 'throw'>
 
 /** Writes parts of an answer in the caller's format: passed on if they come in that format, else rebuilt. */
 function createPartWriter(format: CallerFormat, answering: Answering) {
@@ -56,8 +56,14 @@ export async function foldAnswer(
         continue
       }
       bytes += sizeOf(part)
-      if (bytes > plainMaxBytes) throw answerTooLarge()
-      for (const { event, data } of writer.write(part)) frames.push({ event, data, bytes: null })
+      if (bytes > plainMaxBytes) throw await giveUp(parts, answerTooLarge())
+      let written: OutFrame[]
+      try {
+        written = writer.write(part)
+      } catch (error) {
+        throw await giveUp(parts, error)
+      }
+      for (const { event, data } of written) frames.push({ event, data, bytes: null })
     }
     return text ?? JSON.stringify(format.fold(frames))
   } catch (error) {
@@ -81,6 +87,17 @@ function sizeOf(part: AnswerPart): number {
 const toUpstreamError = (error: unknown) =>
   error instanceof BrokenAnswer ? toFailure(error).error : error
 
+/** Tells the call why a part of its answer was not written, so that its bill knows, and returns the error. */
+async function giveUp(parts: Parts, error: unknown): Promise<unknown> {
+  const failure = toUpstreamError(error)
+  try {
+    await parts.throw?.(failure)
+  } catch {
+    // It is the same error.
+  }
+  return failure
+}
+
 const pingEveryMs = 15_000
 
 /**
@@ -102,7 +119,12 @@ export async function streamAnswer(
   try {
     for await (const part of parts) {
       pings.restart(pingEveryMs)
-      const frames = writer.write(part)
+      let frames: OutFrame[]
+      try {
+        frames = writer.write(part)
+      } catch (error) {
+        throw await giveUp(parts, error)
+      }
       if (frames.length === 0) continue
       const isDrained = stream.write(joinSse(frames))
       if (isDrained) await isDrained

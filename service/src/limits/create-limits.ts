@@ -12,7 +12,8 @@ import { createLimitsOf } from './effective-limits.ts'
 import { followLimitsFile } from './follow-limits-file.ts'
 import { createCallLimit, creditReadLimits } from './limit-calls.ts'
 import { createInferenceLimit } from './limit-inference-calls.ts'
-import { createTrialLimit } from './limit-trials.ts'
+import { type Counted, createMinuteLimit } from './limit-per-minute.ts'
+import { createQuestionLimit } from './limit-questions.ts'
 import { createLimiter } from './limiter.ts'
 import type { Limits } from './limits.ts'
 import { createCountersWithFallback } from './outage/counters-with-fallback.ts'
@@ -31,6 +32,8 @@ type Options = {
   metrics: Metrics
   processes: () => number
   adminCallLimits: Limits
+  /** How often an organization may save its gateway configuration. */
+  savesPerMinute: number
   /** The operator's table of limits; without one the built-in table holds. */
   limitsFile: string | undefined
 }
@@ -43,9 +46,17 @@ type CallCounters = Counters & {
   stop(): void
 }
 
+/** Calls of the judge by which administrators try rules. */
+const judgeTrials = { kind: 'trial', what: 'calls of the judge in trials', perMinute: 60 }
+/**
+ * Each save stays in the audit log, is sent to every sink and makes every process compile the configuration, so saves have a lower
+ * limit than other calls.
+ */
+const saves = { kind: 'gateway_save', what: 'saves of the gateway configuration' }
+
 /** The counters of each kind of call, and the limits that use them. */
 export function createLimits(options: Options) {
-  const { db, redis, namespace, adminCallLimits, limitsFile, ...deps } = options
+  const { db, redis, namespace, adminCallLimits, savesPerMinute, limitsFile, ...deps } = options
   const table = followLimitsFile({ file: limitsFile, ...deps })
   const limitsOf = createLimitsOf(table.current)
   const createCounters = (kind: string, prefix: string): CallCounters => {
@@ -57,7 +68,17 @@ export function createLimits(options: Options) {
   const administration = createCounters('administration', 'rla')
   const creditReads = createCounters('credit_read', 'rlc')
   const trials = createCounters('trial', 'rlt')
-  const all = [inference, administration, creditReads, trials]
+  const gatewaySaves = createCounters('gateway_save', 'rlg')
+  const questions = createCounters('questions', 'rlq')
+  const all = [inference, administration, creditReads, trials, gatewaySaves, questions]
+  const limiterOf = (counters: CallCounters) => createLimiter({ counters })
+  const limitCalls = (
+    kind: 'administration' | 'credit_read',
+    limits: Limits,
+    counters: CallCounters,
+  ) => createCallLimit({ ...deps, kind, limits, limiter: limiterOf(counters) })
+  const limitPerMinute = (counters: CallCounters, counted: Counted) =>
+    createMinuteLimit({ ...deps, limiter: limiterOf(counters) }, counted)
   const recentRefusals = createRecentRefusals({ now: deps.steadyNow })
   return {
     adminCallLimits,
@@ -74,19 +95,16 @@ export function createLimits(options: Options) {
       countersNow: inference.now,
       limiter: createLimiter({ counters: inference, loadQuotas: createQuotaLoader({ db }) }),
     }),
-    limitAdminCall: createCallLimit({
+    limitAdminCall: limitCalls('administration', adminCallLimits, administration),
+    limitCreditRead: limitCalls('credit_read', creditReadLimits, creditReads),
+    openQuestions: createQuestionLimit({
       ...deps,
-      kind: 'administration',
-      limits: adminCallLimits,
-      limiter: createLimiter({ counters: administration }),
+      limitsOf,
+      table: table.current,
+      limiter: limiterOf(questions),
     }),
-    limitCreditRead: createCallLimit({
-      ...deps,
-      kind: 'credit_read',
-      limits: creditReadLimits,
-      limiter: createLimiter({ counters: creditReads }),
-    }),
-    limitTrial: createTrialLimit({ ...deps, limiter: createLimiter({ counters: trials }) }),
+    limitTrial: limitPerMinute(trials, judgeTrials),
+    limitGatewaySave: limitPerMinute(gatewaySaves, { ...saves, perMinute: savesPerMinute }),
     subscriber: createScopeRemoval(all),
     stop() {
       table.stop()

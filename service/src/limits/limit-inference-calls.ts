@@ -26,8 +26,10 @@ type Deps = {
 type InferenceCall = {
   requestId: string
   principal: Principal
-  /** The estimated input and the largest possible output; 0 for endpoints that use no tokens. */
+  /** The estimated input and the largest possible output. */
   tokens: number
+  /** Its tokens are only counted, by a model or here: they use up the minute, but neither the day nor quotas. */
+  isCount?: boolean | undefined
   /** What it counts in besides the limits, and the most that it can cost. */
   quotas?: { rules: QuotaRules; credits: number } | undefined
 }
@@ -50,19 +52,20 @@ export type InferenceAdmission = {
 export function createInferenceLimit(deps: Deps) {
   const { limiter, limitsOf, metrics, recentRefusals, countersNow } = deps
   return async (attempt: InferenceCall): Promise<InferenceAdmission> => {
-    const { requestId, principal, tokens } = attempt
+    const { requestId, principal, tokens, isCount = false } = attempt
     const limits = limitsOf(principal)
-    const tooLarge = refuseTooLarge(tokens, limits)
+    const tooLarge = refuseTooLarge(attempt, limits)
     const call = {
       organizationId: principal.organizationId,
       projectId: principal.projectId ?? '',
       keyId: keyScopeId(principal),
       // A call that can never fit counts as a request, but not with tokens: no wait would help it.
       tokens: tooLarge ? 0 : tokens,
+      countsInMinuteOnly: isCount,
       leaseId: requestId,
       leaseMs,
     }
-    const quotas = quotasOf(attempt, call.tokens, countersNow)
+    const quotas = quotasOf(attempt, isCount ? 0 : call.tokens, countersNow)
     const { verdict, slot } = await limiter(quotas ? { ...call, quotas } : call, limits)
     const headers = inferenceHeaders(verdict, limits)
     if (verdict.quotas?.refusal) {
@@ -112,12 +115,21 @@ function refuseByQuota(
 
 const tokenMetrics = windowMetrics.filter(({ unit }) => unit === 'tokens')
 
-function refuseTooLarge(tokens: number, limits: Limits): ApiError | null {
+function refuseTooLarge({ tokens, isCount }: InferenceCall, limits: Limits): ApiError | null {
   let smallest = Infinity
   for (const scope of scopes) {
-    for (const { metric } of tokenMetrics) smallest = Math.min(smallest, limits[scope][metric])
+    for (const { metric, window } of tokenMetrics) {
+      if (isCount && window === 'day') continue
+      smallest = Math.min(smallest, limits[scope][metric])
+    }
   }
   if (tokens <= smallest) return null
+  if (isCount) {
+    return new ApiError(
+      'invalid_request',
+      `The request has about ${tokens} tokens, more than the ${smallest} a minute that your limits allow; count it in parts.`,
+    )
+  }
   return new ApiError(
     'invalid_request',
     `The request may use ${tokens} tokens, more than the ${smallest} that your limits allow at once; send less input or ask for less output.`,

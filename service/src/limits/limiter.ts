@@ -37,6 +37,7 @@ export function createLimiter({ counters, loadQuotas }: Options) {
         keyId: call.keyId,
         leaseId: call.leaseId,
         quotas: call.quotas,
+        countsInMinuteOnly: call.countsInMinuteOnly,
         reserved: call.tokens,
         used,
         usedCredits,

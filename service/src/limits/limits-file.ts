@@ -8,13 +8,21 @@ import { z } from 'zod'
 
 import { explainIssue } from '#http/validate.ts'
 
+import { type Metric, metricNames } from './limit-metrics.ts'
 import { type Amounts, type Limits, type Scope, scopes } from './limits.ts'
 import { limitsByTier } from './tiers.ts'
 
 const Narrow = z.strictObject(limitNumbers).partial()
+const questions = z.int().min(1).max(1_000_000_000)
+/** What an organization may have others asked (limit-questions.ts). */
+const questionNumbers = {
+  scorer_questions_per_minute: questions,
+  judge_questions_per_minute: questions,
+  rewriter_questions_per_minute: questions,
+}
 const TierEntry = z
   .strictObject({
-    organization: z.strictObject(organizationLimitNumbers).partial(),
+    organization: z.strictObject({ ...organizationLimitNumbers, ...questionNumbers }).partial(),
     project: Narrow,
     key: Narrow,
   })
@@ -45,8 +53,16 @@ export function readLimitsFile(text: string): LimitTable {
 
 const mergeTier = (limits: Limits, entry: LimitsFile[Tier] = {}): Limits =>
   Object.fromEntries(
-    scopes.map((scope) => [scope, { ...limits[scope], ...entry[scope] }]),
+    scopes.map((scope) => [scope, mergeScope(limits[scope], entry[scope])]),
   ) as Record<Scope, Amounts>
+
+const mergeScope = (
+  limits: Amounts,
+  given: Readonly<Partial<Record<Metric, number | undefined>>> = {},
+) =>
+  Object.fromEntries(
+    metricNames.map((metric): [Metric, number] => [metric, given[metric] ?? limits[metric]]),
+  ) as Amounts
 
 /**
  * A given number above the organization's would never be reached: it is a mistake, or the organization's was forgotten.

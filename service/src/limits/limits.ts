@@ -19,6 +19,8 @@ export type ScopeIds = { organizationId: string; projectId: string; keyId: strin
 export type LimitedCall = ScopeIds & {
   /** How many tokens it reserves. */
   tokens: number
+  /** Its tokens count in the minute, but neither in the day nor in quotas. */
+  countsInMinuteOnly?: boolean | undefined
   /** The id of the request. Asking again with it, after an answer was lost, counts once. */
   leaseId: string
   /** How long its slot is held without a renewal; 0: it takes no slot. */
@@ -50,6 +52,8 @@ export type Lease = ScopeIds & { leaseId: string; quotas?: CallQuotas | undefine
 export type LimitSettlement = Lease & {
   reserved: number
   used: number
+  /** As when it was admitted. */
+  countsInMinuteOnly?: boolean | undefined
   /** With quotas: what the call has cost. */
   usedCredits?: number | undefined
   /** When it was admitted, by the clock of the counters. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createCallPool } from './call-pool.ts'
 
 const patience = new AbortController().signal
-const createRefusal = () => new Error('full')
+const createRefusal = (isOwnLine: boolean) => new Error(isOwnLine ? 'own line full' : 'all full')
 const limits = { atOnce: 2, waitingMax: 10, waitingOfOneMax: 4, createRefusal }
 
 /** Enters, and notes when its turn has come. */
@@ -40,9 +40,9 @@ test('organizations take turns', async () => {
 test('an organization can fill its own line, and not that of the others', async () => {
   const pool = createCallPool(limits)
   const { all } = enterAll(pool, ['a', 'a', 'a', 'a', 'a', 'a'])
-  await expect(pool.enter('a', patience)).rejects.toThrow('full')
+  await expect(pool.enter('a', patience)).rejects.toThrow('own line full')
   const { all: others } = enterAll(pool, ['b', 'b', 'b', 'b', 'c', 'c'])
-  await expect(pool.enter('d', patience)).rejects.toThrow('full')
+  await expect(pool.enter('d', patience)).rejects.toThrow('all full')
   for (let index = 0; index < 10; index++) pool.leave()
   await Promise.all([...all, ...others])
 })

@@ -4,8 +4,8 @@ type Options = {
   atOnce: number
   waitingMax: number
   waitingOfOneMax: number
-  /** For those that may not even wait. */
-  createRefusal: () => Error
+  /** The error for calls that find the line full. `isOwnLine`: the organization's own calls fill it. */
+  createRefusal: (isOwnLine: boolean) => Error
 }
 
 /**
@@ -40,7 +40,8 @@ export function createCallPool(options: Options) {
 
   function waitInLine(name: string, signal: AbortSignal): Promise<void> {
     const line = lines.get(name) ?? new Set()
-    if (waiting >= waitingMax || line.size >= waitingOfOneMax) throw createRefusal()
+    const isOwnLine = line.size >= waitingOfOneMax
+    if (isOwnLine || waiting >= waitingMax) throw createRefusal(isOwnLine)
     lines.set(name, line)
     waiting++
     return new Promise((resolve, reject) => {

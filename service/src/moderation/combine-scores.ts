@@ -1,7 +1,7 @@
 import { alwaysBlocked, type Category, type CategoryScores } from './categories.ts'
+import { isReadable } from './pieces/split-segments.ts'
 import type { ScorerSettings } from './read-moderation.ts'
 import type { Scorer, Segment } from './scorer.ts'
-import { isReadable } from './split-segments.ts'
 
 /** What one scorer has said about all segments, and where its own thresholds are. */
 export type ScorerAnswer = Pick<ScorerSettings, 'thresholds'> & {

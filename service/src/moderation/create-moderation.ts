@@ -16,7 +16,7 @@ import { openJudge } from './open-judge.ts'
 import { originOf } from './post-scorer.ts'
 import { type ModerationSettings, noModeration, type ReadOptions } from './read-moderation.ts'
 import { createScoreCache, type ScoreCache } from './score-cache.ts'
-import type { Scorer } from './scorer.ts'
+import type { Scorer, ScoringCall } from './scorer.ts'
 
 /** What is in force: the scorers, and the judge of rules in plain language if there is one. */
 export type CurrentModeration = Moderation & {
@@ -115,6 +115,8 @@ function createJudgeText(currentJudge: () => Judge | null) {
   }
 }
 
+/** For whom texts are scored outside of calls. */
+type ScoringAsker = Asker & Pick<ScoringCall, 'questions'>
 type ScoredText = { text: string; direction: 'request' | 'response' }
 type Asked = { blocking: readonly Category[]; read?: ReadonlySet<Category> }
 
@@ -124,13 +126,14 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
   async function check(
     { text, direction, sent = text }: ScoredText & { sent?: string },
     asked: Asked,
-    { owner, signal }: Asker,
+    { owner, signal, questions }: ScoringAsker,
   ) {
     const checks = openModeration({
       moderation: current(),
       local,
       ...asked,
       organizationId: owner,
+      questions,
     })
     const role = roles[direction]
     const found = await checks.checkLocally([{ role, text }], signal)
@@ -142,7 +145,7 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
     async scoreText(
       scored: ScoredText,
       wanted: ReadonlySet<string>,
-      asker: Asker,
+      asker: ScoringAsker,
     ): Promise<ReadonlyMap<string, number>> {
       const read = new Set(categories.filter((category) => wanted.has(category)))
       return (await check(scored, { blocking: [], read }, asker)).scores
@@ -151,7 +154,7 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
     async findCategories(
       asked: { text: string; sent: string },
       flagged: readonly Category[],
-      asker: Asker,
+      asker: ScoringAsker,
     ): Promise<readonly Category[] | null> {
       const wanted = { blocking: blockingCategories(flagged) }
       const verdict = await check({ ...asked, direction: 'request' }, wanted, asker)

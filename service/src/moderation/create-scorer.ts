@@ -1,13 +1,14 @@
 import { within } from '#platform/deadline.ts'
+import { runInTurns, type Steps } from '#text/steps.ts'
 
 import type { ScorerCall } from './adapters/adapter.ts'
 import { adapters } from './adapters/adapters.ts'
 import { createCallPool } from './call-pool.ts'
-import { joinPieces } from './join-pieces.ts'
+import { joinPieces } from './pieces/join-pieces.ts'
+import { groupPieces, splitSegments } from './pieces/split-segments.ts'
 import type { PostToModel } from './post-scorer.ts'
 import type { ScorerSettings } from './read-moderation.ts'
 import { type Scorer, ScorerFailure } from './scorer.ts'
-import { groupPieces, splitSegments } from './split-segments.ts'
 
 /** So many calls of one request may be open. */
 const callsAtOnce = 16
@@ -30,26 +31,39 @@ export function createScorer(
     name,
     covers: adapter.covers,
     readsImages: adapter.readsImages,
-    async score(segments, { signal, organizationId, onScored }) {
+    asksOthers: place !== null,
+    async score(segments, { signal, organizationId, questions, onScored }) {
       const pieces = splitSegments(segments, adapter.readsImages)
       const joined = joinPieces({ segments, pieces, covers: adapter.covers, onScored })
-      const groups = groupPieces(pieces, adapter.groupMax).map((group) => {
-        const parts = group.map(({ segment }) => segment)
-        const read = (replies: readonly unknown[]) =>
-          joined.add(group, adapter.readReplies(replies, parts))
-        return openGroup(adapter.toCalls(parts, model), read)
-      })
-      await within(totalMaxMs, overloaded, (deadline) => {
-        const either = AbortSignal.any([signal, deadline])
-        return sendAll(groups.flat(), async ({ path, body }) => {
-          await pool.enter(organizationId, either)
-          try {
-            return await post(path, body, either)
-          } finally {
-            pool.leave()
-          }
-        })
-      })
+      /** In steps: a request may have tens of thousands of texts. */
+      function* openGroups(): Steps<OpenCall[]> {
+        const calls: OpenCall[] = []
+        for (const group of groupPieces(pieces, adapter.groupMax)) {
+          const parts = group.map(({ segment }) => segment)
+          const read = (replies: readonly unknown[]) =>
+            joined.add(group, adapter.readReplies(replies, parts))
+          calls.push(...openGroup(adapter.toCalls(parts, model), read))
+          yield
+        }
+        return calls
+      }
+      const calls = await runInTurns(openGroups(), { owner: organizationId, signal })
+      if (calls.length > 0) await questions?.begin(Math.min(calls.length, callsMax))
+      await within(
+        totalMaxMs,
+        () => overloaded(),
+        (deadline) => {
+          const either = AbortSignal.any([signal, deadline])
+          return sendAll(calls, async ({ path, body }) => {
+            await pool.enter(organizationId, either)
+            try {
+              return await post(path, body, either)
+            } finally {
+              pool.leave()
+            }
+          })
+        },
+      )
       return joined.scores
     },
   }
@@ -64,10 +78,11 @@ const createScorerPool = () =>
     createRefusal: overloaded,
   })
 
-const overloaded = () =>
+const overloaded = (mayBeByCaller = false) =>
   new ScorerFailure(
     'overloaded',
     'Too many texts wait for the scorer, or they waited for too long.',
+    { mayBeByCaller },
   )
 
 const tooLong = () =>

@@ -253,13 +253,26 @@ test('images that the scorer loads from elsewhere do not keep it from others', a
 
 const textsOf = (count: number) => Array.from({ length: count }, (_, index) => user(`${index}`))
 
+/** Too long to be scored together. */
+const longTextsOf = (count: number) =>
+  textsOf(count).map(({ text }) => user(`${text} ${'-'.repeat(500)}`))
+
 test('texts that need more than 1,024 calls do not pass, and need fewer the next time', async () => {
   const { moderation } = create(['guard'])
-  const { failed, unscored } = await moderation.score(textsOf(1030), only('hate'), never)
+  const texts = longTextsOf(1030)
+  const { failed, unscored } = await moderation.score(texts, only('hate'), never)
   expect(failed.map(({ failure }) => failure.problem)).toEqual(['too_long'])
   expect([[...unscored], guard.calls.length]).toEqual([['hate'], 1024])
-  expect((await moderation.score(textsOf(1030), only('hate'), never)).unscored.size).toBe(0)
+  expect((await moderation.score(texts, only('hate'), never)).unscored.size).toBe(0)
   expect(guard.calls).toHaveLength(1030)
+})
+
+test('8,000 short texts are one call, or a few where a call takes one text', async () => {
+  const { moderation } = create(['openai', 'guard'])
+  const found = await moderation.score(textsOf(8000), only('self-harm', 'sexual/minors'), never)
+  expect([found.failed, found.unscored.size]).toEqual([[], 0])
+  expect(openai.calls.length).toBeLessThanOrEqual(1)
+  expect(guard.calls.length).toBeLessThanOrEqual(32)
 })
 
 test('what was scored before a failure is known', async () => {

@@ -2,7 +2,9 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
+import { runInTurns, type Steps } from '#text/steps.ts'
 
+import { adapters } from './adapters/adapters.ts'
 import type { Category } from './categories.ts'
 import {
   chooseScorers,
@@ -13,6 +15,7 @@ import {
 } from './combine-scores.ts'
 import { createScorer } from './create-scorer.ts'
 import { guardScorer } from './guard-scorer.ts'
+import { joinShortTexts } from './pieces/join-short-texts.ts'
 import { createPostToModel, type PostToModel } from './post-scorer.ts'
 import type { ModerationSettings, ScorerSettings } from './read-moderation.ts'
 import type { ScoreCache } from './score-cache.ts'
@@ -50,7 +53,7 @@ export type Moderation = {
   readonly settings: ModerationSettings
   /** What the configured scorers score together. */
   readonly covers: ReadonlySet<Category>
-  /** Throws only what the signal was aborted with. */
+  /** Throws only what the signal was aborted with, and what `questions` or `isKnownOnly` of the call want to be thrown. */
   score(
     segments: readonly Segment[],
     wanted: ReadonlySet<Category>,
@@ -63,7 +66,9 @@ export type Moderation = {
 /** Builds the scorers of a configuration, each with its own circuit breaker. */
 export function createScorers(settings: ModerationSettings, deps: Deps): Moderation {
   const scorers = settings.scorers.map((each) => {
-    const scorer = guardScorer(createScorer(each, toPost(each, deps)), deps)
+    const { groupMax } = adapters[each.adapter]
+    const joining = joinShortTexts(createScorer(each, toPost(each, deps)), groupMax)
+    const scorer = guardScorer(joining, deps)
     return { settings: each, identity: identityOf(each), covers: scorer.covers, scorer }
   })
   type Asked = (typeof scorers)[number]
@@ -94,10 +99,19 @@ export function createScorers(settings: ModerationSettings, deps: Deps): Moderat
       const results = await Promise.all(asked.map((each) => ask(each, segments, call)))
       const answers = results.filter((result) => 'scores' in result)
       const isRead = answers.some(({ scorer }) => scorer.readsImages)
-      const combined = segments.map((segment, index) => {
-        const result = combineScores(answers, index, wanted)
-        return { ...result, hasUnreadImage: hasUnreadImage(segment, result, { wanted, isRead }) }
-      })
+      /** In steps: a request may have tens of thousands of texts. */
+      function* combineAll(): Steps<ScoreOutcome['segments']> {
+        const combined = []
+        for (const [index, segment] of segments.entries()) {
+          const result = combineScores(answers, index, wanted)
+          const isUnread = hasUnreadImage(segment, result, { wanted, isRead })
+          combined.push({ ...result, hasUnreadImage: isUnread })
+          yield
+        }
+        return combined
+      }
+      const asker = { owner: call.organizationId, signal: call.signal }
+      const combined = await runInTurns(combineAll(), asker)
       const failed = results
         .filter((result) => 'failure' in result)
         .map(({ scorer: { name, covers, readsImages = false }, failure }) => ({

@@ -1,3 +1,5 @@
+import type { Questions } from './scorer.ts'
+
 /** A rule in plain language, as its policy's version says it. */
 export type JudgedRule = {
   readonly policyId: string
@@ -18,6 +20,10 @@ export type JudgeCall = {
   readonly signal: AbortSignal
   /** Called before each question to the model, which is not asked if this throws. What is known needs no question. */
   readonly beforeAsking?: () => Promise<void>
+  /** What is asked counts in these, if anywhere. */
+  readonly questions?: Questions | undefined
+  /** Only what is known counts; where the judge would have to be asked, `NotAsked` is thrown. */
+  readonly isKnownOnly?: boolean | undefined
 }
 
 /** Says how much a text breaks rules in plain language. It decides nothing. */

@@ -64,6 +64,7 @@ const passed = {
   isDegraded: false,
   hasUnscoredImage: false,
   scores: new Map(),
+  failures: expect.any(Array) as unknown,
 }
 
 const blockedBy = (...reached: Category[]) => ({ blocked: reached[0], reached })

@@ -1,6 +1,6 @@
 import { alwaysBlocked, type Category, type CategoryScores } from './categories.ts'
 import type { Moderation, ScoreOutcome } from './create-scorers.ts'
-import { type Scorer, ScorerFailure, type Segment } from './scorer.ts'
+import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
 
 /** What the scores of some texts mean for the categories that a call may not have. */
 export type CategoryVerdict = {
@@ -18,6 +18,8 @@ export type CategoryVerdict = {
   readonly hasUnscoredImage: boolean
   /** The highest of each category that was to be read, 0 to 1. One that is missing was not scored. */
   readonly scores: ReadonlyMap<Category, number>
+  /** Why scores are missing that were wanted; first those that decide. */
+  readonly failures: readonly ScorerFailure[]
 }
 
 /** Moderation as one call needs it: the configuration and the categories stay the same until it ends. */
@@ -39,7 +41,7 @@ type Options = {
   /** Categories whose scores the caller wants to know, whatever they are. */
   read?: ReadonlySet<Category>
   organizationId: string
-}
+} & Pick<ScoringCall, 'questions' | 'isKnownOnly'>
 
 /** The local scorer is calibrated for this threshold in all categories. */
 const localThreshold = 6000
@@ -52,6 +54,7 @@ const passed: CategoryVerdict = {
   isDegraded: false,
   hasUnscoredImage: false,
   scores: new Map(),
+  failures: [],
 }
 
 /** The categories that a call with these `flagged_categories` may not have. */
@@ -60,7 +63,8 @@ export const blockingCategories = (flagged: readonly Category[]): readonly Categ
 ]
 
 export function openModeration(options: Options): CallModeration {
-  const { moderation, blocking, watched = [], read = new Set(), organizationId } = options
+  const { moderation, blocking, watched = [], read = new Set() } = options
+  const { organizationId, questions, isKnownOnly } = options
   const reported = [...blocking, ...watched]
   const wanted = [...new Set([...reported, ...read])]
   const remote = new Set(wanted.filter((category) => moderation.covers.has(category)))
@@ -74,8 +78,12 @@ export function openModeration(options: Options): CallModeration {
       if (own.length === 0) return passed
       const scores = await scoreLocally(options, segments, signal)
       // Where only rules wanted to know the scores, what is missing is up to them.
-      if (scores === 'tooLong')
-        return ownBlocking.length > 0 ? { ...passed, ...unscorable } : passed
+      if (scores instanceof ScorerFailure) {
+        const failures = [scores]
+        return ownBlocking.length > 0
+          ? { ...passed, ...unscorable, failures }
+          : { ...passed, failures }
+      }
       return {
         ...passed,
         ...findReached(scores, ownBlocking),
@@ -85,7 +93,8 @@ export function openModeration(options: Options): CallModeration {
     },
     async checkRemotely(segments, signal) {
       if (remote.size === 0) return { ...passed, hasUnscoredImage: segments.some(hasImage) }
-      const outcome = await moderation.score(segments, remote, { signal, organizationId })
+      const call = { signal, organizationId, questions, isKnownOnly }
+      const outcome = await moderation.score(segments, remote, call)
       const found = new Set(outcome.segments.flatMap((segment) => segment.reached))
       const known = [...remote].filter((each) => isRead(each) && !outcome.unscored.has(each))
       const allScores = outcome.segments.map(({ scores }) => scores)
@@ -96,12 +105,15 @@ export function openModeration(options: Options): CallModeration {
         isDegraded: outcome.failed.length > 0,
         hasUnscoredImage: outcome.segments.some((segment) => segment.hasUnreadImage),
         scores: highestOf(known, allScores),
+        failures: outcome.failed.map(({ failure }) => failure),
       }
       const missing = blocking.filter((category) => outcome.unscored.has(category))
       if (verdict.blocked || missing.length === 0) return verdict
       const scores = await scoreLocally(options, segments, signal)
       const degraded = { ...verdict, isDegraded: true }
-      if (scores === 'tooLong') return { ...degraded, ...unscorable }
+      if (scores instanceof ScorerFailure) {
+        return { ...degraded, ...unscorable, failures: [scores, ...verdict.failures] }
+      }
       const standIn = findReached(scores, missing)
       if (standIn.blocked) return { ...degraded, ...standIn }
       return { ...degraded, ...judgeGap(outcome, missing, moderation.settings.degraded) }
@@ -109,18 +121,18 @@ export function openModeration(options: Options): CallModeration {
   }
 }
 
-/** The scores of the scorer in this process; `tooLong` where it does not take the texts. */
+/** The scores of the scorer in this process; a failure where it does not take the texts. */
 async function scoreLocally(
   { local, organizationId }: Options,
   segments: readonly Segment[],
   signal: AbortSignal,
-): Promise<readonly CategoryScores[] | 'tooLong'> {
+): Promise<readonly CategoryScores[] | ScorerFailure> {
   const texts = segments.filter(({ text }) => text !== '')
   if (texts.length === 0) return []
   try {
     return await local.score(texts, { signal, organizationId })
   } catch (error) {
-    if (error instanceof ScorerFailure) return 'tooLong'
+    if (error instanceof ScorerFailure) return error
     throw error
   }
 }
@@ -185,4 +197,5 @@ export const joinVerdicts = (one: CategoryVerdict, other: CategoryVerdict): Cate
   isDegraded: one.isDegraded || other.isDegraded,
   hasUnscoredImage: one.hasUnscoredImage || other.hasUnscoredImage,
   scores: new Map([...one.scores, ...other.scores]),
+  failures: [...one.failures, ...other.failures],
 })

@@ -7,7 +7,7 @@ import type { Scorer, Segment } from './scorer.ts'
 
 const scoreOf = (text: string) => ({ hate: text.includes('bad') ? 9000 : 100 })
 
-function openCache() {
+function openCache(sizes = { entriesMax: 100, shareMax: 10 }) {
   const asked: string[][] = []
   const scorer: Scorer = {
     name: 'double',
@@ -20,11 +20,14 @@ function openCache() {
       })
     },
   }
-  const cache = createScoreCache({ now: () => new Date(), metrics: createMetrics() })
-  const call = { signal: new AbortController().signal, organizationId: 'org_1' }
+  const cache = createScoreCache({ now: () => new Date(), metrics: createMetrics(), sizes })
+  const { signal } = new AbortController()
+  const scoreFor = (organizationId: string, ...segments: Segment[]) =>
+    cache.score(scorer, 'double', segments, { signal, organizationId })
   return {
     asked,
-    score: (...segments: Segment[]) => cache.score(scorer, 'double', segments, call),
+    scoreFor,
+    score: (...segments: Segment[]) => scoreFor('org_1', ...segments),
   }
 }
 
@@ -53,4 +56,22 @@ test('a text without windows is asked about', async () => {
   const { asked, score } = openCache()
   await score(whole('\u200b'))
   expect(asked).toEqual([['\u200b']])
+})
+
+test('what one organization has sent is asked about again for another, so that no time tells of it', async () => {
+  const { asked, scoreFor } = openCache()
+  await scoreFor('org_1', says('the offer is 5 million'), says('good'))
+  await scoreFor('org_2', says('the offer is 5 million'))
+  await scoreFor('org_2', whole('good', 'good'))
+  expect(asked).toEqual([['the offer is 5 million', 'good'], ['the offer is 5 million'], ['good']])
+})
+
+test('an organization with very many texts drives out its own scores, and none of the others', async () => {
+  const { asked, scoreFor } = openCache()
+  await scoreFor('org_1', says('good'))
+  for (let i = 0; i < 300; i++) await scoreFor('org_2', says(String(i)))
+  asked.length = 0
+  await scoreFor('org_1', says('good'))
+  await scoreFor('org_2', says('299'))
+  expect(asked).toEqual([])
 })

@@ -1,48 +1,70 @@
 import { createHash, hash } from 'node:crypto'
 
-import { BoundedMap } from '#platform/bounded-map.ts'
+import { SharedMap } from '#platform/caches/shared-map.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { finish, runInTurns, type Steps } from '#text/steps.ts'
 
 import type { CategoryScores } from './categories.ts'
-import type { Scorer, ScoringCall, Segment } from './scorer.ts'
+import { NotAsked, type Scorer, type ScoringCall, type Segment } from './scorer.ts'
 
-const entriesMax = 50_000
+const sizesOfCache = { entriesMax: 50_000, shareMax: 2500 }
 /** Characters of a text that is digested in one go, which is far quicker for short ones. */
 const shortMax = 16 * 1024
 /** Characters; about a millisecond of work. */
 const digestedAtOnce = 512 * 1024
 const lifetimeMs = 24 * 60 * 60 * 1000
 
-type Deps = { now: Clock; metrics: Metrics }
+type Deps = { now: Clock; metrics: Metrics; sizes?: { entriesMax: number; shareMax: number } }
+
+type Wanted = { organizationId: string; identity: string; segments: readonly Segment[] }
+
+/** For each segment: its key, and its scores if they are known. */
+type LookedUp = {
+  readonly keys: readonly (string | undefined)[]
+  readonly found: readonly (CategoryScores | undefined)[]
+}
 
 /**
  * Scores that are known already: chats send their history with every turn. Keys are digests and values are scores, so that no
- * text is kept. Models change behind their names, so an entry lasts a day.
+ * text is kept. Models change behind their names, so an entry lasts a day. Organizations do not see each other's entries:
+ * how long an answer takes must not tell whether another one has sent the same text.
  */
-export function createScoreCache({ now, metrics }: Deps) {
-  const known = new BoundedMap<string, { scores: CategoryScores; untilMs: number }>(entriesMax)
+export function createScoreCache({ now, metrics, sizes = sizesOfCache }: Deps) {
+  const known = new SharedMap<{ scores: CategoryScores; untilMs: number }>(sizes)
 
-  function find(key: string | undefined): CategoryScores | undefined {
-    const entry = key === undefined ? undefined : known.get(key)
+  function find(organizationId: string, key: string | undefined): CategoryScores | undefined {
+    const entry = key === undefined ? undefined : known.get(organizationId, key)
     const isFound = entry !== undefined && entry.untilMs > now().getTime()
     metrics.scoreLookups.inc({ result: isFound ? 'known' : 'unknown' })
     return isFound ? entry.scores : undefined
   }
 
+  const keep = (organizationId: string, key: string, scores: CategoryScores) =>
+    known.set(organizationId, key, { scores, untilMs: now().getTime() + lifetimeMs })
+
   /** The highest scores of all windows, if all of them are known. */
-  function findByWindows(identity: string, segment: Segment, key: string | undefined) {
+  function findByWindows({ organizationId, identity, segment, key }: ByWindows) {
     const windows = segment.windows?.() ?? []
     const scores = windows.map((text) =>
-      find(finish(keyOf(identity, { role: segment.role, text }))),
+      find(organizationId, finish(keyOf(identity, { role: segment.role, text }))),
     )
     // A text of which nothing is left in its normal form has no windows.
     const highest = windows.length === 0 ? undefined : highestOf(scores)
-    if (highest && key !== undefined) {
-      known.set(key, { scores: highest, untilMs: now().getTime() + lifetimeMs })
-    }
+    if (highest && key !== undefined) keep(organizationId, key, highest)
     return highest
+  }
+
+  /** In steps: a request may have tens of thousands of texts. */
+  function* lookUp({ organizationId, identity, segments }: Wanted): Steps<LookedUp> {
+    const keys = yield* keysOf(identity, segments)
+    const found: (CategoryScores | undefined)[] = []
+    for (const [index, segment] of segments.entries()) {
+      const wanted = { organizationId, identity, segment, key: keys[index] }
+      found.push(find(organizationId, wanted.key) ?? findByWindows(wanted))
+      yield
+    }
+    return { keys, found }
   }
 
   return {
@@ -59,18 +81,12 @@ export function createScoreCache({ now, metrics }: Deps) {
       segments: readonly Segment[],
       call: ScoringCall,
     ): Promise<readonly CategoryScores[]> {
-      const digesting = runInTurns(keysOf(identity, segments), {
-        owner: call.organizationId,
-        signal: call.signal,
-      })
-      const keys = Array.isArray(digesting) ? digesting : await digesting
-      const found: (CategoryScores | undefined)[] = keys.map(find)
-      for (const [index, segment] of segments.entries()) {
-        if (!found[index] && segment.windows) {
-          found[index] = findByWindows(identity, segment, keys[index])
-        }
-      }
+      const { organizationId, signal } = call
+      const steps = lookUp({ organizationId, identity, segments })
+      const looking = runInTurns(steps, { owner: organizationId, signal })
+      const { keys, found } = looking instanceof Promise ? await looking : looking
       if (found.every((scores) => scores !== undefined)) return found
+      if (call.isKnownOnly && scorer.asksOthers) throw new NotAsked('scorer')
       const missing = segments.flatMap((segment, index) =>
         found[index] ? [] : [{ segment, key: keys[index] ?? `${notKept} ${index}` }],
       )
@@ -78,9 +94,7 @@ export function createScoreCache({ now, metrics }: Deps) {
       const asked = [...questions.keys()]
       const onScored = (index: number, scores: CategoryScores) => {
         const key = asked[index]
-        if (key !== undefined && !key.startsWith(notKept)) {
-          known.set(key, { scores, untilMs: now().getTime() + lifetimeMs })
-        }
+        if (key !== undefined && !key.startsWith(notKept)) keep(organizationId, key, scores)
       }
       const answers = await scorer.score([...questions.values()], { ...call, onScored })
       const fresh = new Map(asked.map((key, index) => [key, answers[index] ?? {}]))
@@ -88,6 +102,14 @@ export function createScoreCache({ now, metrics }: Deps) {
     },
   }
 }
+
+type ByWindows = {
+  organizationId: string
+  identity: string
+  segment: Segment
+  key: string | undefined
+}
+
 /** Undefined where some are unknown. */
 function highestOf(all: readonly (CategoryScores | undefined)[]): CategoryScores | undefined {
   const highest: Record<string, number> = {}

@@ -9,10 +9,38 @@ export type Segment = {
   readonly windows?: () => readonly string[]
 }
 
+/** Counts what models outside of this process are asked for one organization. */
+export type Questions = {
+  /** Called before questions are sent; if it throws, none is sent. */
+  begin(questions: number): Promise<void>
+  /** For questions that must be put, such as those that follow from an answer. */
+  add(questions: number): void
+}
+
+/** Counts without a limit: a call that has been admitted is not ended for what its answer makes others asked. */
+export const countedOnly = (questions: Questions): Questions => ({
+  ...questions,
+  begin: async (number) => questions.add(number),
+})
+
+/** Thrown where a scorer or the judge would have to be asked for a call that may not ask them. */
+export class NotAsked extends Error {
+  override readonly name = 'NotAsked'
+  readonly whom: 'scorer' | 'judge'
+  constructor(whom: NotAsked['whom']) {
+    super(`The ${whom} was not asked.`)
+    this.whom = whom
+  }
+}
+
 export type ScoringCall = {
   readonly signal: AbortSignal
   /** Organizations take turns, so that one with many texts does not delay the others. */
   readonly organizationId: string
+  /** What is asked counts in these, if anywhere. */
+  readonly questions?: Questions | undefined
+  /** Only known scores count; where a remote scorer would have to be asked, `NotAsked` is thrown. */
+  readonly isKnownOnly?: boolean | undefined
   /** Is told each result as soon as it is there, also those before a failure. */
   readonly onScored?: (index: number, scores: CategoryScores) => void
 }
@@ -23,6 +51,8 @@ export type Scorer = {
   readonly covers: ReadonlySet<Category>
   /** Without it only the texts of segments are scored. */
   readonly readsImages?: boolean
+  /** Whether it asks a model outside of this process. */
+  readonly asksOthers?: boolean
   /** One result per segment, in their order; throws a ScorerFailure. */
   score(segments: readonly Segment[], call: ScoringCall): Promise<readonly CategoryScores[]>
 }

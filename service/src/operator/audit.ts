@@ -18,9 +18,8 @@ export async function listEventPage(
     throw new Error(`There is no event '${after}' of ${organizationId}.`)
   }
   const page = { after, limit: pageSize, order: 'desc' } as const
-  const events = await listEvents(db, organizationId, {}, page)
-  const data = events.slice(0, pageSize).map(presentEvent)
-  const hasMore = events.length > pageSize
+  const { rows, hasMore } = await listEvents(db, organizationId, {}, page)
+  const data = rows.map(presentEvent)
   const lines = data.map((event) => {
     const what = firstText(event['action'], event['outcome'], event['decision'])
     const actor = firstText(event['actor'])

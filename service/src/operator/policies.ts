@@ -4,6 +4,7 @@ import { createThreadPool } from '#platform/thread-pool.ts'
 import { compilePolicy } from '#policies/compile.ts'
 import type { RuleCheck } from '#policies/rule.ts'
 import { createRuleCheck } from '#policies/rules/check-rule.ts'
+import { createPatternCosts } from '#policies/rules/pattern-costs.ts'
 import {
   type CurrentVersion,
   findMigrationTime,
@@ -41,7 +42,7 @@ export async function checkPolicies({ db }: OperatorDeps): Promise<CommandOutput
     graceMs: 0,
   })
   try {
-    return await checkAll(db, createRuleCheck({ threads }))
+    return await checkAll(db, createRuleCheck({ costs: createPatternCosts(threads) }))
   } finally {
     await threads.close()
   }
@@ -85,7 +86,7 @@ async function examine(current: CurrentVersion, checkRule: RuleCheck, engine: Pa
   const failing = (problem: string) => ({ problem, readsText: false })
   try {
     // First what compiling would cost: a rule that no release has measured may take very long.
-    const refusal = await checkRule(current.rule, current.organizationId)
+    const { problem: refusal } = await checkRule(current.rule, current.organizationId)
     if (refusal !== null) return failing(`the rule ${refusal}`)
     const { rule } = compilePolicy(current, engine)
     if ('problem' in rule) return failing(`the rule ${rule.problem}`)

@@ -265,6 +265,15 @@ export interface FreeRequest {
   requested_at: Timestamp;
 }
 
+export interface GatewayCaller {
+  caller: number;
+  decision: GatewayDecision;
+  is_enforced: boolean;
+  minute: Timestamp;
+  organization_id: string;
+  policy_epoch: Int8;
+}
+
 export interface GatewayConfig {
   /**
    * Since release 0024 rules may have assistant_history, unscored_parts and redact_restore, which are stored only where they were given.
@@ -479,6 +488,7 @@ export interface PolicyVersion {
   match_threshold_basis_points: number | null;
   mode: PolicyMode;
   organization_id: string;
+  pattern_costs: number[] | null;
   policy_id: string;
   project_ids: string[];
   published_at: Timestamp;
@@ -559,6 +569,7 @@ export interface DB {
   export_sink: ExportSink;
   free_budget: FreeBudget;
   free_request: FreeRequest;
+  gateway_caller: GatewayCaller;
   gateway_config: GatewayConfig;
   gateway_decision_minute: GatewayDecisionMinute;
   gateway_history: GatewayHistory;

@@ -12,6 +12,7 @@ export async function started<T>(items: AsyncGenerator<T>): Promise<AsyncIterabl
       return Promise.resolve(first)
     },
     return: () => items.return(undefined),
+    throw: (error) => items.throw(error),
     [Symbol.asyncIterator]: () => iterator,
   }
   return iterator

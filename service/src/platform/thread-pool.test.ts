@@ -106,6 +106,39 @@ describe('a pool of threads', () => {
     expect(await pool.run('jobsDone', null, forever)).toBe(1)
   })
 
+  test('an owner has no more threads than it may, also while others are idle', async () => {
+    const pool = createPool({ threadsMax: 2, threadsPerOwnerMax: 1 })
+    const leaving = new AbortController()
+    const running = pool.run('untilCancelled', null, terms({ signal: leaving.signal }))
+    const ended: string[] = []
+    const behind = pool.run('double', 1, forever).then(() => ended.push('behind'))
+    const other = pool.run('double', 2, terms({ owner: 'two' })).then(() => ended.push('other'))
+    await other
+    // Both threads are there: the other owner has just used the second one.
+    await pool.run('double', 3, terms({ owner: 'two' }))
+    expect(ended).toEqual(['other'])
+    leaving.abort(new Error('Left.'))
+    await expect(running).rejects.toThrow('Left.')
+    await behind
+  })
+
+  test('nor has an owner more of them by leaving jobs that do not end at once', async () => {
+    const pool = createPool({ threadsMax: 2, threadsPerOwnerMax: 1, graceMs: 300 })
+    await Promise.all([
+      pool.run('double', 1, forever),
+      pool.run('double', 1, terms({ owner: 'two' })),
+    ])
+    const leaving = new AbortController()
+    const hanging = pool.run('hang', null, terms({ signal: leaving.signal }))
+    leaving.abort(new Error('Left.'))
+    await expect(hanging).rejects.toThrow('Left.')
+    const ended: string[] = []
+    const next = pool.run('double', 1, forever).then(() => ended.push('next'))
+    await pool.run('double', 2, terms({ owner: 'two' })).then(() => ended.push('other'))
+    await next
+    expect(ended).toEqual(['other', 'next'])
+  })
+
   test('a job whose signal has aborted already is not started', async () => {
     const pool = createPool()
     const gone = AbortSignal.abort(new Error('Gone.'))

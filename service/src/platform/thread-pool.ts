@@ -7,6 +7,8 @@ type Options = {
   /** A file that calls `serveThread`. */
   entry: URL
   threadsMax: number
+  /** How many threads one owner may use at a time; all of them when absent. */
+  threadsPerOwnerMax?: number
   /** How many jobs of one owner may wait for a thread; more are refused. */
   waitingMax: number
   /** How many jobs of all owners may wait. */
@@ -48,6 +50,8 @@ type Thread = {
   /** Until the thread has answered, even if nobody needs the answer any more. */
   isBusy: boolean
   job: Job | null
+  /** For whom it works, or has worked last. */
+  owner: string | null
   cancelled: Int32Array
   grace?: NodeJS.Timeout
 }
@@ -66,7 +70,7 @@ export function createThreadPool(options: Options): ThreadPool {
     if (isClosed || waiting.size() === 0) return
     const idle = threads.findIdle()
     if (!idle) return threads.canStart() ? threads.start() : makeRoom()
-    const job = waiting.take(threads.countOf)
+    const job = waiting.take(threads.countBusyOf)
     if (!job) return
     limitTime(job, job.runMs, longRun)
     threads.begin(idle, job)
@@ -75,7 +79,7 @@ export function createThreadPool(options: Options): ThreadPool {
 
   /** Takes a thread from an owner with several, if a job waits whose owner has none. */
   function makeRoom() {
-    const isNeeded = waiting.owners().some((owner) => threads.countOf(owner) === 0)
+    const isNeeded = waiting.owners().some((owner) => threads.countBusyOf(owner) === 0)
     if (!isNeeded || threads.isOneEnding()) return
     const job = threads.releaseLatestOfSeveral()
     if (!job) return
@@ -99,7 +103,7 @@ export function createThreadPool(options: Options): ThreadPool {
 
   function lose({ isReady, job }: Thread, cause: unknown) {
     // Threads that cannot even start must not be started for ever: each takes a waiting job with it.
-    const lost = isReady ? job : waiting.take(threads.countOf)
+    const lost = isReady ? job : waiting.take(threads.countBusyOf)
     lost?.done.reject(new Error('The thread has died.', { cause }))
     serveNext()
   }
@@ -156,9 +160,12 @@ function createThreads(
     thread.grace = setTimeout(() => void thread.worker.terminate(), graceMs).unref()
   }
   const countOf = (owner: string) => threads.filter(({ job }) => job?.owner === owner).length
+  /** Also those whose job is not needed any more and has not ended: hanging up gives an owner no further threads. */
+  const countBusyOf = (owner: string) =>
+    threads.filter((thread) => thread.isBusy && thread.owner === owner).length
 
   return {
-    countOf,
+    countBusyOf,
     findIdle: () => threads.find(({ isReady, isBusy }) => isReady && !isBusy),
     findByJob: (job: Job) => threads.find((thread) => thread.job === job),
     /** Whether a thread is about to be free because its job is not needed any more. */
@@ -170,6 +177,7 @@ function createThreads(
       const cancelled = newFlag()
       threads = [...threads.filter((other) => other !== thread), thread]
       thread.job = job
+      thread.owner = job.owner
       thread.isBusy = true
       thread.cancelled = cancelled
       thread.worker.postMessage({ job: name, input, cancelled } satisfies ThreadRequest)
@@ -186,10 +194,11 @@ function createThreads(
   }
 }
 
-type WaitingLimits = Pick<Options, 'waitingMax' | 'waitingTotalMax'>
+type WaitingLimits = Pick<Options, 'waitingMax' | 'waitingTotalMax' | 'threadsPerOwnerMax'>
 
 /** The jobs that wait, by owner. The owner that was served last is the last in the map. */
-function createWaitingJobs({ waitingMax, waitingTotalMax }: WaitingLimits) {
+function createWaitingJobs(limits: WaitingLimits) {
+  const { waitingMax, waitingTotalMax, threadsPerOwnerMax = Infinity } = limits
   const jobsOf = new Map<string, Job[]>()
   let total = 0
 
@@ -220,7 +229,7 @@ function createWaitingJobs({ waitingMax, waitingTotalMax }: WaitingLimits) {
       const counted = [...jobsOf.keys()].map((owner) => ({ owner, count: countThreadsOf(owner) }))
       const fewest = Math.min(...counted.map(({ count }) => count))
       const owner = counted.find(({ count }) => count === fewest)?.owner
-      if (owner === undefined) return undefined
+      if (owner === undefined || fewest >= threadsPerOwnerMax) return undefined
       const [job, ...others] = jobsOf.get(owner) ?? []
       keep(owner, [])
       keep(owner, others)
@@ -235,7 +244,8 @@ function openThread(
   onDeath: (thread: Thread, cause: unknown) => void,
 ): Thread {
   const worker = new Worker(entry, { resourceLimits: { maxOldGenerationSizeMb: memoryMaxMb } })
-  const thread: Thread = { worker, isReady: false, isBusy: false, job: null, cancelled: newFlag() }
+  const idle = { isReady: false, isBusy: false, job: null, owner: null }
+  const thread: Thread = { worker, ...idle, cancelled: newFlag() }
   // An idle thread must not keep the process running.
   worker.unref()
   worker.on('message', (message: ThreadMessage) => {

@@ -17,6 +17,8 @@ export type CompiledPolicy = Readonly<{
   version: number
   sha256: string
   content: Readonly<PolicyContent>
+  /** What its patterns cost, in microseconds and in the order of the rule; null where that was not kept. */
+  patternCosts?: readonly number[] | null
   rule: CompiledRule | Unevaluable
 }>
 
@@ -25,6 +27,7 @@ export type PolicySource = PolicyContent & {
   name: string
   version: number
   sha256: string
+  patternCosts?: readonly number[] | null | undefined
 }
 
 /**
@@ -47,14 +50,30 @@ export function* compilePolicyInSteps(
     )
   }
   Object.freeze(content.project_ids)
+  const rule = yield* compileEvaluableInSteps(content.rule, engine)
+  const { patternCosts = null } = source
+  if (!('problem' in rule)) learnCosts(rule, patternCosts, engine)
   return Object.freeze({
     policyId,
     name,
     version,
     sha256,
     content: Object.freeze(content),
-    rule: yield* compileEvaluableInSteps(content.rule, engine),
+    patternCosts,
+    rule,
   })
+}
+
+/** Where another release reads other patterns in the rule, the costs cannot be assigned to them. */
+function learnCosts(
+  { patternOffsets }: CompiledRule,
+  costs: readonly number[] | null,
+  { elsewhere }: PatternEngine,
+) {
+  if (costs?.length !== patternOffsets.size) return
+  for (const [index, pattern] of [...patternOffsets.keys()].entries()) {
+    elsewhere?.learnCost(pattern, (costs[index] ?? 0) / 1000)
+  }
 }
 
 /** Compiles a rule that this process can evaluate; otherwise says what is missing. */

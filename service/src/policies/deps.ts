@@ -4,7 +4,7 @@ import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import type { RuleCheck } from './rule.ts'
 import type { JudgeText } from './trials/judge-trial.ts'
-import type { ScoreText } from './trials/score-trial.ts'
+import type { ScoreTextFor } from './trials/score-trial.ts'
 
 /** What the endpoints of this folder depend on. */
 export type PolicyDeps = MutationDeps & {
@@ -12,11 +12,13 @@ export type PolicyDeps = MutationDeps & {
   checkRule: RuleCheck
   engine: PatternEngine
   /** For trials of rules that read scores. */
-  scoreText: ScoreText
+  scoreTextFor: ScoreTextFor
   /** For trials of rules in plain language. */
   judgeText: JudgeText
   /** Whether there is a judge for rules in plain language. */
   hasJudge(): boolean
   /** How many policies an organization may have. */
   policiesMax: number
+  /** What the patterns in force of an organization may cost together, for 8 KB. */
+  patternCostMaxMs: number
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 
 import {
   createPolicy,
+  deletePolicy,
   pausePolicy,
   type PolicyCreation,
   publishPolicy,
@@ -33,8 +34,11 @@ async function openApi() {
     const move = (endpoint: typeof pausePolicy | typeof resumePolicy, revision: number) =>
       api.send(endpoint, { params, body: { revision } })
     const { status } = answer
+    const remove = (revision: number) =>
+      api.send(deletePolicy, { params, query: { revision: String(revision) } })
     return {
       status,
+      remove,
       error: (answer.body as { error?: { code: string; message: string } }).error,
       move,
     }
@@ -91,4 +95,13 @@ test('409: a project has 20 enforcing policies in plain language for each direct
   for (let number = 0; number < 2; number++) {
     expect((await publish({ direction, rule: gated })).status).toBe(200)
   }
+})
+
+test('deleted policies do not count among those that the judge is asked about', async () => {
+  const { publish } = await openApi()
+  for (let number = 0; number < 20; number++) {
+    const policy = await publish()
+    expect((await policy.remove(2)).status).toBeLessThan(300)
+  }
+  expect((await publish()).status).toBe(200)
 })

@@ -2,14 +2,17 @@ import { pausePolicy, resumePolicy } from '@gatehouse/contract/policy'
 import type { FastifyInstance } from 'fastify'
 
 import { bindMutation } from '#http/bind-mutation.ts'
+import { startBackgroundWork } from '#platform/background/background-work.ts'
 
-import { compileEvaluable } from './compile.ts'
+import { compileEvaluableInSteps } from './compile.ts'
 import type { PolicyDeps } from './deps.ts'
 import { findCurrent, lockPolicyAt } from './find-policy.ts'
 import { move, type Version } from './policy.ts'
 import { lacksJudge, policyNotActive, policyNotEvaluable, policyNotPaused } from './refusals.ts'
 import { requireJudgeable } from './require-judgeable.ts'
 import { saveChange } from './save-change.ts'
+import { findPatternCosts } from './versions/pattern-cost-store.ts'
+import { requireAffordable } from './versions/require-affordable.ts'
 
 export const servePausePolicy = (app: FastifyInstance, deps: PolicyDeps) =>
   serveMove(app, deps, 'pause')
@@ -34,8 +37,11 @@ function serveMove(app: FastifyInstance, deps: PolicyDeps, how: keyof typeof dir
       const moved = move(policy, how, current, deps.now())
       if (!moved) throw refusal(policy.state)
       if (how === 'resume' && current) {
-        requireEnforceable(current, deps)
+        await requireEnforceable(current, deps)
         await requireJudgeable(tx, wanted, current)
+        const key = { organizationId, policyId: policy.id }
+        const costs = await findPatternCosts(tx, key, current.version)
+        await requireAffordable(tx, wanted, costs, deps.patternCostMaxMs)
       }
       return saveChange(tx, deps, context, {
         action,
@@ -47,9 +53,12 @@ function serveMove(app: FastifyInstance, deps: PolicyDeps, how: keyof typeof dir
 }
 
 /** An enforcing version that cannot be evaluated would refuse all calls in its scope, so it is not put back in force. */
-function requireEnforceable({ mode, rule, version }: Version, { engine, hasJudge }: PolicyDeps) {
+async function requireEnforceable(
+  { mode, rule, version }: Version,
+  { engine, hasJudge }: PolicyDeps,
+) {
   if (mode !== 'enforcing') return
-  const compiled = compileEvaluable(rule, engine)
+  const compiled = await startBackgroundWork().run(compileEvaluableInSteps(rule, engine))
   const name = `version ${version}`
   if ('problem' in compiled) throw policyNotEvaluable(name, compiled.problem)
   if (compiled.needs.judge && !hasJudge()) throw policyNotEvaluable(name, lacksJudge)

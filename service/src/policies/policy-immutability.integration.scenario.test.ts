@@ -57,6 +57,7 @@ test('no column of a published version can be updated', async () => {
     scope: sql`'organization'`,
     project_ids: sql`array['proj_other']`,
     match_threshold_basis_points: sql`1`,
+    pattern_costs: sql`array[1]`,
     sha256: sql`sha256('')`,
     published_at: sql`now() - interval '1 day'`,
   })

@@ -155,6 +155,8 @@ export async function findOtherJudged(
     join policy_version v on v.organization_id = p.organization_id and v.policy_id = p.id
       and v.version = p.current_version
     where p.organization_id = ${organizationId} and p.id <> ${id} and p.state = 'enforcing'
-      and v.scope <> 'unattached' and v.rule !~ '^\\s*(cel|when):'`.execute(tx)
+      and p.deleted_at is null and v.scope <> 'unattached' and v.rule !~ '^\\s*(cel|when):'`.execute(
+    tx,
+  )
   return rows
 }

@@ -16,39 +16,47 @@ import { requirePublishable } from './require-projects.ts'
 import { waitUntilApplied } from './rollout/wait-until-applied.ts'
 import { saveChange } from './save-change.ts'
 import { examplesMaxMs, requirePassingExamples } from './trials/require-passing-examples.ts'
+import { requireAffordable, toStoredCosts } from './versions/require-affordable.ts'
 import { insertVersion, pruneVersions } from './versions/version-store.ts'
 
 /** The examples, the change, and 10 seconds until it is applied. */
 const answerMaxMs = examplesMaxMs + 30_000
 
 export function servePublishPolicy(app: FastifyInstance, deps: PolicyDeps) {
-  /** The requests whose revision was checked. One that arrives before the edit it builds on is not: it is refused. */
-  const checked = new WeakSet<object>()
+  /**
+   * The requests whose revision was checked, with what the patterns cost. One that arrives before the edit it builds on is not
+   * among them: it is refused.
+   */
+  const checked = new WeakMap<object, number[]>()
   bindMutation(app, publishPolicy, deps, {
     answerMaxMs,
     // The rule was accepted when it was drafted, but the check may have become stricter since. A draft or an
     // example that changes after these checks raises the revision, and `change` refuses the old one.
-    async prepare({ params, body }, { principal: { organizationId } }) {
+    async prepare({ params, body }, { principal }) {
+      const { organizationId } = principal
       const policy = await findPolicy(deps.db, organizationId, params.policy_id)
       if (policy?.revision !== body.revision || !hasUnpublishedChanges(policy)) return
-      const problem = await deps.checkRule(policy.rule, organizationId)
-      if (problem) throw ruleNotPublishable(problem)
-      await requirePassingExamples(deps, organizationId, policy, body.force === true)
-      checked.add(body)
+      const rule = await deps.checkRule(policy.rule, organizationId)
+      if (rule.problem !== null) throw ruleNotPublishable(rule.problem)
+      const ofCaller = { ...deps, scoreText: deps.scoreTextFor(principal) }
+      await requirePassingExamples(ofCaller, organizationId, policy, body.force === true)
+      checked.set(body, toStoredCosts(rule.patternCosts))
     },
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
       const policy = await lockPolicyAt(tx, wanted)
       if (!hasUnpublishedChanges(policy)) throw noUnpublishedChanges(policy.current_version)
-      if (!checked.has(body)) throw revisionConflict(policy.revision, 'body.revision')
+      const patternCosts = checked.get(body)
+      if (!patternCosts) throw revisionConflict(policy.revision, 'body.revision')
       await requirePublishable(tx, organizationId, policy.project_ids)
       await requireJudgeable(tx, wanted, policy)
+      await requireAffordable(tx, wanted, patternCosts, deps.patternCostMaxMs)
       const now = deps.now()
       const before = { policy, current: await findCurrent(tx, organizationId, policy) }
       const { policy: published, version } = publish(policy, createId('polver', now), now)
       const key = { organizationId, policyId: policy.id }
-      await insertVersion(tx, key, version)
+      await insertVersion(tx, key, version, patternCosts)
       const answer = await saveChange(tx, deps, context, {
         action: 'published',
         before,

@@ -11,8 +11,9 @@ export async function requireValidRule(
   organizationId: string,
   rule: string | null | undefined,
 ) {
-  const problem = typeof rule === 'string' ? await check(rule, organizationId) : null
-  if (problem) {
+  if (typeof rule !== 'string') return
+  const { problem } = await check(rule, organizationId)
+  if (problem !== null) {
     throw new ApiError('invalid_parameter', `'body.rule' ${problem}.`, { param: 'body.rule' })
   }
 }
@@ -97,6 +98,13 @@ export const tooManyJudged = (count: number, most: number) =>
   new ApiError(
     'limit_reached',
     `A project may have ${most} enforcing policies in plain language without a 'when:' line for each direction, and with this one there would be ${count}; pause or change others, or publish it in the mode 'monitoring'.`,
+  )
+
+export const patternsTooSlow = (sumMs: number, mostMs: number) =>
+  new ApiError(
+    'limit_reached',
+    `The patterns of an organization's policies in force may take ${mostMs} ms together for 8 KB of text, and with this rule they would take ${sumMs} ms; pause other policies, or use fewer or quicker patterns.`,
+    { param: 'draft.rule' },
   )
 
 export const trialUnscored = () =>

@@ -25,7 +25,7 @@ const content: PolicyContent = {
 function versionOf(number: number, changes: Partial<PolicyContent>): VersionContent {
   const changed = { ...content, ...changes }
   const sha256 = hashContent(changed).toString('hex')
-  return { policyId: `pol_${number}`, version: 1, sha256, ...changed }
+  return { policyId: `pol_${number}`, version: 1, sha256, patternCosts: null, ...changed }
 }
 
 /** Some are found by their literals, and some have to be tried on every text. */

@@ -56,6 +56,7 @@ const PolicyFile = z.object({
           scope: z.enum(['organization', 'projects', 'unattached']),
           project_ids: z.array(z.string()),
           match_threshold_basis_points: z.int().nullable(),
+          patternCosts: z.array(z.int()).readonly().nullish(), // earlier releases do not write it, and pass over it
         }),
       ),
     }),

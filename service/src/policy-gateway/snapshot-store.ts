@@ -30,7 +30,8 @@ export function isSame(one: States, other: States): boolean {
 /** What is in force somewhere, or should be. */
 type States = Pick<Published, 'epoch' | 'gateway'> & { policies: readonly PolicyRef[] }
 
-export type VersionContent = PolicyContent & Omit<PolicyRef, 'name'>
+export type VersionContent = PolicyContent &
+  Omit<PolicyRef, 'name'> & { patternCosts: number[] | null }
 
 const organizationsPerPage = 100
 
@@ -106,7 +107,8 @@ export async function readContents(
   ]
   const { rows } = await sql<VersionContent>`
     select v.policy_id as "policyId", v.version, encode(v.sha256, 'hex') as "sha256", v.rule,
-      v.direction, v.mode, v.scope, v.project_ids, v.match_threshold_basis_points
+      v.direction, v.mode, v.scope, v.project_ids, v.match_threshold_basis_points,
+      v.pattern_costs as "patternCosts"
     from unnest(${ids}::text[], ${versions}::integer[]) as wanted (policy_id, version)
     join policy_version v on v.organization_id = ${organizationId}
       and v.policy_id = wanted.policy_id and v.version = wanted.version`.execute(db)

@@ -40,6 +40,7 @@ export const generousLimits = {
   ADMIN_REQUESTS_PER_MINUTE: '1000000',
   ADMIN_REQUESTS_PER_MINUTE_ORGANIZATION: '1000000',
   ADMIN_CONCURRENT_REQUESTS: '256',
+  GATEWAY_SAVES_PER_MINUTE: '1000000',
 }
 
 export const masterKey = (version: number) => `${version}:${randomBytes(32).toString('base64')}`

@@ -1,4 +1,5 @@
 import { OffsetMap } from './offset-map.ts'
+import { finish, type Steps } from './steps.ts'
 
 /** A JSON escape with its last backslash. */
 const escape = /\\(?:["/bfnrt]|u[\da-fA-F]{4})/
@@ -117,10 +118,22 @@ export class EscapeDecoder {
   }
 }
 
-/** Visits a text in runs: what stands there, or what an escape means, and how long it is in the text. */
-function visitEscapes(text: string, pattern: RegExp, visit: (run: string, units: number) => void) {
-  let at = 0
-  pattern.lastIndex = 0
+/** As many escapes are decoded in well under a millisecond. */
+const escapesPerStep = 1024
+
+/**
+ * Visits a text in runs: what stands there, or what an escape means, and how long it is in the text. Begins at a place and ends
+ * after so many escapes; returns the place where it goes on.
+ */
+function visitEscapes(
+  text: string,
+  pattern: RegExp,
+  visit: (run: string, units: number) => void,
+  { from = 0, most = Infinity } = {},
+): number {
+  let at = from
+  let count = 0
+  pattern.lastIndex = from
   for (let found = pattern.exec(text); found; found = pattern.exec(text)) {
     const end = found.index + found[0].length
     let start = found.index
@@ -129,8 +142,10 @@ function visitEscapes(text: string, pattern: RegExp, visit: (run: string, units:
     visit(text.slice(at, start), start - at)
     visit(meaningOf(found[0]), end - start)
     at = end
+    if (++count === most) return at
   }
   visit(text.slice(at), text.length - at)
+  return text.length
 }
 
 const backslash = 0x5c
@@ -141,9 +156,20 @@ function meaningOf(escaped: string): string {
   return meanings[letter] ?? letter
 }
 
-/** Decodes the JSON escapes of a complete text. */
-export function decodeEscapes(text: string): string {
-  const runs: string[] = []
-  visitEscapes(text, new RegExp(escape, 'g'), (run) => void runs.push(run))
-  return runs.join('')
+/** Decodes the JSON escapes of a complete text, which may have millions of them. */
+export function* decodeEscapesInSteps(text: string): Steps<string> {
+  const pattern = new RegExp(escape, 'g')
+  const pieces: string[] = []
+  for (let from = 0; from < text.length;) {
+    const runs: string[] = []
+    from = visitEscapes(text, pattern, (run) => void runs.push(run), {
+      from,
+      most: escapesPerStep,
+    })
+    pieces.push(runs.join(''))
+    if (from < text.length) yield
+  }
+  return pieces.join('')
 }
+
+export const decodeEscapes = (text: string): string => finish(decodeEscapesInSteps(text))

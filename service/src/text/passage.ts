@@ -1,4 +1,5 @@
-import { decodeEscapes, hasEscape } from './escape-decoder.ts'
+import { decodeEscapesInSteps, hasEscape } from './escape-decoder.ts'
+import { finish, type Steps } from './steps.ts'
 
 /** One text as its reader sees it. What was sent in parts is read joined. */
 export type Passage = {
@@ -49,17 +50,48 @@ const seamBetween = (text: string, part: string) =>
 export const toPassage = (text: string | Passage): Passage =>
   typeof text === 'string' ? { parts: [text], wholes: [] } : text
 
+/** The parts and the wholes of a passage with their escapes decoded, as far as they have any. */
+type Decoded = { readonly parts: readonly string[]; readonly wholes: readonly string[] }
+const nothing: Decoded = { parts: [], wholes: [] }
+
+/** Several look at the passages of a call, and decoding takes long. */
+const known = new WeakMap<Passage, Decoded>()
+
+/**
+ * Decodes the escapes of a passage, unless that was done before. Whoever asks for its readings later has them at once; without
+ * this, all of them are made in one step.
+ */
+export function* decodeInSteps(passage: Passage): Steps<Decoded> {
+  const done = known.get(passage)
+  if (done) return done
+  const decoded = { parts: new Array<string>(), wholes: new Array<string>() }
+  for (const name of ['parts', 'wholes'] as const) {
+    for (const text of passage[name]) {
+      if (!canDecode(text)) continue
+      decoded[name].push(yield* decodeEscapesInSteps(text))
+      yield
+    }
+  }
+  const isAny = decoded.parts.length + decoded.wholes.length > 0
+  if (!isAny) return nothing
+  known.set(passage, decoded)
+  return decoded
+}
+
+const decodedOf = (passage: Passage): Decoded => finish(decodeInSteps(passage))
+
 /** The passage as one text, in every way in which it can be read as a whole: joined, and with its escapes decoded. */
-export function wholesOf({ parts, wholes }: Passage): string[] {
-  const whole = wholes.length > 0 ? wholes : parts
-  return [...whole, ...whole.filter(canDecode).map(decodeEscapes)]
+export function wholesOf(passage: Passage): string[] {
+  const name = passage.wholes.length > 0 ? 'wholes' : 'parts'
+  return [...passage[name], ...decodedOf(passage)[name]]
 }
 
 /** The ways to read a passage besides its parts one by one. What is found in them only adds to what the parts say. */
-export function otherReadings({ parts, wholes, isDecoded }: Passage): readonly string[] {
+export function otherReadings(passage: Passage): readonly string[] {
+  const { wholes, isDecoded } = passage
   if (isDecoded) return wholes
-  const whole = wholes.length > 0 ? wholes : parts
-  return [...wholes, ...whole.filter(canDecode).map(decodeEscapes)]
+  const decoded = decodedOf(passage)
+  return [...wholes, ...decoded.parts, ...decoded.wholes]
 }
 
 /** Every way to read a passage. */

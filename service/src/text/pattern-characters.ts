@@ -14,8 +14,8 @@ export type CharacterNode =
   /** Matches no characters and depends on the end of the text. */
   | { kind: 'end' }
   | { kind: 'character'; text: string; isCaseless: boolean }
-  /** One of several characters, the widest of which has so many units. */
-  | { kind: 'class'; units: number }
+  /** One of several characters, the widest of which has so many units; `source` is how the pattern writes it. */
+  | { kind: 'class'; units: number; source: string }
 
 /** Thrown by the parser, and turned into a value at its edge. */
 export class PatternProblem extends Error {
@@ -50,7 +50,7 @@ export function readEscape(reader: PatternReader): CharacterNode {
     return { kind: 'end' }
   }
   const units = readClassEscape(reader)
-  if (units > 0) return { kind: 'class', units }
+  if (units > 0) return { kind: 'class', units, source: reader.pattern.slice(start, reader.at) }
   return { kind: 'character', text: readCharacter(reader), isCaseless: reader.isCaseless }
 }
 
@@ -69,7 +69,7 @@ export function readClass(reader: PatternReader): CharacterNode {
     units = Math.max(units, readClassItem(reader))
   }
   reader.at++
-  return { kind: 'class', units }
+  return { kind: 'class', units, source: pattern.slice(start, reader.at) }
 }
 
 /** A named class, a class escape, a character or a range; returns the units of its widest character. */

@@ -23,8 +23,8 @@ const slowEngine = (hitsMs: number, findMs: number): PatternEngine => ({
   }),
 })
 
-const costOf = (engine: PatternEngine, pattern: string) => {
-  const cost = probePattern(engine, pattern)
+const costOf = (engine: PatternEngine, pattern: string, slowness?: number) => {
+  const cost = probePattern(engine, pattern, slowness === undefined ? undefined : () => slowness)
   if ('problem' in cost) throw new Error(cost.problem)
   return cost
 }
@@ -36,8 +36,8 @@ test('an ordinary pattern costs less than one that counts letters of many langua
 })
 
 test('the slower of the two questions counts', () => {
-  expect(costOf(slowEngine(2, 0), 'a').searchMs).toBeGreaterThanOrEqual(2)
-  expect(costOf(slowEngine(0, 2), 'a').searchMs).toBeGreaterThanOrEqual(2)
+  expect(costOf(slowEngine(2, 0), 'a', 1).searchMs).toBeGreaterThanOrEqual(2)
+  expect(costOf(slowEngine(0, 2), 'a', 1).searchMs).toBeGreaterThanOrEqual(2)
 })
 
 test('the time to compile is measured', () => {
@@ -45,7 +45,13 @@ test('the time to compile is measured', () => {
     ...re2jsEngine,
     compileSet: (patterns) => (spend(2), re2jsEngine.compileSet(patterns)),
   }
-  expect(costOf(slow, 'a').compileMs).toBeGreaterThanOrEqual(2)
+  expect(costOf(slow, 'a', 1).compileMs).toBeGreaterThanOrEqual(2)
+})
+
+test('costs are those of the reference machine', () => {
+  const { searchMs } = costOf(slowEngine(2, 0), 'a', 10)
+  expect(searchMs).toBeGreaterThanOrEqual(0.2)
+  expect(searchMs).toBeLessThan(2)
 })
 
 test('a pattern that the engine does not accept has no cost', () => {
@@ -73,4 +79,19 @@ test('the words that complete a match are at the end of a text, in which the oth
   for (const text of all) expect(text.match(/secret|token/g)?.length).toBeGreaterThan(100)
   expect(new Set([...opening, ...all])).toHaveLength(6)
   expect(makeOwnWordsProbes('\\d+')).toEqual([])
+})
+
+test.each(['[xq].{0,40}#', '[xq][zk].{0,90}#'])(
+  '%s is slow on a text of the characters of its classes',
+  (pattern) => {
+    const { searchMs, ownWordsMs } = costOf(loadPatternEngine(), pattern)
+    expect(ownWordsMs).toBeGreaterThan(5)
+    expect(ownWordsMs).toBeGreaterThan(searchMs)
+  },
+)
+
+test('two characters of each class are in the words of a pattern', () => {
+  const sample = (source: string) => ({ '[xq]': ['q', 'x'], '[0-9]': ['0', '9'] })[source] ?? []
+  const [opening = []] = makeOwnWordsProbes('[xq]a[0-9].{0,9}b', sample)
+  for (const text of opening) expect(text).toMatch(/qa0.*xa9.* qa0 b xa9$/)
 })

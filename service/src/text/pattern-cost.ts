@@ -1,8 +1,9 @@
 import type { PatternEngine, PatternSet } from './pattern-engine.ts'
-import { commonProbes, makeOwnWordsProbes } from './pattern-probes.ts'
+import { commonProbes, makeOwnWordsProbes, type SampleClass } from './pattern-probes.ts'
 import { checkPattern, type PatternComplaint } from './pattern-shape.ts'
+import { re2jsEngine } from './re2js-engine.ts'
 
-/** In milliseconds of processor time. */
+/** In milliseconds of processor time of the reference machine, so that a slower one accepts the same patterns. */
 export type PatternCost = {
   compileMs: number
   /** For the hardest of some texts of 8 KiB that are the same for all patterns. */
@@ -19,15 +20,38 @@ const warmEngines = new WeakSet<PatternEngine>()
 export function probePattern(
   engine: PatternEngine,
   pattern: string,
+  measureSlowness: () => number = compareWithReference,
 ): PatternCost | PatternComplaint {
   if (!warmEngines.has(engine)) warmUp(engine)
   const shape = checkPattern(engine, pattern)
-  return 'problem' in shape ? shape : measure(engine, pattern)
+  if ('problem' in shape) return shape
+  const slowness = measureSlowness()
+  const cost = measure(engine, pattern)
+  return {
+    compileMs: cost.compileMs / slowness,
+    searchMs: cost.searchMs / slowness,
+    ownWordsMs: cost.ownWordsMs / slowness,
+  }
 }
 
 function warmUp(engine: PatternEngine): void {
   for (const pattern of ordinaryPatterns) measure(engine, pattern)
+  compareWithReference()
   warmEngines.add(engine)
+}
+
+const referencePattern = 'a.{0,20}b'
+/** So short that other processes seldom interrupt a search of it. */
+const referenceText = (makeOwnWordsProbes(referencePattern)[0]?.[0] ?? '').slice(-256)
+/** What the reference machine needs for it. */
+const referenceMs = 0.5
+
+/** How many times slower this machine is now than the reference machine, by one search of the engine in JavaScript. */
+function compareWithReference(): number {
+  // An automaton remembers the states that a text needed, so each try has a new one.
+  const search = (text: string) => re2jsEngine.compileSet([referencePattern]).hits(text)
+  const tries = Array.from({ length: 8 }, () => referenceText)
+  return fastestTry(tries, search) / referenceMs
 }
 
 function measure(engine: PatternEngine, pattern: string): PatternCost {
@@ -39,8 +63,35 @@ function measure(engine: PatternEngine, pattern: string): PatternCost {
   return {
     compileMs,
     searchMs: slowestProbe(set, commonProbes),
-    ownWordsMs: slowestProbe(set, makeOwnWordsProbes(pattern)),
+    ownWordsMs: slowestProbe(set, makeOwnWordsProbes(pattern, createSampler(engine))),
   }
+}
+
+const ascii = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index))
+const candidates = [...ascii, 'é', 'я', '中', 'א', '😀']
+/** A class that has more of the candidates is met in any text. */
+const samplesMost = 70
+
+/** The engine itself says which characters belong to a class. */
+function createSampler(engine: PatternEngine): SampleClass {
+  const known = new Map<string, readonly string[]>()
+  return (source) => {
+    const samples = known.get(source) ?? sampleClass(engine, source)
+    known.set(source, samples)
+    return samples
+  }
+}
+
+/** The first and the last of the candidates that are in a class. */
+function sampleClass(engine: PatternEngine, source: string): readonly string[] {
+  if (source === '.') return []
+  const set = engine.compileSet([source])
+  const samples = candidates.filter((character) => set.hits(character).length > 0)
+  const [first] = samples
+  const last = samples.at(-1)
+  return first === undefined || last === undefined || samples.length > samplesMost
+    ? []
+    : [first, last]
 }
 
 /** Both questions that a set answers: one engine is quick with the first and slow with the second. */
@@ -52,23 +103,28 @@ function slowestProbe(set: PatternSet, probes: readonly (readonly string[])[]): 
   )
 }
 
+/** Ten times what any pattern may take: no other try would make a difference. */
+const hopelessMs = 600
+
 /** The first try is not counted, and other work may interrupt one of the others. */
 function fastestTry(
   [first = '', ...texts]: readonly string[],
   ask: (text: string) => void,
 ): number {
-  ask(first)
-  let fastestMs = Infinity
-  for (const text of texts) {
-    const startedMs = threadMs()
-    ask(text)
-    fastestMs = Math.min(fastestMs, threadMs() - startedMs)
-  }
-  return fastestMs
+  const firstMs = spentMs(() => ask(first))
+  if (firstMs > hopelessMs) return firstMs
+  return Math.min(...texts.map((text) => spentMs(() => ask(text))))
 }
 
-/** The time of this thread on a processor: a busy machine makes no pattern slower. */
-function threadMs(): number {
-  const { user, system } = process.threadCpuUsage()
-  return (user + system) / 1000
+/** Some systems count the time of a thread in steps of 4 ms, so it says nothing of what takes less than a few of them. */
+const countedMs = 10
+
+/** The time of this thread on a processor, where that can be told: a busy machine makes no pattern slower. */
+function spentMs(work: () => void): number {
+  const before = process.threadCpuUsage()
+  const startedMs = performance.now()
+  work()
+  const passedMs = performance.now() - startedMs
+  const { user, system } = process.threadCpuUsage(before)
+  return Math.min(passedMs, Math.max((user + system) / 1000, countedMs))
 }

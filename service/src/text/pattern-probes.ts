@@ -30,12 +30,24 @@ export const commonProbes: readonly (readonly string[])[] = [
   Array.from({ length: 4 }, () => repeated(' ')),
 ]
 
+/** Some characters of a class, given as a pattern writes it; none where nearly every character is in it. */
+export type SampleClass = (source: string) => readonly string[]
+
 /**
  * Texts that consist of the pattern's own words: each of them may begin a match, and an automaton has to remember
  * where all of them were. They are slow to read, so there are only two tries and one before.
  */
-export function makeOwnWordsProbes(pattern: string): string[][] {
-  const { all, opening } = literalsIn(readPatternTree(pattern))
+export function makeOwnWordsProbes(
+  pattern: string,
+  sampleClass: SampleClass = () => [],
+): string[][] {
+  const tree = readPatternTree(pattern)
+  // Two words for each place that takes one of several characters.
+  const [one, other] = [0, 1].map((number) =>
+    literalsIn(tree, (source) => sampleClass(source).at(-number) ?? ''),
+  )
+  const all = [...new Set([...(one?.all ?? []), ...(other?.all ?? [])])]
+  const opening = [...new Set([...(one?.opening ?? []), ...(other?.opening ?? [])])]
   if (all.length === 0) return []
   // The words that complete a match come last: before them the engine finds nothing and has to read on.
   return [opening, all].map((words) =>
@@ -48,40 +60,52 @@ const shortWords = ['lo', 'a', 'of']
 function mixWords(seed: number, words: readonly string[], ending: string): string {
   const random = makeRandom(seed)
   const parts: string[] = []
+  // A quarter of the words are the pattern's own, however many it has. Single characters stand closer.
+  const isShort = words.every((word) => word.length <= 2)
+  const [oneIn, space] = isShort ? [2, ''] : [4, ' ']
   for (let length = ending.length; length < probeLength;) {
-    // A quarter of the words are the pattern's own, however many it has.
-    const some = random(4) === 0 ? words : shortWords
+    const some = random(oneIn) === 0 ? words : shortWords
     const word = some[random(some.length)] ?? ''
     parts.push(word)
-    length += word.length + 1
+    length += word.length + space.length
   }
-  return [...parts, ending].join(' ')
+  return `${parts.join(space)} ${ending}`
 }
 
 /** The texts that a pattern spells out: all of them, and those that do not complete a match. */
 type Literals = { all: readonly string[]; opening: readonly string[] }
+/** A character for a class, or none. */
+type SpellClass = (source: string) => string
 
-function literalsIn(node: PatternNode): Literals {
+function literalsIn(node: PatternNode, spell: SpellClass): Literals {
   switch (node.kind) {
     case 'character':
-      return { all: [node.text], opening: [node.text] }
+    case 'class': {
+      const text = spellNode(node, spell)
+      return text === '' ? { all: [], opening: [] } : { all: [text], opening: [text] }
+    }
     case 'sequence':
-      return literalsInSequence(node.parts)
+      return literalsInSequence(node.parts, spell)
     case 'choice': {
-      const parts = node.parts.map(literalsIn)
+      const parts = node.parts.map((part) => literalsIn(part, spell))
       return {
         all: parts.flatMap(({ all }) => all),
         opening: parts.flatMap(({ opening }) => opening),
       }
     }
     case 'repeat':
-      return literalsIn(node.part)
+      return literalsIn(node.part, spell)
     default:
       return { all: [], opening: [] }
   }
 }
 
-function literalsInSequence(parts: readonly PatternNode[]): Literals {
+function spellNode(node: PatternNode, spell: SpellClass): string {
+  if (node.kind === 'character') return node.text
+  return node.kind === 'class' ? spell(node.source) : ''
+}
+
+function literalsInSequence(parts: readonly PatternNode[], spell: SpellClass): Literals {
   const pieces: Literals[] = []
   let run = ''
   const endRun = () => {
@@ -89,11 +113,12 @@ function literalsInSequence(parts: readonly PatternNode[]): Literals {
     run = ''
   }
   for (const part of parts) {
-    if (part.kind === 'character') run += part.text
+    const text = spellNode(part, spell)
+    run += text
     // A condition such as \b takes no characters: the run goes on behind it.
-    if (part.kind === 'character' || part.kind === 'empty') continue
+    if (text !== '' || part.kind === 'empty') continue
     endRun()
-    const piece = literalsIn(part)
+    const piece = literalsIn(part, spell)
     if (piece.all.length > 0) pieces.push(piece)
   }
   endRun()

@@ -25,13 +25,33 @@ export type PatternEngine = {
   joinInSteps(patterns: readonly CompiledPattern[]): Steps<PatternSet>
   /** Compiles patterns and joins them, all at once. */
   compileSet(patterns: readonly string[]): PatternSet
-  /** Finds the same as `hits` of a set, outside the event loop. Absent where there is no such place. */
-  searchElsewhere?(
-    patterns: readonly string[],
-    text: string,
-    asker: Asker,
-  ): Promise<readonly number[]>
+  /** A place outside the event loop, for patterns that take long. Absent where there is none. */
+  readonly elsewhere?: Elsewhere
 }
+
+/** A pattern, and the most UTF-16 units that a match of it can span. */
+export type SoughtPattern = { readonly pattern: string; readonly width: number }
+
+type Elsewhere = {
+  /** Prepares the search for patterns that are looked for together. */
+  search(patterns: readonly SoughtPattern[]): SearchElsewhere
+  /** What a pattern costs, in milliseconds for 8 KB, as it was measured before. */
+  learnCost(pattern: string, costMs: number): void
+}
+
+/** Finds the same as a set of these patterns. Rejects where no thread can search. */
+export type SearchElsewhere = {
+  /** Whether they cost so much together, or may, that no text is searched for them in the event loop. Costs become known later. */
+  readonly isNeeded: boolean
+  /** Which patterns occur in at least one of the texts. */
+  hits(texts: readonly string[], asker: Asker): Promise<readonly number[]>
+  /** The leftmost match of each pattern that starts at or after `from`; patterns without one are left out. */
+  findFirst(text: string, from: number, asker: Asker): Promise<readonly FoundPattern[]>
+  /** The first matches of one pattern, as many as `most`. */
+  findAll(pattern: number, text: string, most: number, asker: Asker): Promise<PatternMatch[]>
+}
+
+export type FoundPattern = PatternMatch & { readonly number: number }
 
 /** What is particular to an engine. */
 type EngineParts<Compiled extends CompiledPattern> = {

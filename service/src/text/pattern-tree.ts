@@ -75,7 +75,7 @@ function readAtom(reader: PatternReader): PatternNode | null {
     case '$':
       return { kind: 'end' }
     case '.':
-      return { kind: 'class', units: 2 }
+      return { kind: 'class', units: 2, source: character }
     default:
       return requireVisible(
         { kind: 'character', text: character, isCaseless: reader.isCaseless },

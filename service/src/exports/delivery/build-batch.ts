@@ -12,8 +12,14 @@ import type { Lease } from './lease-store.ts'
 
 type Rules = Pick<DestinationType<never>, 'limits' | 'groupOf' | 'patienceMs'>
 
-/** Events are read in pages, so that a few large ones do not fill the memory. */
+/**
+ * Events are read in pages, and only as many bytes as still go into the batch: nearly all that is read is sent. A page may have a little
+ * more, because the database only estimates how long an event is as JSON, and because the last events of a batch would otherwise
+ * be read in many small pages.
+ */
 const pageSize = 250
+const pageBytesMin = 64 * 1024
+const estimateBytes = 4 * 1024
 
 /** So many pages of entries whose events were dropped are passed over before the cursor is moved. */
 const pagesWithoutEvents = 20
@@ -66,9 +72,20 @@ async function buildEventBatch(db: Db, lease: Lease, rules: Rules): Promise<Batc
   const items = collect({ ...rules, batchMax })
   let [after, day] = [lease.orgSeq, lease.day]
   for (let pages = 1; ; pages++) {
-    const range = { after, to, since: day, limit: pageSize }
-    const entries = await listEntries(db, sink.organizationId, range)
-    for (const { orgSeq, day: entryDay, event } of entries) {
+    const bytesLeft = rules.limits.bytesMax - items.bytes()
+    const { rows, hasMore } = await listEntries(db, sink.organizationId, {
+      after,
+      to,
+      since: day,
+      limit: pageSize,
+      bytesMax: Math.max(bytesLeft + estimateBytes, pageBytesMin),
+      mayBeEmpty: items.list.length > 0,
+    })
+    // There was another page, but its first event does not fit.
+    if (rows.length === 0 && items.list.length > 0) {
+      return { kind: 'events', items: items.list, to: after, day, isFull: true }
+    }
+    for (const { orgSeq, day: entryDay, event } of rows) {
       // The event of an entry that outlived it was dropped: a gap in the log says so.
       if (event && !items.add(presentRecord(event), event.day)) {
         return { kind: 'events', items: items.list, to: after, day, isFull: true }
@@ -76,7 +93,7 @@ async function buildEventBatch(db: Db, lease: Lease, rules: Rules): Promise<Batc
       ;[after, day] = [orgSeq, entryDay]
     }
     const isLongWay = pages >= pagesWithoutEvents && items.list.length === 0
-    if (entries.length < pageSize || isLongWay) break
+    if (!hasMore || isLongWay) break
   }
   if (after === lease.orgSeq) {
     // What was planned has been dropped meanwhile: what comes after it is not.
@@ -95,6 +112,7 @@ function collect({ limits, groupOf, batchMax }: Rules & { batchMax: number | nul
   let bytes = 0
   return {
     list,
+    bytes: () => bytes,
     add(record: ExportRecord, eventDay: string): boolean {
       const json = JSON.stringify(record)
       bytes += Buffer.byteLength(json)

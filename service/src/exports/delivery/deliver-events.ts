@@ -13,6 +13,7 @@ import type { Metrics } from '#platform/metrics.ts'
 import type { SecretBox } from '#platform/secrets.ts'
 
 import { deliverBatch, type DeliveryDeps } from './deliver-batch.ts'
+import { fairShare } from './fair-share.ts'
 import { type Lease, leaseCursors, LeaseLost, recordFailure, release } from './lease-store.ts'
 import { sendDigest } from './send-digest.ts'
 import { waitForProbeMs } from './wait-after-failure.ts'
@@ -20,7 +21,8 @@ import { waitForProbeMs } from './wait-after-failure.ts'
 /**
  * How many cursors a worker sends for at once: those that work, and those whose destinations fail. A destination that begins to
  * hang is still among those that work. So that many of them do not hold up the others, a turn that takes long leaves its place to
- * another one, up to a number that the memory for their batches allows.
+ * another one, up to a number that the memory for their batches allows. When most places are taken, organizations share the others
+ * (`fairShare`), and slow turns end with their batch.
  */
 const lanes = [
   { isFailing: false, atOnce: 24, slowMax: 40, perOrganization: 4 },
@@ -54,20 +56,27 @@ export async function deliverEvents(deps: Deps, signal: AbortSignal) {
 }
 
 type LaneDeps = Deps & (typeof lanes)[number] & { onFailure(error: unknown): void }
+type TurnDeps = LaneDeps & {
+  /** Whether others may be waiting for a place. */
+  isCrowded(): boolean
+}
 
 async function runLane(deps: LaneDeps, signal: AbortSignal) {
   const { db, isFailing, atOnce, slowMax, perOrganization, onFailure } = deps
   const running = new Map<Promise<void>, number>()
+  const capacity = atOnce + slowMax
+  const isCrowded = () => running.size >= capacity / 2
   const countFree = () => {
     const slow = running.values().filter((startedAtMs) => startedAtMs < performance.now() - slowMs)
     return atOnce - running.size + Math.min(slowMax, [...slow].length)
   }
   while (!signal.aborted) {
-    const limit = countFree()
-    const lease = () => leaseCursors(db, { isFailing, limit, perOrganization })
+    const share = fairShare(running.size, capacity, perOrganization)
+    const limit = Math.min(countFree(), share.places)
+    const lease = () => leaseCursors(db, { ...share, isFailing, limit })
     const leases = limit > 0 ? await lease().catch((error: unknown) => onFailure(error)) : []
     for (const leased of leases ?? []) {
-      const work: Promise<void> = takeTurn(leased, deps, signal)
+      const work: Promise<void> = takeTurn(leased, { ...deps, isCrowded }, signal)
         .catch((error: unknown) => giveUp(leased, error, deps))
         .finally(() => running.delete(work))
       running.set(work, performance.now())
@@ -85,7 +94,9 @@ async function giveUp(lease: Lease, error: unknown, { db, onFailure }: LaneDeps)
   await release(db, lease, afterErrorMs).catch(() => undefined)
 }
 
-async function takeTurn(lease: Lease, deps: LaneDeps, stopping: AbortSignal) {
+async function takeTurn(lease: Lease, deps: TurnDeps, stopping: AbortSignal) {
+  const startedAtMs = performance.now()
+  const isOver = () => deps.isCrowded() && performance.now() - startedAtMs > slowMs
   const prepare = prepareTurn(lease, deps, stopping)
   if ('error' in prepare) {
     const failure = { ...prepare, state: 'error', waitMs: waitForProbeMs() } as const
@@ -97,6 +108,7 @@ async function takeTurn(lease: Lease, deps: LaneDeps, stopping: AbortSignal) {
     const step = await deliverBatch(current, prepare.withDeadline())
     if (step.isReleased) return
     current = step.lease
+    if (isOver()) break
   }
   await release(deps.db, current)
 }

@@ -121,7 +121,7 @@ test('a sink that has not got the events of a day that is dropped gets a gap in 
     org_seq: first + 8,
   })
   // The leaves are still there: nothing else has taken the numbers.
-  const entries = await listEntries(db, api.organization.organizationId, {
+  const { rows: entries } = await listEntries(db, api.organization.organizationId, {
     after: first - 1,
     limit: 9,
   })
@@ -203,7 +203,7 @@ test('an event whose payload was erased keeps its leaf, can be proven, and is de
   const { organizationId } = api.organization
   const [erased] = await write(3, new Date())
   await sql`update event set payload = null, salt = null where id = ${erased!.id}`.execute(db)
-  const entries = await listEntries(db, organizationId, { after: 0, limit: 100 })
+  const { rows: entries } = await listEntries(db, organizationId, { after: 0, limit: 100 })
   const leaves = entries.map(({ event }) => event!.leaf)
   const { event } = entries.find((entry) => entry.event?.id === erased!.id)!
   expect(event).toMatchObject({ payload: null, salt: null })

@@ -1,35 +1,11 @@
-import type { RequestListener } from 'node:http'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-
 import { sql } from 'kysely'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { createOrganization } from '#access/manage-organizations.ts'
-import { createTenantEgress } from '#platform/egress.ts'
-import { makeCertificate } from '#platform/egress/testing/trap.ts'
 
 import { leaseCursors } from './lease-store.ts'
-import { openDelivery, type TestDelivery } from './testing/test-delivery.ts'
-
-/** Sinks without secrets, so that they need no sealing. */
-async function insertSinks(
-  { api }: TestDelivery,
-  organizationId: string,
-  endpoints: readonly string[],
-) {
-  const config = { service_name: 's', header_name: 'Authorization', verify_tls: false }
-  for (const [at, endpoint] of endpoints.entries()) {
-    const id = `exp_${organizationId}_${at}`
-    await sql`
-      insert into export_sink (id, organization_id, type, label, enabled, config, created_at, updated_at)
-      values (${id}, ${organizationId}, 'otlp_logs', 'x', true,
-        ${JSON.stringify({ ...config, endpoint })}::jsonb, now(), now())`.execute(api.db)
-    await sql`
-      insert into export_cursor (sink_id, organization_id, is_replay, org_seq, signed_size, day, next_at)
-      values (${id}, ${organizationId}, false, 0, 0, '2026-01-01', now())`.execute(api.db)
-  }
-}
+import { callServer, insertSinks, serve } from './testing/sink-server.ts'
+import { openDelivery } from './testing/test-delivery.ts'
 
 test('destinations that hang, of many organizations at once, do not hold up the others', async () => {
   const delivery = await openDelivery()
@@ -57,17 +33,7 @@ test('destinations that hang, of many organizations at once, do not hold up the 
     const host = `${at < 30 ? 'hangs' : 'works'}-${at}.example.com`
     await insertSinks(delivery, id, [`https://${host}:${port}/`])
   }
-  const egress = createTenantEgress({
-    privateTargets: [],
-    ports: [port],
-    resolve: async () => [{ address: '127.0.0.1' }],
-    isPublic: () => true,
-  })
-  onTestFinished(() => egress.close())
-  const worker = startWorker({
-    request: (address, call) =>
-      egress.request(address, { answerLimitBytes: 65_536, ...call, deadlineMs: 10_000 }),
-  })
+  const worker = startWorker(callServer(port))
   await expect.poll(() => served.size, { timeout: 9000, interval: 50 }).toBe(30)
   expect(hanging).toBe(30) // more than a worker sends for at once
   const startedAtMs = performance.now()
@@ -78,17 +44,6 @@ test('destinations that hang, of many organizations at once, do not hold up the 
   )
   expect(rows).toEqual([])
 })
-
-/** A server with a certificate for these names. */
-async function serve(answer: RequestListener): Promise<number> {
-  const server = createServer(makeCertificate(), answer)
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return (server.address() as AddressInfo).port
-}
 
 test('an organization has at most four cursors at a time, and two that fail', async () => {
   const delivery = await openDelivery()

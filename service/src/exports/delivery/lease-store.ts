@@ -35,7 +35,8 @@ export type Wanted = {
 }
 
 /**
- * Leases cursors that have something to send and whose time has come. A cursor that has just sent a batch comes after all others.
+ * Leases cursors that have something to send and whose time has come. Organizations with the fewest leases come first, and of those
+ * with equally many the cursor that has waited longest.
  * Those that fail are leased separately, so that waiting for dead destinations takes no time from the others. Workers that lease at
  * the same moment do not see what the others take, so an organization may have a few more for a while.
  */
@@ -67,7 +68,8 @@ export async function leaseCursors(db: Db, wanted: Wanted): Promise<Lease[]> {
       left join busy on busy.organization_id = due.organization_id
       where due.place + coalesce(busy.leases, 0) <= ${perOrganization}
         and (c.lease_until is null or c.lease_until <= now())
-      order by c.next_at limit ${limit} for update of c skip locked
+      order by due.place + coalesce(busy.leases, 0), c.next_at limit ${limit}
+      for update of c skip locked
     ), leased as (
       update export_cursor as c
       set lease_owner = gen_random_uuid(), lease_until = now() + make_interval(secs => ${leaseSeconds})

@@ -1,6 +1,9 @@
 import { sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
+import { type BoundedPage, readBoundedPage } from '#platform/keyset.ts'
+
+import { bytesOfEvent } from './event-list-store.ts'
 
 /** An event with its number. */
 export type NumberedEvent = {
@@ -36,35 +39,44 @@ export type EntryRange = {
   /** Entries outlive their events for a while: only those whose events are still there. */
   isKept?: boolean | undefined
   limit: number
+  /** How many bytes the events may have together. The first one may have more, unless the page may be empty. */
+  bytesMax?: number
+  mayBeEmpty?: boolean
 }
 
 /** The entries of an organization in the order of their numbers. Each event is looked up by its key, in the partition of its day. */
 export async function listEntries(
   db: Db,
   organizationId: string,
-  { after, to, since, isKept = false, limit }: EntryRange,
-): Promise<Entry[]> {
+  { after, to, since, isKept = false, limit, ...bounds }: EntryRange,
+): Promise<BoundedPage<Entry>> {
   const conditions = [
     sql`organization_id = ${organizationId}`,
     sql`org_seq > ${after}`,
     ...(to === undefined ? [] : [sql`org_seq <= ${to}`]),
     ...(since === undefined ? [] : [sql`day >= ${since}::date`]),
   ]
-  const { rows } = await sql<Row>`
+  const entries = sql`
     select entry.org_seq as "orgSeq", entry.leaf, entry.event_id as id, entry.day::text as "entryDay",
       entry.event_day::text as day, ${organizationId}::text as "organizationId",
-      event.kind, event.at, event.header, event.payload, event.salt, event.payload_hash as "payloadHash"
+      event.kind, event.at, event.header, event.payload, event.salt, event.payload_hash as "payloadHash",
+      coalesce(event.bytes, 0) as bytes
     from (
       select * from audit_log where ${sql.join(conditions, sql` and `)}
-      order by org_seq ${isKept ? sql`` : sql`limit ${limit}`}
+      order by org_seq ${isKept ? sql`` : sql`limit ${limit + 1}`}
     ) as entry
     left join lateral (
-      select kind, at, header, payload, salt, payload_hash from event
+      select kind, at, header, payload, salt, payload_hash, ${bytesOfEvent} as bytes from event
       where event.day = entry.event_day and event.id = entry.event_id offset 0
     ) as event on true
     where ${isKept ? sql`event.kind is not null` : sql`true`}
-    order by entry.org_seq limit ${limit}`.execute(db)
-  return rows.map(toEntry)
+    order by entry.org_seq limit ${limit + 1}`
+  const { rows, hasMore } = await readBoundedPage<Row>(db, entries, {
+    orderBy: sql`"orgSeq"`,
+    limit,
+    ...bounds,
+  })
+  return { rows: rows.map(toEntry), hasMore }
 }
 
 function toEntry({ entryDay, kind, ...event }: Row): Entry {

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
 import { firstUuidAt, momentOfUuid } from '#platform/id.ts'
+import { type BoundedPage, readBoundedPage } from '#platform/keyset.ts'
 
 /** Which events are asked for. */
 export type EventFilters = {
@@ -29,7 +30,7 @@ export type ListedEvent = {
 }
 
 /**
- * Returns one event more than `limit` if there are more. An id begins with the time of its event, so events are in the order of
+ * A page may have fewer events than `limit`, because it ends at a number of bytes. An id begins with the time of its event, so events are in the order of
  * their ids. Conditions are written as those of the indexes in migrations/0020.
  */
 export async function listEvents(
@@ -37,19 +38,25 @@ export async function listEvents(
   organizationId: string,
   filters: EventFilters,
   { after, limit, order }: EventPage,
-): Promise<ListedEvent[]> {
+): Promise<BoundedPage<ListedEvent>> {
   const [side, direction] = order === 'asc' ? [sql`>`, sql`asc`] : [sql`<`, sql`desc`]
   const conditions = [
     sql`organization_id = ${organizationId}`,
     ...conditionsOf(filters),
     ...(after === undefined ? [] : [sql`id ${side} ${after}::uuid`]),
   ]
-  const { rows } = await sql<ListedEvent>`
-    select id, kind, organization_id as "organizationId", at, header, payload, payload_hash as "payloadHash"
+  const events = sql`
+    select id, kind, organization_id as "organizationId", at, header, payload, payload_hash as "payloadHash",
+      ${bytesOfEvent} as bytes
     from event where ${sql.join(conditions, sql` and `)}
-    order by id ${direction} limit ${limit + 1}`.execute(db)
-  return rows
+    order by id ${direction} limit ${limit + 1}`
+  return readBoundedPage(db, events, { orderBy: sql`id ${direction}`, limit })
 }
+
+/** At least as many as an event has in JSON: the rest are its ids, hashes and the names of members. */
+export const bytesOfEvent = sql<number>`(
+  octet_length(header::text) + coalesce(octet_length(payload), 0) + 800
+)`
 
 function conditionsOf(filters: EventFilters): RawBuilder<unknown>[] {
   const { kind, policyId, projectId, decision, from, to } = filters

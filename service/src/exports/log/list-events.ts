@@ -1,5 +1,5 @@
 import { listAuditEvents } from '@gatehouse/contract/exports/audit-event'
-import { pageOf } from '@gatehouse/contract/list'
+import { toPage } from '@gatehouse/contract/list'
 import type { FastifyInstance } from 'fastify'
 
 import { bind } from '#http/bind.ts'
@@ -28,7 +28,8 @@ export function serveListAuditEvents(app: FastifyInstance, { db }: { db: Db }) {
       from,
       to,
     }
-    const events = await listEvents(db, organizationId, filters, { after, limit, order })
-    return pageOf(events.map(presentEvent), limit)
+    const page = { after, limit, order }
+    const { rows, hasMore } = await listEvents(db, organizationId, filters, page)
+    return toPage(rows.map(presentEvent), hasMore)
   })
 }

@@ -4,7 +4,7 @@ import {
   listAuditCheckpoints,
   listAuditRecords,
 } from '@gatehouse/contract/exports/audit-log'
-import { pageOf } from '@gatehouse/contract/list'
+import { pageOf, toPage } from '@gatehouse/contract/list'
 import type { FastifyInstance } from 'fastify'
 
 import { bind } from '#http/bind.ts'
@@ -17,10 +17,10 @@ import { presentCheckpoint, presentRecord } from './present-record.ts'
 export function serveListAuditRecords(app: FastifyInstance, { db }: { db: Db }) {
   bind(app, listAuditRecords, async ({ query }, { principal: { organizationId } }) => {
     const { after, limit } = query
-    const range = { after, isKept: true, limit: limit + 1 }
-    const entries = await listEntries(db, organizationId, range)
-    const events = entries.flatMap(({ event }) => event ?? [])
-    return pageOf(events.map(presentEntry), limit)
+    const range = { after, isKept: true, limit }
+    const { rows, hasMore } = await listEntries(db, organizationId, range)
+    const events = rows.flatMap(({ event }) => event ?? [])
+    return toPage(events.map(presentEntry), hasMore)
   })
 }
 

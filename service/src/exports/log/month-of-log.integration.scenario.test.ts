@@ -67,7 +67,7 @@ test.each(Object.entries(ranges))(
     // Pages come out of the index in their order, and reading ends with the page.
     const nodes = plans.map((plan) => plan['Node Type'])
     if (!('to' in range)) expect(nodes).not.toContain('Bitmap Heap Scan')
-    const entries = await listEntries(db, 'org_0', range)
+    const { rows: entries } = await listEntries(db, 'org_0', range)
     const count = Math.min(range.limit, 'to' in range ? range.to - range.after : Infinity)
     expect(entries.map(({ orgSeq }) => orgSeq)).toEqual(
       Array.from({ length: count }, (_, at) => range.after + at + 1),

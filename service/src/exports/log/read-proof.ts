@@ -20,7 +20,8 @@ export function serveReadAuditProof(app: FastifyInstance, { db }: { db: Db }) {
     const covering = await findCovering(db, organizationId, orgSeq)
     if (!covering) throw notReady()
     const { checkpoint, tiledSize } = covering
-    const [entry] = await listEntries(db, organizationId, { after: orgSeq - 1, limit: 1 })
+    const { rows } = await listEntries(db, organizationId, { after: orgSeq - 1, limit: 1 })
+    const [entry] = rows
     if (!entry?.event) throw eventNotFound()
     const tree = { size: checkpoint.size, tiledSize }
     const hashes = await proveInclusion(db, organizationId, orgSeq, tree)

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 
 import {
+  secretLengthMin,
   secretMask,
   secretMembers,
   sinkConfigs,
@@ -16,7 +17,7 @@ import type { Members } from './sink.ts'
 
 /**
  * The stored configuration with the given changes. In a change, null removes a member and the mask keeps a secret. Throws a 422 for a
- * member that the type does not have.
+ * member that the type does not have, and for a new secret that is too short.
  */
 export function mergeConfig(type: SinkType, stored: Members, given: Members): Members {
   refuseEndedApi(type, given)
@@ -25,11 +26,23 @@ export function mergeConfig(type: SinkType, stored: Members, given: Members): Me
   const keepsSecret = (name: string, value: unknown) =>
     value === secretMask && secretMembers[type].includes(name)
   const changes = Object.entries(given).filter(([name, value]) => !keepsSecret(name, value))
+  for (const [name, value] of changes) {
+    if (secretMembers[type].includes(name) && value !== stored[name]) requireLong(name, value)
+  }
   return Object.fromEntries(
     Object.entries({ ...stored, ...Object.fromEntries(changes) }).filter(
       ([, value]) => value !== null,
     ),
   )
+}
+
+/**
+ * A destination may repeat a secret in an error, which is shown without it. A short one could be guessed from where it was taken out,
+ * or would take ordinary words out.
+ */
+function requireLong(name: string, secret: unknown) {
+  if (typeof secret !== 'string' || secret.trim().length >= secretLengthMin) return
+  throw invalidConfig(name, `must have at least ${secretLengthMin} characters, as every secret`)
 }
 
 /** Validates a complete configuration and adds the defaults; throws a 422 that names the first wrong member. */

@@ -123,7 +123,8 @@ const wrong: [type: string, config: object, code: string, member: string][] = [
   ['splunk_hec', { ...splunk.config, token: '********' }, 'missing_field', '.token'],
   ['splunk_hec', { ...splunk.config, token: null }, 'missing_field', '.token'],
   ['splunk_hec', { token }, 'missing_field', '.endpoint'],
-  ['splunk_hec', { ...splunk.config, token: 'a\nb' }, 'invalid_export_config', '.token'],
+  ['splunk_hec', { ...splunk.config, token: 'canary\ntoken' }, 'invalid_export_config', '.token'],
+  ['splunk_hec', { ...splunk.config, token: 'canary7' }, 'invalid_export_config', '.token'],
   ['splunk_hec', { ...splunk.config, ack: 'yes' }, 'invalid_export_config', '.ack'],
   ['splunk_hec', { ...splunk.config, verify_tls: false }, 'invalid_export_config', '.verify_tls'],
   ['datadog_logs', { api_key: token, tags: ['a,b'] }, 'invalid_export_config', '.tags[0]'],
@@ -144,8 +145,13 @@ const wrong: [type: string, config: object, code: string, member: string][] = [
   ['s3', { ...s3, bucket: 'a..b' }, 'invalid_export_config', '.bucket'],
   ['azure_monitor', { workspace_id: 'w' }, 'invalid_export_config', '.workspace_id'],
   ['azure_monitor', { ...azure, shared_key: 'k' }, 'invalid_export_config', '.shared_key'],
-  ['otlp_logs', { endpoint, header_value: 'a\r\nb: c' }, 'invalid_export_config', '.header_value'],
-  ['otlp_logs', { endpoint, header_value: 'Ā' }, 'invalid_export_config', '.header_value'],
+  [
+    'otlp_logs',
+    { endpoint, header_value: 'canary\r\nb: c' },
+    'invalid_export_config',
+    '.header_value',
+  ],
+  ['otlp_logs', { endpoint, header_value: 'canary Ā' }, 'invalid_export_config', '.header_value'],
   ['otlp_logs', { endpoint, header_name: 'Host' }, 'invalid_export_config', '.header_name'],
   ['webhook', { endpoint, secret: token }, 'invalid_export_config', '.secret'],
 ]
@@ -205,9 +211,9 @@ test('a change merges the configuration; null removes, and an absent secret or t
 test('a user name and a password can take the place of a key, and an index that of the dataset', async () => {
   const config = { endpoint, api_key: token }
   const { id } = (await calls.create({ type: 'elastic', config })).export
-  const both = await calls.edit(id, { config: { username: 'me', password: 'x' } })
+  const both = await calls.edit(id, { config: { username: 'me', password: 'a-password' } })
   expect([both.status, both.error.param]).toEqual([422, 'body.config.api_key'])
-  const change = { api_key: null, username: 'me', password: 'x', index: 'audit' }
+  const change = { api_key: null, username: 'me', password: 'a-password', index: 'audit' }
   const { export: edited } = await calls.edit(id, { config: change })
   expect(edited.config).toEqual({
     endpoint,
@@ -260,7 +266,7 @@ test('a sink that is enabled again or configured otherwise is tried at once', as
     [{ label: 'x' }, later, 'error'],
     [{ enabled: false }, later, 'disabled'],
     [{ enabled: true }, atOnce, 'error'],
-    [{ config: { token: 'another' } }, atOnce, 'error'],
+    [{ config: { token: 'another-token' } }, atOnce, 'error'],
   ]
   for (const [edit, cursor, state] of expected) {
     await fail()

@@ -26,8 +26,11 @@ const literals = ['true', 'false', 'null']
 export class JsonTexts {
   #state: 'between' | 'word' | 'broken' | 'string' | 'escape' | 'hex' = 'between'
   #count = 0
-  /** The current text, as far as it was read in this fragment. */
-  #piece = ''
+  /**
+   * The current text, as far as it was read in this fragment. A list: a string that is put together from millions of others is
+   * joined by V8 when it is first read, all at once.
+   */
+  #pieces: string[] = []
   /** The number or literal so far. */
   #word = ''
   /** The digits of an escape so far. */
@@ -47,7 +50,7 @@ export class JsonTexts {
       case 'word':
         return this.#readWord(fragment, at, sink)
       case 'broken':
-        this.#piece += fragment.slice(at)
+        this.#add(fragment.slice(at))
         return fragment.length
       case 'string':
         return this.#readString(fragment, at, sink)
@@ -65,7 +68,7 @@ export class JsonTexts {
     this.#state = isString ? 'string' : 'word'
     this.#word = ''
     this.#count += 1
-    if (this.#count > textsMax) this.#piece += '\n'
+    if (this.#count > textsMax) this.#add('\n')
     return isString ? start + 1 : start
   }
 
@@ -76,7 +79,7 @@ export class JsonTexts {
       this.#state = 'broken'
       return at
     }
-    this.#piece += fragment.slice(at, end)
+    this.#add(fragment.slice(at, end))
     if (end < fragment.length) this.#endText(sink)
     return end
   }
@@ -88,7 +91,7 @@ export class JsonTexts {
       end += 1
       code = fragment.charCodeAt(end)
     }
-    this.#piece += fragment.slice(at, end)
+    this.#add(fragment.slice(at, end))
     if (end === fragment.length) return end
     if (code === quote) this.#endText(sink)
     else this.#state = 'escape'
@@ -100,20 +103,20 @@ export class JsonTexts {
     const character = fragment.charAt(at)
     this.#state = character === 'u' ? 'hex' : 'string'
     this.#hex = ''
-    if (character !== 'u') this.#piece += escapes[character] ?? character
+    if (character !== 'u') this.#add(escapes[character] ?? character)
     return at + 1
   }
 
   #readHex(fragment: string, at: number): number {
     const digit = fragment.charAt(at)
     if (!/[\da-fA-F]/.test(digit)) {
-      this.#piece += `u${this.#hex}`
+      this.#add(`u${this.#hex}`)
       this.#state = 'string'
       return at
     }
     this.#hex += digit
     if (this.#hex.length === 4) {
-      this.#piece += String.fromCharCode(Number.parseInt(this.#hex, 16))
+      this.#add(String.fromCharCode(Number.parseInt(this.#hex, 16)))
       this.#state = 'string'
     }
     return at + 1
@@ -127,9 +130,14 @@ export class JsonTexts {
     sink.end(this.#count - 1)
   }
 
+  #add(piece: string) {
+    if (piece !== '') this.#pieces.push(piece)
+  }
+
   #flush(sink: Sink) {
-    if (this.#piece !== '') sink.add(Math.min(this.#count, textsMax) - 1, this.#piece)
-    this.#piece = ''
+    if (this.#pieces.length === 0) return
+    sink.add(Math.min(this.#count, textsMax) - 1, this.#pieces.join(''))
+    this.#pieces = []
   }
 }
 

@@ -1,16 +1,9 @@
-import { isUtf8 } from 'node:buffer'
+import type { Turn, TurnMessage } from '#formats/turn.ts'
+import { decodeInSteps, joinMessages, joinParts, type Passage } from '#text/passage.ts'
+import { finish, type Steps } from '#text/steps.ts'
 
-import type { DocumentPart, Part, Source, Tool, Turn, TurnMessage } from '#formats/turn.ts'
-import { joinMessages, joinParts, type Passage } from '#text/passage.ts'
-
-import { JsonTexts } from './json-texts.ts'
-import { visitStrings } from './visit-strings.ts'
-
-/** Where in a request something was said. */
-type SaidIn = 'system' | 'user' | 'tool_result' | 'document' | 'tools' | 'prefill'
-
-/** Something that the caller sends; `message` is its place in the turn, null outside of messages. */
-export type Said = Passage & { readonly part: SaidIn; readonly message: number | null }
+import { callTexts, readOther, toolTexts, type Unread } from './part-texts.ts'
+import { type Said, saidIn, toSaid } from './said.ts'
 
 /** What the model said before, as the caller tells it: messages of the assistant in a row. */
 export type EarlierAnswer = {
@@ -45,18 +38,22 @@ export type RequestTexts = {
   hasUnreadable: boolean
 }
 
-/** Reads what a request says. */
-export function readRequestTexts(turn: Turn): RequestTexts {
+/** Reads what a request says, all at once. */
+export const readRequestTexts = (turn: Turn): RequestTexts => finish(readTextsInSteps(turn))
+
+/** Reads what a request says. It may have tens of thousands of parts. */
+export function* readTextsInSteps(turn: Turn): Steps<RequestTexts> {
   const found: Found = { said: [], history: [], images: [], hasUnreadable: false }
   const system = saidIn('system', null, turn.system)
   let lastMessage: readonly Said[] = []
   let prefill = ''
   for (const run of runsOf(turn.messages)) {
+    yield
     if (run.role === 'user') {
-      lastMessage = addUserRun(found, run)
+      lastMessage = yield* addUserRun(found, run)
       continue
     }
-    const answer = readAssistantRun(found, run)
+    const answer = yield* readAssistantRun(found, run)
     const { texts } = answer
     // The model goes on where the last message ends, so its caller puts those words into the answer.
     if (run.isLast) {
@@ -70,7 +67,7 @@ export function readRequestTexts(turn: Turn): RequestTexts {
       found.history.push({ message: run.first, said: texts, question: lastMessage })
     }
   }
-  const tools = toolTexts(turn).flatMap((text) => saidIn('tools', null, [text]))
+  const tools = (yield* toolTexts(turn)).flatMap((text) => saidIn('tools', null, [text]))
   const others = turn.other.flatMap((text) => saidIn('user', null, [text]))
   return {
     text: [...system, ...found.said, ...tools, ...others],
@@ -86,12 +83,16 @@ export function readRequestTexts(turn: Turn): RequestTexts {
   }
 }
 
-type Found = {
-  said: Said[]
-  history: EarlierAnswer[]
-  images: string[]
-  hasUnreadable: boolean
+/** Decodes the escapes of all texts in steps, so that later readers find them decoded. */
+export function* decodeTextsInSteps({ text, lastMessage, history }: RequestTexts): Steps<void> {
+  for (const passage of [...text, ...lastMessage]) yield* decodeInSteps(passage)
+  for (const { said } of history) {
+    for (const passage of said) yield* decodeInSteps(passage)
+    yield
+  }
 }
+
+type Found = Unread & { said: Said[]; history: EarlierAnswer[] }
 
 /** Messages of one role in a row: their reader sees one text. */
 type Run = {
@@ -130,25 +131,22 @@ const isSilent = ({ role, parts }: TurnMessage) =>
       (part.type === 'reasoning' && role === 'assistant'),
   )
 
-const saidIn = (part: SaidIn, message: number | null, parts: readonly string[]): Said[] =>
-  toSaid(part, message, joinParts(parts))
-
-/** None where nothing is said. */
-const toSaid = (part: SaidIn, message: number | null, passage: Passage): Said[] =>
-  passage.parts.length === 0 ? [] : [{ ...passage, part, message }]
-
 /** Not as arguments: there may be more than a function takes. */
 function addAll<Item>(list: Item[], added: readonly Item[]) {
   for (const item of added) list.push(item)
 }
 
 /** Adds what is said in messages of the user; returns what the last of them says. */
-function addUserRun(found: Found, { messages, first }: Run): readonly Said[] {
+function* addUserRun(found: Found, { messages, first }: Run): Steps<readonly Said[]> {
   const texts: string[][] = []
   let [ownTexts, others]: [string[], Said[]] = [[], []]
   for (const [number, { parts }] of messages.entries()) {
     ownTexts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
-    others = parts.flatMap((part) => readOther(found, part, first + number))
+    others = []
+    for (const part of parts) {
+      if (part.type !== 'text') addAll(others, yield* readOther(found, part, first + number))
+    }
+    yield
     texts.push(ownTexts)
     addAll(found.said, others)
   }
@@ -160,41 +158,10 @@ function addUserRun(found: Found, { messages, first }: Run): readonly Said[] {
   return [...own, ...others]
 }
 
-/** What a part says that is no text of its message, in a message of any role. */
-function readOther(found: Found, part: Part, message: number): Said[] {
-  const say = (where: SaidIn, texts: readonly string[]) => saidIn(where, message, texts)
-  switch (part.type) {
-    case 'tool_result':
-      return readResult(found, part.parts, message)
-    case 'document':
-      return readDocument(found, part).flatMap((text) => say('document', [text]))
-    case 'image':
-      return readImage(found, part.source).flatMap((text) => say('user', [text]))
-    case 'foreign':
-      return readForeign(found, part.text).flatMap((text) => say('user', [text]))
-    case 'tool_call':
-      return [part.name, ...stringsOf(part.arguments)].flatMap((text) => say('user', [text]))
-    case 'refusal':
-    case 'reasoning':
-      return say('user', [part.text])
-    case 'text':
-      return []
-  }
-}
-
-/** What a tool returned is judged in a message of any role. */
-function readResult(found: Found, parts: readonly Part[], message: number): Said[] {
-  const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
-  return [
-    ...saidIn('tool_result', message, texts),
-    ...parts.flatMap((part) => readOther(found, part, message)),
-  ]
-}
-
 /** The texts of an answer. `prefill` is what its reader sees of it as one text. */
 type ReadAnswer = { texts: Passage[]; prefill: string }
 
-function readAssistantRun(found: Found, { messages, first }: Run): ReadAnswer {
+function* readAssistantRun(found: Found, { messages, first }: Run): Steps<ReadAnswer> {
   const prose: string[][] = []
   const reasoning: string[] = []
   const others: Passage[] = []
@@ -203,89 +170,12 @@ function readAssistantRun(found: Found, { messages, first }: Run): ReadAnswer {
     for (const part of parts) {
       if (part.type === 'reasoning') reasoning.push(part.text)
       else if (part.type === 'refusal') others.push(joinParts([part.text]))
-      else if (part.type === 'tool_call') addAll(others, callTexts(part))
-      // What tools and providers add is no answer of the model, whoever is said to have said it.
-      else addAll(found.said, readOther(found, part, first + number))
+      else if (part.type === 'tool_call') addAll(others, yield* callTexts(part))
+      // What tools and providers add is no answer of the model, also in a message of the assistant.
+      else addAll(found.said, yield* readOther(found, part, first + number))
     }
+    yield
   }
   const texts = [joinMessages(prose), joinParts(reasoning), ...others]
   return { texts: texts.filter(({ parts }) => parts.length > 0), prefill: prose.flat().join('') }
 }
-
-/** The name of a call and the strings of its arguments: each for itself, and all of them joined by spaces. */
-function callTexts({ name, arguments: json }: Extract<Part, { type: 'tool_call' }>): Passage[] {
-  const strings = stringsOf(json)
-  const each = [name, ...strings].map((text) => joinParts([text]))
-  return strings.length > 1
-    ? [...each, { ...joinParts([strings.join(' ')]), isRepeated: true }]
-    : each
-}
-
-/** The strings in JSON text, as in an answer: names of members, values, and also numbers. */
-function stringsOf(json: string): string[] {
-  const texts: string[] = []
-  new JsonTexts().feed(json, {
-    add(number, text) {
-      texts[number] = (texts[number] ?? '') + text
-    },
-    end: () => undefined,
-  })
-  return texts.filter((text) => text)
-}
-
-/**
- * A foreign part is judged in a message of any role: tools and items that belong to the whole call stand in whichever
- * message comes first, or before them.
- */
-function readForeign(found: Found, json: string): string[] {
-  const texts: string[] = []
-  const onText = (text: string) => void texts.push(text)
-  const onUnreadable = () => {
-    found.hasUnreadable = true
-  }
-  visitStrings('', JSON.parse(json), { onText, onUnreadable, onName: onText })
-  return texts
-}
-
-/** A document whose bytes are text is text, whatever its media type says. */
-function readDocument(found: Found, { source, title }: DocumentPart): string[] {
-  const name = title === null ? [] : [title]
-  if (source.type === 'text') return [...name, source.text]
-  if (source.type === 'base64') {
-    const bytes = Buffer.from(source.data, 'base64')
-    if (isUtf8(bytes)) return [...name, bytes.toString()]
-  }
-  return [...name, ...readSource(found, source)]
-}
-
-/** An address is text as well: a caller can write there. */
-function readImage(found: Found, source: Source): string[] {
-  if (source.type === 'file') return readSource(found, source)
-  if (source.type === 'url') {
-    found.images.push(source.url)
-    return [source.url]
-  }
-  found.images.push(`data:${source.mediaType};base64,${source.data}`)
-  return []
-}
-
-function readSource(found: Found, source: Source): string[] {
-  found.hasUnreadable = true
-  return source.type === 'url' ? [source.url] : []
-}
-
-/**
- * A tool is one text with a string per line: an agent sends dozens of them, with hundreds of short strings. Schemas are judged
- * too: a caller can write to the model there as well as in a message.
- */
-function toolTexts({ tools, outputFormat }: Turn): string[] {
-  const texts = tools.map(({ name, description, parameters }: Tool) =>
-    linesOf(name, description ?? '', ...stringsOf(JSON.stringify(parameters))),
-  )
-  if (outputFormat?.type !== 'json_schema') return texts
-  const { name, schema } = outputFormat
-  return [...texts, linesOf(name, ...stringsOf(JSON.stringify(schema)))]
-}
-
-const linesOf = (...strings: string[]): string =>
-  strings.filter((string) => string !== '').join('\n')

@@ -1,21 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
+import { cutText } from '#formats/testing/cut-text.ts'
 import { decodeEscapes } from '#text/escape-decoder.ts'
 
 import { tailLength, type TextView, TextViews } from './text-views.ts'
 
 const textsOf = (views: readonly TextView[]): string => views.map(({ text }) => text).join('')
-
-function cut(text: string, lengths: readonly number[]): string[] {
-  const pieces: string[] = []
-  let at = 0
-  for (const length of lengths) {
-    pieces.push(text.slice(at, at + length))
-    at += length
-  }
-  return [...pieces, text.slice(at)].filter((piece) => piece !== '')
-}
 
 describe('decoding', () => {
   test('a text without a backslash has no other reading', () => {
@@ -51,13 +42,19 @@ describe('decoding', () => {
 
   test('the pieces make no difference', () => {
     fc.assert(
-      fc.property(words, fc.array(fc.nat(6)), (text, lengths) => {
-        const views = new TextViews('')
-        const read = textsOf(cut(text, lengths).flatMap((piece) => views.decode('0/text', piece)))
-        // What an escape begins with that is never complete has no other reading.
-        const whole = decodeEscapes(text.replace(/\\{1,64}(u[\da-fA-F]{0,3})?$/, ''))
-        expect(read).toBe(text.includes('\\') ? whole : '')
-      }),
+      fc.property(
+        words,
+        fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1 }),
+        (text, lengths) => {
+          const views = new TextViews('')
+          const read = textsOf(
+            cutText(text, lengths).flatMap((piece) => views.decode('0/text', piece)),
+          )
+          // What an escape begins with that is never complete has no other reading.
+          const whole = decodeEscapes(text.replace(/\\{1,64}(u[\da-fA-F]{0,3})?$/, ''))
+          expect(read).toBe(text.includes('\\') ? whole : '')
+        },
+      ),
     )
   })
 })

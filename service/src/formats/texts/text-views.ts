@@ -1,7 +1,7 @@
 import { EscapeDecoder } from '#text/escape-decoder.ts'
 
 /**
- * So much of what stands before a seam or an escape is read once more together with what follows. A match that begins
+ * How much text before a seam or an escape is read once more together with what follows. A match that begins
  * earlier is found only in the texts themselves.
  */
 export const tailLength = 1024

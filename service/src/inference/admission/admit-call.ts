@@ -20,6 +20,7 @@ export type AdmitDeps = {
     requestId: string
     principal: Principal
     tokens: number
+    isCount?: boolean | undefined
     quotas?: CostedRules | undefined
   }): Promise<InferenceAdmission>
   noteBudgets: NoteBudgets
@@ -35,12 +36,14 @@ type Asked = {
   model: string | null
   /** The most that it can use. */
   tokens: number
+  /** They are only counted: they use up neither the day nor quotas. */
+  isCount?: boolean
   credits(): number
   /** What it has used when it ends. */
   usedTokens(): Promise<number>
 }
 
-/** What a call asks for that is sent to no model. */
+/** What a call asks for whose body cannot be read. */
 export const asksForNothing: Asked = {
   model: null,
   tokens: 0,
@@ -64,7 +67,8 @@ export async function admit(call: AdmittedCall, asked: Asked, deps: AdmitDeps): 
   const { requestId, principal } = call
   const rules = quotaRulesOf(call)
   const quotas = rules ? { rules, credits: asked.credits() } : undefined
-  const attempt = { requestId, principal, tokens: asked.tokens, quotas }
+  const { tokens, isCount } = asked
+  const attempt = { requestId, principal, tokens, isCount, quotas }
   const admission = await deps.limitInferenceCall(attempt)
   call.addHeaders(admission.headers)
   const { slot, refusal, quotas: counted } = admission

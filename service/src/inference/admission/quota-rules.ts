@@ -4,7 +4,7 @@ import { armOfCall } from '#inference/gateway/arm-of-call.ts'
 import type { InferenceCall } from '#inference/inference-call.ts'
 import type { Budget, Quota, QuotaRules } from '#limits/quotas/quota.ts'
 import { type GatewayInForce, isLimited } from '#policy-gateway/compile-gateway.ts'
-import { isEnforcedIn } from '#policy-gateway/decide/arm.ts'
+import { isProtectedIn } from '#policy-gateway/decide/arm.ts'
 
 /** What of a call its quotas and budgets depend on. */
 export type RuledCall = Pick<InferenceCall, 'principal' | 'policies' | 'policySubject' | 'target'>
@@ -27,7 +27,7 @@ export function quotaRulesOf(call: RuledCall): QuotaRules | null {
   return {
     quotas,
     budgets,
-    areQuotasEnforced: isEnforcedIn(arm),
+    areQuotasEnforced: isProtectedIn(arm),
     policy: gateway && { id: gateway.config.policy_id, version: gateway.revision },
   }
 }

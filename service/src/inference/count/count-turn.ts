@@ -1,7 +1,6 @@
-import { setImmediate } from 'node:timers/promises'
-
 import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { noteBegun, timeToBegin, waitForSlice } from '#platform/background/shared-turns.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 import { countTexts, loadCounter } from '#tokens/count.ts'
 import type { Encoding } from '#tokens/ranks.ts'
@@ -53,7 +52,7 @@ const textMaxBytes = 8 * 1024 * 1024
 /** More text than this is counted in a worker thread. */
 const inlineMaxBytes = 64 * 1024
 /** How long a count may occupy the event loop at a time. */
-const stepMs = 5
+const stepMs = 4
 
 export type TurnCounter = {
   count(turn: Turn, rule: CountingRule, asker: Asker): Promise<TurnCount>
@@ -85,8 +84,7 @@ export function createTurnCounter(options: {
   }
 
   async function countUncached(encoding: Encoding, texts: readonly string[], asker: Asker) {
-    if (byteLengthOf(texts) <= inlineMaxBytes)
-      return countInline(encoding, texts, asker.cancellation)
+    if (byteLengthOf(texts) <= inlineMaxBytes) return countInline(encoding, texts, asker)
     const counts = await options.countInThread(encoding, texts, asker)
     if (counts.length !== texts.length) throw new Error('Not every text was counted.')
     return counts
@@ -140,17 +138,25 @@ function lookUp(cache: CountCache, encoding: Encoding, texts: readonly string[])
   return { cachedTokens, uncacheable, cacheable }
 }
 
-/** Counts on the event loop and yields to it every few milliseconds. */
-function countInline(encoding: Encoding, texts: readonly string[], cancellation: Cancellation) {
+/** Counts on the event loop, in the slices that all such work shares. */
+async function countInline(
+  encoding: Encoding,
+  texts: readonly string[],
+  { owner, cancellation }: Asker,
+) {
+  let allowedMs = timeToBegin(owner)
   let resumedAt = performance.now()
   const pause = async () => {
-    await setImmediate()
+    await waitForSlice(owner)
     cancellation.throwIfCancelled()
+    allowedMs = stepMs
     resumedAt = performance.now()
   }
-  return countTexts(encoding, texts, () =>
-    performance.now() - resumedAt < stepMs ? undefined : pause(),
+  const counts = await countTexts(encoding, texts, () =>
+    performance.now() - resumedAt < allowedMs ? undefined : pause(),
   )
+  noteBegun(owner, performance.now() - resumedAt)
+  return counts
 }
 
 const byteLengthOf = (texts: readonly string[]) =>

@@ -19,6 +19,7 @@ import {
   createTurnCounter,
   requireCountable,
   type TurnCount,
+  type TurnCounter,
 } from './count-turn.ts'
 import type { FittedFactors } from './fitted-factor.ts'
 import { hasUnsizedPart } from './itemize-turn.ts'
@@ -60,7 +61,11 @@ export function createInputCounting(options: Options) {
     imageTokensMax: model.imageTokensMax,
   })
 
+  const countSoon = (turn: Turn, model: CatalogueModel, caller: Caller): Promise<TurnCount> =>
+    countOrOverestimate(counter, { turn, rule: ruleOf(model) }, caller)
+
   return {
+    countSoon,
     /** The arguments of `countInput` for a request in the Messages format. */
     prepare(model: CatalogueModel, { request, keepsAll, headers }: CountRequest) {
       const [first] = model.upstreams
@@ -77,20 +82,13 @@ export function createInputCounting(options: Options) {
             : chatUpstreamFormat.writeRequest(turn, { ...leastOutput, model: name }),
       }
     },
-    /** The local count by which tokens are reserved before a call; a high estimate if it cannot be had soon. */
+    /** The local count by which tokens are reserved before a call. */
     async estimate(
       { turn, model, hasUnseenInput }: EstimateRequest,
       caller: Caller,
     ): Promise<TurnCount> {
-      const read = withoutEarlierReasoning(turn)
-      const rule = ruleOf(model)
-      const asker = { ...caller, patience: 'short' } as const
-      const count = await counter.count(read, rule, asker).catch((error: unknown) => {
-        if (error instanceof ApiError && error.code === 'overloaded')
-          return overestimate(read, rule)
-        throw error
-      })
-      if (hasUnsizedPart(read)) return fillContext(count, model)
+      const count = await countSoon(turn, model, caller)
+      if (hasUnsizedPart(withoutEarlierReasoning(turn))) return fillContext(count, model)
       // A tool that was offered may not have been used: if nobody says so, what was sent is charged.
       const billedTokens = count.tokens
       return hasUnseenInput ? { ...fillContext(count, model), billedTokens } : count
@@ -114,6 +112,20 @@ export function createInputCounting(options: Options) {
       if (used.size > 0) threads.start()
     },
   }
+}
+
+/** A high estimate if the count cannot be had soon. */
+function countOrOverestimate(
+  counter: TurnCounter,
+  { turn, rule }: { turn: Turn; rule: CountingRule },
+  caller: Caller,
+): Promise<TurnCount> {
+  const read = withoutEarlierReasoning(turn)
+  const asker = { ...caller, patience: 'short' } as const
+  return counter.count(read, rule, asker).catch((error: unknown) => {
+    if (error instanceof ApiError && error.code === 'overloaded') return overestimate(read, rule)
+    throw error
+  })
 }
 
 /** One counter per upstream, each with a cache and a breaker. */

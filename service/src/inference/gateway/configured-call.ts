@@ -4,7 +4,7 @@ import type { RequestTexts } from '#formats/texts/request-texts.ts'
 import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
 import { categories, type Category } from '#moderation/categories.ts'
 import type { GatewayInForce } from '#policy-gateway/compile-gateway.ts'
-import { type Arm, isEnforcedIn } from '#policy-gateway/decide/arm.ts'
+import { type Arm, isEnforcedIn, isProtectedIn } from '#policy-gateway/decide/arm.ts'
 import { isFlagged } from '#policy-gateway/decide/categories.ts'
 import { type Decision, decide, type Outcome } from '#policy-gateway/decide/decide.ts'
 import type { DeniedTerms } from '#policy-gateway/decide/term-lists.ts'
@@ -23,10 +23,18 @@ export class ConfiguredCall {
   readonly arm: Arm
   /** Whether its decisions are applied, and not only recorded. */
   readonly isEnforced: boolean
+  /** Whether all else of it is applied, which a rollback does not end. */
+  readonly isProtected: boolean
   /** How it wants earlier answers to be judged. */
   get historyMode(): NonNullable<GatewayConfig['rules']['assistant_history']> {
     const { assistant_history = 'answer' } = this.gateway.config.rules
-    return this.isEnforced ? assistant_history : 'answer'
+    return this.isProtected ? assistant_history : 'answer'
+  }
+
+  /** Null where nothing is redacted. `restores`: whether placeholders are put back in the answer. */
+  get redaction(): { readonly restores: boolean } | null {
+    const { redact, redact_restore: restores = false } = this.gateway.config.rules
+    return this.isProtected && redact ? { restores } : null
   }
 
   /** The categories that it flags, as far as scorers know them. */
@@ -44,6 +52,7 @@ export class ConfiguredCall {
     this.#exceededQuotas = new Set(counted?.exceeded)
     this.#addHeaders = addHeaders
     this.isEnforced = isEnforcedIn(arm)
+    this.isProtected = isProtectedIn(arm)
     const { flagged_categories } = gateway.config.rules
     const flagged = categories.filter((each) => isFlagged(flagged_categories, each))
     this.flagged = this.isSampled ? flagged : []

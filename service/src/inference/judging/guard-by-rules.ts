@@ -8,7 +8,8 @@ import type { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
 import { AnswerGuard } from '#policies/guard/answer-guard.ts'
-import type { GuardEnd } from '#policies/guard/guard-end.ts'
+import type { GuardBlock, GuardEnd } from '#policies/guard/guard-end.ts'
+import { ScorerUnavailable } from '#policies/guard/window-queue.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import { evaluateInSlices, type RuleOutcome, type RuleSet } from '#policies/rules/rule-set.ts'
@@ -23,7 +24,13 @@ import type { JudgedAnswer } from './judge-answer.ts'
 import { noteReplaceable } from './judge-by-configuration.ts'
 import type { ScoredAnswer } from './score-answer.ts'
 import type { Findings } from './verdicts/judgement.ts'
-import { findUnscored, noteFound, noteMatches, noteUnevaluated } from './verdicts/note-matches.ts'
+import {
+  findUnscored,
+  noteFound,
+  noteMatches,
+  noteUnevaluated,
+  whyUnscored,
+} from './verdicts/note-matches.ts'
 import {
   answerBeyondLimits,
   answerBlocked,
@@ -76,6 +83,7 @@ export function guardByRules(
       ? joinScorers(scored.scoreWindows, judged.judgeWindows)
       : scored.scoreWindows,
     windowsTogether: judged.windowsTogether,
+    owner: guarding.owner,
     joinsWords,
     now,
     onChange: verdicts.announce,
@@ -91,7 +99,7 @@ export function guardByRules(
       const open = set.openTexts(facts, texts.passages())
       const known = await evaluateInSlices(open, asker, scores)
       atEnd = [...known, ...(await judged.judgeWhole({ texts: all, open, scores, asker }))]
-      if (findUnscored(atEnd, set)) throw new Error('a score that a rule reads is missing')
+      requireScored(atEnd, guarding)
       return atEnd
     },
   })
@@ -111,11 +119,18 @@ export function guardByRules(
     },
     toError(end) {
       if (isBeyondLimits(end)) return answerBeyondLimits()
+      if (end.kind !== 'block') return answerUnjudged(guard.failure)
       const error = toError(end, atEnd, guarding)
       noteReplaceable(guarding.findings, 'response', texts.all())
       return error
     },
   })
+}
+
+function requireScored(outcomes: readonly RuleOutcome[], { set, scored }: Guarding) {
+  if (!findUnscored(outcomes, set)) return
+  const cause = whyUnscored(outcomes) ?? scored.failure?.()
+  throw new ScorerUnavailable('a score that a rule reads is missing', { cause })
 }
 
 function readerFor(
@@ -128,11 +143,10 @@ function readerFor(
 }
 
 function toError(
-  end: GuardEnd,
+  end: GuardBlock,
   atEnd: readonly RuleOutcome[],
   { set, facts, findings, categories, judged }: Guarding,
 ): ApiError {
-  if (end.kind !== 'block') return answerUnjudged()
   const { configured } = findings
   noteFound(findings, { direction: 'response', part: 'answer', message: null })
   const category = categories[end.rule - set.rules.length]
@@ -143,7 +157,8 @@ function toError(
   }
   const rule = set.rules[end.rule]
   // Categories and terms come after the rules of policies.
-  if (!rule) return configured ? answerUnconfigured(findings, configured) : answerUnjudged()
+  if (!rule)
+    return configured ? answerUnconfigured(findings, configured) : answerUnjudged(undefined)
   const { isError } = end
   // An expression that did not need the whole answer is true or false.
   const known = atEnd.find(({ index }) => index === end.rule)?.score

@@ -8,7 +8,7 @@ import { finish } from '#text/steps.ts'
 
 import { HeldFrames } from './held-frames.ts'
 
-type Shown = { texts?: FrameText[]; ended?: string[] }
+type Shown = { texts?: FrameText[]; ended?: string[]; bytes?: number }
 
 const delta = (channel: string, text: string): FrameText => ({ channel, text, kind: 'delta' })
 const says = (text: string): Shown => ({ texts: [delta('a', text)] })
@@ -26,8 +26,9 @@ function holdBy(rule: string) {
     /** Frames that arrive together; returns the numbers of those that may leave. */
     pass(...shown: Shown[]): (number | undefined)[] {
       const byFrame = new Map<Frame, FrameTexts>()
-      for (const { texts = [], ended = [] } of shown) {
-        const frame = { events: [], source: { json: {} } } as unknown as Frame
+      for (const { texts = [], ended = [], bytes = 0 } of shown) {
+        const source = { json: {}, bytes: Buffer.alloc(bytes) }
+        const frame = { events: [], source } as unknown as Frame
         numbers.set(frame, numbers.size)
         byFrame.set(frame, { texts, ended, hasUnreadable: false })
       }
@@ -93,4 +94,16 @@ test('a text that ends in its frame does not hold up the next ones, however long
   const channels = Array.from({ length: 1000 }, (_, index) => `channel ${index}`)
   const many = { texts: channels.map((channel) => delta(channel, 'fine ')), ended: channels }
   expect(holdBy(rule).pass(many)).toEqual([0])
+})
+
+test('an answer is beyond the limits when more bytes wait than a process can keep for it', () => {
+  const { pass } = holdBy(rule)
+  const large = { bytes: 8 * 1024 * 1024 }
+  // What may leave does not count any more.
+  for (let round = 0; round < 5; round++) expect(pass(large)).toHaveLength(1)
+  expect(pass(says('a se'), large, large, large)).toEqual([])
+  expect(pass(says('cond '))).toHaveLength(5)
+  expect(() => pass(says('a se'), large, large, large, large, { bytes: 1 })).toThrow(
+    expect.objectContaining({ code: 'policy_evaluation_unavailable' }),
+  )
 })

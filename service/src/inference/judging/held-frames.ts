@@ -6,6 +6,8 @@ import { toFailure } from '#inference/upstreams/upstream-failure.ts'
 import type { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import type { LongStep, Steps } from '#text/steps.ts'
 
+import { answerBeyondLimits } from './verdicts/policy-refusal.ts'
+
 /** A frame, and how much of each of its channels must be cleared before it may leave. */
 type Held = { frame: Frame; needs: readonly { channel: string; length: number }[] }
 
@@ -15,6 +17,8 @@ const nothing = (): Unseen => ({ channel: '', text: '', views: [] })
 
 /** Frames without text wait behind those with text, so their number is not bounded by what the guard holds. */
 const framesMax = 100_000
+/** Nor are their bytes: a frame may be a million of them around one letter. A single frame has a bound of its own. */
+const bytesMax = 32 * 1024 * 1024
 /** How much of a text the guard is shown in one step: a plain answer is one frame with all that the model says. */
 const shownAtOnce = 1024
 
@@ -25,6 +29,7 @@ const shownAtOnce = 1024
 export class HeldFrames {
   readonly #guard: AnswerGuard
   #held: Held[] = []
+  #bytes = 0
   /** What the guard will be shown next: the deltas of frames that arrived together are judged together. */
   #unseen = nothing()
   readonly #waitForVerdict: () => Promise<void>
@@ -48,17 +53,25 @@ export class HeldFrames {
       const needs = this.#showDelta(texts) ?? (yield* this.#show(texts))
       // The guard did not take all of its texts, so nobody can say that they are cleared.
       if (this.#isUnjudged()) return
-      this.#held.push({ frame, needs })
+      this.#hold({ frame, needs })
     }
     yield* this.#showUnseen()
-    if (this.#held.length > framesMax) throw broken('It has too many frames without text.')
+    if (this.#held.length > framesMax) throw answerBeyondLimits()
+  }
+
+  #hold(held: Held) {
+    this.#held.push(held)
+    this.#bytes += held.frame.source.bytes.length
+    if (this.#bytes > bytesMax && this.#held.length > 1) throw answerBeyondLimits()
   }
 
   /** The frames that may leave now. */
   take(): Frame[] {
     const stays = this.#held.findIndex(({ needs }) => !this.#isCleared(needs))
     const count = stays === -1 ? this.#held.length : stays
-    return this.#held.splice(0, count).map(({ frame }) => frame)
+    const left = this.#held.splice(0, count).map(({ frame }) => frame)
+    for (const { source } of left) this.#bytes -= source.bytes.length
+    return left
   }
 
   /** What most frames of a stream are: more of the text of the frame before, or no text. Undefined where it is not so. */

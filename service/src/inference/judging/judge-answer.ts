@@ -14,7 +14,7 @@ import { hideEach } from './redact-call.ts'
 import { type CallJudge, judgeRules } from './verdicts/ask-judge.ts'
 import { contextOfAnswer, joinAnswer } from './verdicts/judge-texts.ts'
 import type { Findings } from './verdicts/judgement.ts'
-import { findUnscored } from './verdicts/note-matches.ts'
+import { findUnscored, whyUnscored } from './verdicts/note-matches.ts'
 import { watchAnswer } from './watch-texts.ts'
 
 /** The rules in plain language of one answer. */
@@ -91,7 +91,8 @@ export function judgeAnswer({ callJudge, set, rules, request, hide }: Judging) {
     const matched = outcomes.filter(({ isMatch }) => isMatch)
     const hit = matched.flatMap(({ index }) => atoms.get(index) ?? [])
     if (!findUnscored(outcomes, set)) return hit
-    return { atoms: hit, error: new ScorerUnavailable('the judge has not answered') }
+    const cause = whyUnscored(outcomes)
+    return { atoms: hit, error: new ScorerUnavailable('the judge has not answered', { cause }) }
   }
 
   return {

@@ -1,12 +1,14 @@
-import { effectiveAction } from '@gatehouse/contract/policy-gateway/config'
-
 import type { Piece } from '#formats/answer.ts'
 import type { UpstreamFormats } from '#formats/format.ts'
-import { readRequestTexts, type RequestTexts } from '#formats/texts/request-texts.ts'
+import {
+  decodeTextsInSteps,
+  readTextsInSteps,
+  type RequestTexts,
+} from '#formats/texts/request-texts.ts'
 import { shareOf } from '#http/principal.ts'
-import { type ConfiguredCall, openConfigured } from '#inference/gateway/configured-call.ts'
-import type { CallRedaction } from '#inference/redacting/call-redaction.ts'
+import { openConfigured } from '#inference/gateway/configured-call.ts'
 import type { Replace } from '#inference/replacing/replacement.ts'
+import type { QuestionsOf } from '#limits/limit-questions.ts'
 import { categories, type Category } from '#moderation/categories.ts'
 import type { CurrentModeration } from '#moderation/create-moderation.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -18,21 +20,13 @@ import { type ProjectRules, ruleSetsOf } from '#policy-gateway/rule-sets.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 import { type Asker, runInTurns } from '#text/steps.ts'
 
-import { addCategories, addTerms } from './add-categories.ts'
-import { judgeErrorTexts } from './errors/judge-error-texts.ts'
-import { guardByRules, type LogProblem } from './guard-by-rules.ts'
 import { judgeHistory } from './history/judge-history.ts'
-import { judgeAnswer, unjudgedAnswer } from './judge-answer.ts'
-import {
-  judgeByTerms,
-  refuseByConfiguration,
-  requireAllowed,
-  requireUnrefused,
-} from './judge-by-configuration.ts'
-import { judgeByScores, judgeExactly, judgePlainly, type Judging } from './judge-request.ts'
-import { type ModeratedCall, moderateCall, type ModerationDeps } from './moderate-call.ts'
+import { judgeByTerms, refuseByConfiguration } from './judge-by-configuration.ts'
+import { judgeByKnown, judgeRemotely } from './judge-remotely.ts'
+import { judgeExactly, type Judging } from './judge-request.ts'
+import { moderateCall, type ModerationDeps, refuseTooLong } from './moderate-call.ts'
+import { type Guarded, openGuard } from './open-guard.ts'
 import { type EstimateTokens, openRedaction, redactCall } from './redact-call.ts'
-import { replaceBlockedCall } from './replace-blocked-call.ts'
 import type { CallJudge } from './verdicts/ask-judge.ts'
 import {
   type Findings,
@@ -51,24 +45,26 @@ type Deps = Omit<ModerationDeps, 'moderation'> & {
   steadyNow: Clock
   log: Log
   estimate: EstimateTokens
+  openQuestions: OpenQuestions
 }
-/** What the guards of all answers share. */
-type GuardDeps = Pick<Deps, 'formats' | 'steadyNow' | 'replace'> & { logProblem: LogProblem }
+
+type OpenQuestions = (caller: JudgedCall['principal']) => QuestionsOf
 
 /** Judges calls by the rules of the snapshot that they are pinned to, and by moderation. */
 export function createJudge(deps: Deps): JudgeRequest {
   const { formats, steadyNow, replace, log, estimate } = deps
   const logProblem = createLogThrottle({ log, now: steadyNow })
   return async (call, request, findings) => {
-    const sets = ruleSetsOf(call.policies.snapshot, deps.engine)
+    const inForce = ruleSetsOf(call.policies.snapshot, deps.engine)
     const { projectId } = call.principal
-    const building = sets.for(projectId, 'request')
+    const building = inForce.for(projectId, 'request')
     const asked = building instanceof Promise ? await building : building
-    const texts = readRequestTexts(request.turn)
+    const asker = askerOf(call)
+    const texts = await readTexts(request, asker)
     // Whoever only counts tokens gets no answer of a model, but may send earlier ones.
     const isAnswered = call.target !== 'count_tokens'
     const answered =
-      isAnswered || texts.history.length > 0 ? await sets.for(projectId, 'response') : null
+      isAnswered || texts.history.length > 0 ? await inForce.for(projectId, 'response') : null
     const [broken] = [...asked.unenforceable, ...(answered?.unenforceable ?? [])]
     if (broken) throw cannotEnforce(broken)
     // The same until the call ends.
@@ -78,21 +74,21 @@ export function createJudge(deps: Deps): JudgeRequest {
     const judgement = allow(request, findings)
     noteUnasked(moderation, [asked, answered], findings)
     const facts = toFacts(call, request, texts)
-    const asker = askerOf(call)
     const flagged = readCategories(request.body['flagged_categories'])
     const { set } = asked
     const hasRules = set.rules.length > 0 || (answered?.set.rules.length ?? 0) > 0
     if (hasRules) findings.features = { scores: [], categories: [] }
+    const questions = deps.openQuestions(call.principal)
     const moderated = moderateCall(
       { moderation, local: deps.local },
-      { call, set, texts, flagged, findings: judgement },
+      { call, asker, set, texts, flagged, findings: judgement, questions },
     )
     const judging = { judgement, set, texts, facts, open: set.openTexts(facts, texts.text), asker }
     await judgeExactly(judging)
     await judgeByTerms(judging)
     judgement.refusal ??= await moderated.checkLocally()
     judgement.refusal ??= refuseByConfiguration(judging)
-    const callJudge = openCallJudge(moderation, call, judgement)
+    const callJudge = openCallJudge(moderation, call, { findings: judgement, questions })
     const history =
       answered &&
       openHistory({ judging, answered: answered.set, facts, moderated, callJudge, request })
@@ -100,24 +96,27 @@ export function createJudge(deps: Deps): JudgeRequest {
     const redaction = judgement.refusal ? null : openRedaction(judgement)
     // What leaves this process is redacted; what is judged in it is not, so that rules can count what was said.
     if (redaction) judging.texts = await redactCall(redaction, { ...judging, call, estimate })
-    judgement.settle = async () => {
-      const scores = await moderated.checkRemotely(judging.texts)
-      requireUnrefused(judging)
-      await judgeByScores(judging, scores)
-      if (callJudge) await judgePlainly(judging, scores, callJudge)
-      await history?.afterHold(judging.texts.history)
-      requireAllowed(judging)
-    }
+    const sets = [set, ...(answered ? [answered.set] : [])]
+    const asking = { judging, moderated, callJudge, history, call, questions, sets }
+    judgement.settle = () => (isAnswered ? judgeRemotely(asking) : judgeByKnown(asking))
     const hold =
       answered && isAnswered
-        ? await guardAnswer(
+        ? await openGuard(
             { formats, steadyNow, replace, logProblem },
-            { ...judging, set: answered.set, call, facts, moderated, callJudge, redaction },
+            { ...judging, set: answered.set, call, moderated, callJudge, redaction, questions },
           )
         : 'none'
     call.addHeaders({ 'x-policy-holdback': String(hold) })
     return judgement
   }
+}
+
+/** What may be judged of a request; throws where it is too long for that. */
+async function readTexts({ turn }: JudgedRequest, asker: Asker): Promise<RequestTexts> {
+  const texts = await runInTurns(readTextsInSteps(turn), asker)
+  refuseTooLong(texts)
+  await runInTurns(decodeTextsInSteps(texts), asker)
+  return texts
 }
 
 type WithHistory = Pick<Guarded, 'facts' | 'moderated' | 'callJudge'> & {
@@ -136,82 +135,13 @@ function openHistory({ judging, answered, facts, moderated, callJudge, request }
     answers: texts.history,
     answered,
     asked: set,
-    isRestored: judgement.configured?.isEnforced === true && restores(judgement.configured),
+    isRestored: judgement.configured?.redaction?.restores === true,
     facts,
     body: request.body,
     moderated: moderated.openHistory(answered, mode === 'skip'),
     callJudge,
     asker,
   })
-}
-
-const restores = ({ gateway }: ConfiguredCall) => gateway.config.rules.redact_restore === true
-
-type Guarded = {
-  call: JudgedCall
-  judgement: Judgement<JudgedRequest>
-  set: RuleSet
-  facts: CallFacts
-  /** Of the request, as it is sent. */
-  texts: RequestTexts
-  moderated: ModeratedCall
-  callJudge: CallJudge | null
-  asker: Asker
-  redaction: CallRedaction | null
-}
-
-/** Sets the guard of the answer; returns how much it holds back. */
-async function guardAnswer(
-  { replace, ...deps }: GuardDeps,
-  { call, judgement, set, moderated, callJudge, ...asked }: Guarded,
-) {
-  const facts = { ...asked.facts, direction: 'response' as const }
-  const { blocking: categories } = moderated
-  const { redaction, asker } = asked
-  const hide = redaction && redaction.hide
-  const own = await runInTurns(set.openAnswerInSteps(facts), asker)
-  const rulesOf = ({ configured }: Findings) =>
-    addTerms(
-      addCategories(own, categories, set.rules.length),
-      configured?.endingTerms ?? null,
-      set.rules.length + categories.length,
-    )
-  const rules = rulesOf(judgement)
-  const guard = (pieces: AsyncIterable<Piece>, findings: Findings, isApart = false) =>
-    guardByRules(pieces, {
-      ...deps,
-      cancellation: call.cancellation,
-      set,
-      rules: isApart ? rulesOf(findings) : rules,
-      facts,
-      prefill: asked.texts.prefill,
-      findings,
-      owner: asker.owner,
-      categories,
-      scored: moderated.scoreAnswer(set, own.scores, hide, isApart ? findings : judgement),
-      judged:
-        callJudge && set.needsJudge
-          ? judgeAnswer({ callJudge, set, rules: own, request: asked.texts, hide })
-          : unjudgedAnswer,
-    })
-  if (mayReplace(judgement)) replaceBlockedCall(judgement, { replace, call, guard, hide, asker })
-  else judgement.guard = (pieces) => guard(pieces, judgement)
-  judgeErrorTexts(judgement, {
-    guard: (pieces, findings) => guard(pieces, findings, true),
-    redaction,
-    asker,
-  })
-  if (!redaction) return rules.hold
-  const { guard: guardOriginal } = judgement
-  judgement.guard = (pieces) => redaction.redactAnswer(guardOriginal(pieces), asker)
-  // What the guard has let go is held until it is final.
-  return typeof rules.hold === 'number' ? rules.hold + redaction.hold : rules.hold
-}
-
-/** Whether the configuration of the organization wants other words instead of a refusal. */
-function mayReplace({ configured }: Findings): boolean {
-  const action = configured?.isEnforced && effectiveAction(configured.gateway.config)
-  return action === 'rewrite' || action === 'summary'
 }
 
 /** A configuration may have lost its judge since a policy was published. */
@@ -241,14 +171,16 @@ function noteUnasked(
 /** Null where no judge is configured; then no enforcing rule needs one. */
 function openCallJudge(
   { judge, settings }: CurrentModeration,
-  { policies }: JudgedCall,
-  findings: Findings,
+  { policies, target }: JudgedCall,
+  { findings, questions }: { findings: Findings; questions: QuestionsOf },
 ): CallJudge | null {
   if (!judge) return null
   return {
     judge,
     onError: settings.judge?.onError ?? 'refuse',
     organizationId: policies.snapshot.organizationId,
+    questions: questions.judge,
+    isKnownOnly: target === 'count_tokens',
     onDegraded() {
       findings.isJudgeDegraded = true
     },
@@ -268,8 +200,10 @@ function allow<Request extends JudgedRequest>(
 }
 
 /** A caller that hangs up needs no verdict on its request. Few calls ask for the signal, and making one is not cheap. */
-const askerOf = ({ principal, cancellation }: JudgedCall): Asker => ({
+const askerOf = ({ principal, cancellation, onDecided }: JudgedCall): Asker => ({
   owner: shareOf(principal),
+  // Searches in threads may take seconds, and the process has a few dozen turns for all organizations.
+  onElsewhere: () => onDecided?.(),
   get signal() {
     return cancellation.signal
   },

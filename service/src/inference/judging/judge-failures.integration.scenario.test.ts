@@ -187,21 +187,35 @@ const atAnswers =
       ? how(request, response)
       : judges(() => 0)(request, response)
 
-test.each([outages[0]!, outages[3]!, oddReplies[0]!, refusals[0]!])(
-  'an answer does not leave while its judge %s, streamed or plain, and is free',
-  async (name, how) => {
-    const { double, calls, ask, lastEvent } = await prepare('refuse')
+test.each([
+  [...outages[0]!, 'nothing'],
+  [...outages[3]!, 'nothing'],
+  [...refusals[0]!, 'nothing'],
+  // Its words may be why, and the caller has asked for them.
+  [...oddReplies[0]!, 'what was generated'],
+] as const)(
+  'an answer does not leave while its judge %s, streamed or plain',
+  async (name, how, charge) => {
+    const { double, calls, lastEvent } = await prepare('refuse')
     double.become(atAnswers(how))
     for (const stream of [true, false]) {
-      expect(await ask(`Hello ${name} ${stream}.`, { stream })).toBe(refused)
+      const messages = [{ role: 'user', content: `Hello ${name} ${stream}.` }]
+      const { status, text } = await calls.ask({ messages, stream })
+      expect(status).toBe(503)
+      expect(text).not.toContain('An answer.')
+      expect(text).toContain(
+        charge === 'nothing' ? 'Nothing is charged.' : 'What was generated is charged.',
+      )
       expect(await lastEvent()).toMatchObject({
-        outcome: 'failed',
+        outcome: charge === 'nothing' ? 'failed' : 'cut',
         decision: 'refuse',
         reason_code: 'POLICY_EVALUATION_UNAVAILABLE',
       })
     }
     expect(calls.upstream.bodies).toHaveLength(2)
     const { charged, held } = await outcomesOf(calls)
-    expect([charged.filter((amount) => amount > 0), held]).toEqual([[], 0])
+    expect(held).toBe(0)
+    const isCharged = charge !== 'nothing'
+    expect(charged.map((amount) => amount > 0)).toEqual([isCharged, isCharged])
   },
 )

@@ -1,4 +1,4 @@
-import type { Said } from '#formats/texts/request-texts.ts'
+import type { Said } from '#formats/texts/said.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import { type Asker, runInTurns } from '#text/steps.ts'

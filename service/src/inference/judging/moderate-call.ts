@@ -1,7 +1,9 @@
 import type { RequestTexts } from '#formats/texts/request-texts.ts'
 import type { HideText } from '#inference/redacting/call-redaction.ts'
+import type { QuestionsOf } from '#limits/limit-questions.ts'
 import { alwaysBlocked, categories, type Category } from '#moderation/categories.ts'
 import type { Moderation } from '#moderation/create-scorers.ts'
+import { charactersMax } from '#moderation/local/local-scorer.ts'
 import {
   blockingCategories,
   type CallModeration,
@@ -9,12 +11,13 @@ import {
   findModerationGap,
   openModeration,
 } from '#moderation/moderate.ts'
-import type { Scorer, Segment } from '#moderation/scorer.ts'
+import { countedOnly, type Scorer, type Segment } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { WindowAtom } from '#policies/rules/answer-rules.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { CategoryScores } from '#policies/rules/score.ts'
-import { wholesOf } from '#text/passage.ts'
+import { type Passage, wholesOf } from '#text/passage.ts'
+import type { Asker } from '#text/steps.ts'
 
 import { type ModeratedHistory, moderateHistory } from './history/moderate-history.ts'
 import { locate } from './locate-matches.ts'
@@ -54,7 +57,10 @@ export type ModeratedCall = {
 }
 
 type Moderated = {
-  call: Pick<JudgedCall, 'cancellation' | 'principal'>
+  call: Pick<JudgedCall, 'cancellation' | 'principal' | 'target'>
+  asker: Asker
+  /** What scorers are asked counts in these. */
+  questions: Pick<QuestionsOf, 'scorer'>
   /** Of the request. */
   set: RuleSet
   texts: RequestTexts
@@ -63,9 +69,25 @@ type Moderated = {
   findings: Findings
 }
 
+/**
+ * Throws where there is more text than moderation takes, whichever scorers are configured. Everything else that is done with the
+ * texts would be for nothing.
+ */
+export function refuseTooLong({ text, history }: RequestTexts) {
+  if (lengthOf(text) > charactersMax) throw requestUnscorable()
+  if (lengthOf(history.flatMap(({ said }) => said)) > charactersMax) throw requestUnscorable()
+}
+
+/** Of the texts as they were sent: other readings only make it more. */
+function lengthOf(passages: readonly Passage[]): number {
+  let length = 0
+  for (const { parts } of passages) for (const part of parts) length += part.length
+  return length
+}
+
 /** Opens the moderation of a call; throws where the operator has not decided what watches over calls. */
 export function moderateCall(deps: ModerationDeps, moderated: Moderated): ModeratedCall {
-  const { call, set, texts, flagged, findings } = moderated
+  const { call, asker, set, texts, flagged, findings } = moderated
   const { moderation } = deps
   const gap = findModerationGap(moderation)
   if (gap !== null) throw moderationMissing()
@@ -78,10 +100,10 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
     : refused
   // What is not enforced is only recorded: no call fails because of it.
   const watched = byConfiguration.filter((category) => !blocking.includes(category))
-  const { organizationId } = call.principal
-  const open = (read: ReadonlySet<Category>, isSkipped = false) => {
+  const open = (read: ReadonlySet<Category>, { isSkipped = false, isAnswer = false } = {}) => {
     const wanted = isSkipped ? { blocking: alwaysBlocked } : { blocking, watched }
-    return openModeration({ moderation, local: deps.local, ...wanted, read, organizationId })
+    const asking = askingOf(moderated, isAnswer)
+    return openModeration({ moderation, local: deps.local, ...wanted, read, ...asking })
   }
   const checks = open(readBy(set))
   let localScores: CategoryScores = new Map()
@@ -115,17 +137,23 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
       return new Map([...localScores, ...verdict.scores])
     },
     openHistory(answerSet, isSkipped) {
-      const { signal } = call.cancellation
-      const checks = open(readBy(answerSet), isSkipped)
-      return moderateHistory({ checks, refused, findings, signal })
+      const checks = open(readBy(answerSet), { isSkipped })
+      return moderateHistory({ checks, refused, findings, asker })
     },
     scoreAnswer(answerSet, atoms, hide, noted) {
       const read = readBy(answerSet)
       const scoring = { blocking, watched, atoms, read, hide, findings: noted }
-      return scoreAnswer({ ...scoring, checks: open(read) })
+      return scoreAnswer({ ...scoring, checks: open(read, { isAnswer: true }) })
     },
   }
 }
+
+/** A count of tokens asks no remote scorer or judge, and no answer is ended because of the questions about it. */
+const askingOf = ({ call, questions: { scorer } }: Moderated, isAnswer: boolean) => ({
+  organizationId: call.principal.organizationId,
+  isKnownOnly: call.target === 'count_tokens',
+  questions: isAnswer ? countedOnly(scorer) : scorer,
+})
 
 /** The organization can be stricter than the operator, and not less strict. */
 function decideUnscored(
@@ -134,7 +162,7 @@ function decideUnscored(
 ): ApiError | null {
   if (settings.unscoredParts === 'refuse') return partUnscored()
   const { unscored_parts } = configured?.gateway.config.rules ?? {}
-  return configured?.isEnforced && unscored_parts === 'refuse'
+  return configured?.isProtected && unscored_parts === 'refuse'
     ? partUnscoredByConfiguration(configured)
     : null
 }

@@ -183,16 +183,19 @@ test.each([
   },
 )
 
-test.each([true, false])(
-  'an answer that cannot be judged is free (streamed: %s)',
-  async (stream) => {
+test.each([
+  [true, { charged: [priceOfUsage], outcomes: ['cut'], held: 0 }],
+  [false, { charged: [0], outcomes: ['failed'], held: 0 }],
+])(
+  'an answer that cannot be judged is free unless something of it has left (streamed: %s)',
+  async (stream, outcomes) => {
     const calls = await prepare(endAnswer(unjudged))
     calls.upstream.behave = (response) =>
       stream ? sendStream(response, 'Hello') : sendPlain(response, completion('Hello'))
     const answer = await post(calls, '/v1/chat/completions', { stream })
     expect(answer.statusCode).toBe(stream ? 200 : 503)
     if (!stream) expect(answer.headers).toMatchObject({ 'x-policy-decision': 'refuse' })
-    expect(await outcomesOf(calls)).toEqual({ charged: [0], outcomes: ['failed'], held: 0 })
+    expect(await outcomesOf(calls)).toEqual(outcomes)
     expect(await eventsOf(calls)).toMatchObject([
       { decision: 'refuse', reason_code: 'POLICY_EVALUATION_UNAVAILABLE', policy_id: null },
     ])

@@ -1,4 +1,8 @@
-import { readRequestTexts, type RequestTexts } from '#formats/texts/request-texts.ts'
+import {
+  decodeTextsInSteps,
+  readTextsInSteps,
+  type RequestTexts,
+} from '#formats/texts/request-texts.ts'
 import { shareOf } from '#http/principal.ts'
 import type { ModelRequest } from '#inference/model-request.ts'
 import { CallRedaction, type HideText } from '#inference/redacting/call-redaction.ts'
@@ -16,9 +20,8 @@ export type EstimateTokens = (
 
 /** Null for a call that is not redacted: that is decided here, once, for its request and its answer. */
 export function openRedaction({ configured }: Findings): CallRedaction | null {
-  if (!configured?.isEnforced) return null
-  const { redact, redact_restore: restores = false } = configured.gateway.config.rules
-  return redact ? new CallRedaction({ restores }) : null
+  const redaction = configured?.redaction
+  return redaction ? new CallRedaction(redaction) : null
 }
 
 type Redacted<Request extends JudgedRequest> = {
@@ -53,9 +56,10 @@ export async function redactCall<Request extends JudgedRequest>(
     }
   }
   // What spans several parts was replaced in the request itself.
-  const redacted = body ? readRequestTexts(judgement.request.turn) : texts
+  const redacted = body ? await runInTurns(readTextsInSteps(judgement.request.turn), asker) : texts
   const sent = await runInTurns(hideTexts(redacted, redaction.hide), asker)
   redaction.forgetRequest()
+  await runInTurns(decodeTextsInSteps(sent), asker)
   return sent
 }
 

@@ -34,6 +34,7 @@ function prepare({ error = policyBlocked, isStreamed = true, isReplaceable = tru
       cancellation: new Cancellation(),
     } as Parameters<typeof replaceBlockedCall>[1]['call'],
     hide: null,
+    questions: { begin: async () => undefined, add: () => undefined },
     asker: { owner: 'org_1', signal: new AbortController().signal },
     async replace(blocked, call) {
       asked.push({ blocked, call })

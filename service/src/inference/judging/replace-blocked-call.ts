@@ -2,6 +2,7 @@ import type { Piece } from '#formats/answer.ts'
 import type { HideText } from '#inference/redacting/call-redaction.ts'
 import { replaceInStream, replaceWhole } from '#inference/replacing/replace-blocked.ts'
 import type { Replace } from '#inference/replacing/replacement.ts'
+import type { Questions } from '#moderation/scorer.ts'
 import { type Asker, runInTurns } from '#text/steps.ts'
 
 import {
@@ -21,6 +22,8 @@ type Replacing = {
   /** Null where nothing is redacted. */
   hide: HideText | null
   asker: Asker
+  /** What the rewriter is asked counts in these. */
+  questions: Questions
 }
 
 /**
@@ -28,7 +31,7 @@ type Replacing = {
  * answer, which is rebuilt. Both only where the findings name what was blocked as replaceable.
  */
 export function replaceBlockedCall(judgement: Judgement<JudgedRequest>, replacing: Replacing) {
-  const { replace, call, guard, hide, asker } = replacing
+  const { replace, call, guard, hide, asker, questions } = replacing
   const replaceError = async (error: unknown) => {
     const blocked = judgement.replaceable
     if (!blocked || !isBlock(error)) return null
@@ -38,6 +41,7 @@ export function replaceBlockedCall(judgement: Judgement<JudgedRequest>, replacin
       {
         organizationId: call.principal.organizationId,
         cancellation: call.cancellation,
+        questions,
         // What is found in a replacement is not what the call was blocked for.
         judge: (pieces) => guard(pieces, createFindings()),
       },

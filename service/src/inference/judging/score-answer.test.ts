@@ -16,6 +16,7 @@ const passed: CategoryVerdict = {
   isDegraded: false,
   hasUnscoredImage: false,
   scores: new Map(),
+  failures: [],
 }
 
 /** Texts say their score of hate; one with `harm` is blocked. */

@@ -20,6 +20,8 @@ export type ScoredAnswer = {
   readonly scoreWindows: ScoreWindows
   /** The highest of all windows so far, of the categories that rules read. One that is missing was not scored everywhere. */
   highest(): CategoryScores
+  /** Why a score is missing, where one is. */
+  failure?(): unknown
 }
 
 type Scoring = {
@@ -43,6 +45,7 @@ type Scoring = {
 export function scoreAnswer(scoring: Scoring): ScoredAnswer {
   const { checks, findings } = scoring
   const highest = new Map<string, number>([...scoring.read].map((category) => [category, 0]))
+  let failure: unknown
 
   async function check(windows: readonly Window[], signal: AbortSignal) {
     const segments = windows.map(({ text }) => ({ role: 'assistant' as const, text }))
@@ -51,6 +54,7 @@ export function scoreAnswer(scoring: Scoring): ScoredAnswer {
       ? local
       : joinVerdicts(local, await checks.checkRemotely(toSent(segments, scoring), signal))
     if (verdict.isDegraded) findings.isDegraded = true
+    failure ??= verdict.failures[0]
     const noted = scoring.watched?.filter((category) => verdict.reached.includes(category))
     if (noted) findings.configured?.noteCategories(noted)
     return { scores: verdict.scores, ...judge(verdict, scoring) }
@@ -58,6 +62,7 @@ export function scoreAnswer(scoring: Scoring): ScoredAnswer {
 
   return {
     highest: () => highest,
+    failure: () => failure,
     async scoreWindows(windows, signal) {
       const together = await check(windows, signal)
       const isSplit = together.atoms.length > 0 && windows.length > 1
@@ -87,7 +92,9 @@ function judge(verdict: CategoryVerdict, { atoms, blocking }: Scoring): Judged {
   )
   if (blocked) return { atoms: [...reached, atoms.length + blocking.indexOf(blocked)], error: null }
   const isMissing = atoms.some((atom) => atom.kind === 'score' && !scores.has(atom.category))
-  const error = isUnavailable || isMissing ? new ScorerUnavailable('a score is missing') : null
+  const isFailed = isUnavailable || isMissing
+  const [cause] = verdict.failures
+  const error = isFailed ? new ScorerUnavailable('a score is missing', { cause }) : null
   return { atoms: reached, error }
 }
 

@@ -58,7 +58,7 @@ function scoredSetFor(caseNumber: number): ScoredSet {
 
 /** One text that is long, or some short ones. */
 function createBlocks(random: Random): Block[] {
-  if (random.isOneIn(400)) {
+  if (random.isOneIn(200)) {
     const text = createScoredText(random, { most: longWords, rarity: 6000, rare: said })
     return [{ kind: random.pick(['text', 'reasoning']), id: 'block0', text }]
   }

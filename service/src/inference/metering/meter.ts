@@ -2,6 +2,7 @@ import { type AnswerEvent, type Json, noUsage, type Piece, type Usage } from '#f
 import { isTokenCount } from '#formats/json-values.ts'
 import type { Clock } from '#platform/clock.ts'
 
+import { createDelivery } from './delivery.ts'
 import { createVisibleTimes } from './visible-times.ts'
 
 type Options = {
@@ -70,10 +71,9 @@ export function createMeter({ inputTokens: estimated, countText, now, ...hiding 
         for (const event of events) observe(event)
       }
     },
+    ...createDelivery(),
     /** Called when a plain answer was given up after its caller had hung up: only time tells what it has cost. */
-    noteUnseen() {
-      hasBegun = true
-    },
+    noteUnseen: () => void (hasBegun = true),
     /** True once the upstream has started to answer: from then on it may have cost something. */
     hasBegun: () => hasBegun,
     /** True once the model has written something: a bare start does not count. */

@@ -2,39 +2,85 @@ import { BoundedMap } from '#platform/bounded-map.ts'
 
 /** Means, taken apart: a short answer says little about how fast a model writes. */
 type Rate = { tokens: number; seconds: number; calls: number }
+type Known = { mean: Rate; last: LastRates }
+type Written = { outputTokens: number; tookMs: number }
 
 const pairsMax = 1000
+/** Those that have called last are known; the others are charged by the mean of all, as new ones are. */
+const ownMax = 10_000
 /** Until as many calls are known. */
 const callsMin = 10
 const usualTokensPerSecond = 50
 /** The mean is that of about as many calls. */
 const callsMax = 100
+const capShare = 0.9
+
+export type Writer = { organizationId: string; upstream: string; model: string }
 
 /**
  * How fast each model writes at each upstream, by the usage that upstreams report. By it the reasoning is estimated
- * that an upstream does not show and a caller does not wait for.
+ * that an upstream does not show and a caller does not wait for. Each organization has rates of its own, so that what one has
+ * written, or an upstream has reported for it, does not become the price of the others.
  */
 export function createOutputRates() {
-  const rates = new BoundedMap<string, Rate>(pairsMax)
-  const keyOf = (upstream: string, model: string) => JSON.stringify([upstream, model])
+  const own = new BoundedMap<string, Rate>(ownMax)
+  const all = new BoundedMap<string, Known>(pairsMax)
+  const ownKeyOf = ({ organizationId, upstream, model }: Writer) =>
+    JSON.stringify([organizationId, upstream, model])
+  const keyOf = ({ upstream, model }: Writer) => JSON.stringify([upstream, model])
 
   return {
-    /** Called with every complete answer whose upstream has reported its usage. */
-    observe(upstream: string, model: string, answer: { outputTokens: number; tookMs: number }) {
-      const { outputTokens, tookMs } = answer
-      if (outputTokens === 0 || tookMs <= 0) return
-      const key = keyOf(upstream, model)
-      const { tokens, seconds, calls } = rates.get(key) ?? { tokens: 0, seconds: 0, calls: 0 }
-      const weight = 1 / Math.min(calls + 1, callsMax)
-      rates.set(key, {
-        tokens: tokens + (outputTokens - tokens) * weight,
-        seconds: seconds + (tookMs / 1000 - seconds) * weight,
-        calls: calls + 1,
-      })
+    /**
+     * Called with every complete answer whose upstream has reported its usage. A report of more than was asked for counts as
+     * what was asked for.
+     */
+    observe(writer: Writer, { maxOutputTokens, ...answer }: Written & { maxOutputTokens: number }) {
+      const outputTokens = Math.min(answer.outputTokens, maxOutputTokens)
+      const { tookMs } = answer
+      if (outputTokens <= 0 || tookMs <= 0) return
+      const written = { outputTokens, tookMs }
+      const ownKey = ownKeyOf(writer)
+      own.set(ownKey, add(own.get(ownKey) ?? nothing, written))
+      const key = keyOf(writer)
+      const { mean, last } = all.get(key) ?? { mean: nothing, last: new LastRates() }
+      last.add((outputTokens * 1000) / tookMs)
+      all.set(key, { mean: add(mean, written), last })
     },
-    tokensPerSecond(upstream: string, model: string): number {
-      const rate = rates.get(keyOf(upstream, model))
-      return rate && rate.calls >= callsMin ? rate.tokens / rate.seconds : usualTokensPerSecond
+    tokensPerSecond(writer: Writer): number {
+      const ownRate = own.get(ownKeyOf(writer))
+      if (ownRate && ownRate.calls >= callsMin) return ownRate.tokens / ownRate.seconds
+      const known = all.get(keyOf(writer))
+      if (!known || known.mean.calls < callsMin) return usualTokensPerSecond
+      const { mean, last } = known
+      return Math.min(mean.tokens / mean.seconds, last.quantile(capShare))
     },
+  }
+}
+
+const nothing: Rate = { tokens: 0, seconds: 0, calls: 0 }
+
+function add({ tokens, seconds, calls }: Rate, { outputTokens, tookMs }: Written): Rate {
+  const weight = 1 / Math.min(calls + 1, callsMax)
+  return {
+    tokens: tokens + (outputTokens - tokens) * weight,
+    seconds: seconds + (tookMs / 1000 - seconds) * weight,
+    calls: calls + 1,
+  }
+}
+
+/** The rates of the last calls, each for itself: a few odd ones move a mean, but not this. */
+class LastRates {
+  readonly #rates: number[] = []
+  #next = 0
+
+  add(tokensPerSecond: number) {
+    this.#rates[this.#next] = tokensPerSecond
+    this.#next = (this.#next + 1) % callsMax
+  }
+
+  /** The smallest rate that this share of the calls does not exceed. */
+  quantile(share: number): number {
+    const sorted = this.#rates.toSorted((one, other) => one - other)
+    return sorted[Math.ceil(share * sorted.length) - 1] ?? 0
   }
 }

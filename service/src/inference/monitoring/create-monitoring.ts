@@ -1,9 +1,12 @@
 import type { EventWriter } from '#audit/event-writer.ts'
 import { buildMonitoringEvent, type Event, type MonitoringReport } from '#audit/event.ts'
+import type { Principal } from '#http/principal.ts'
 import { type Ending, type ToEvent, toCallEvent } from '#inference/call-event.ts'
 import type { WatchedTexts } from '#inference/judging/verdicts/judgement.ts'
 import { noteUnjudged } from '#inference/judging/verdicts/note-matches.ts'
-import type { Judge, JudgeCall } from '#moderation/judge.ts'
+import type { QuestionsOf } from '#limits/limit-questions.ts'
+import { type Judge, type JudgeCall, JudgeFailure } from '#moderation/judge.ts'
+import type { Questions } from '#moderation/scorer.ts'
 import type { Clock } from '#platform/clock.ts'
 import { createLogThrottle } from '#platform/log-throttle.ts'
 import type { Log } from '#platform/log.ts'
@@ -15,6 +18,7 @@ import { judgeWatched } from './judge-watched.ts'
 type Deps = {
   /** The one that is configured now; null if none is. */
   judge(): Judge | null
+  openQuestions(caller: Principal): QuestionsOf
   events: Pick<EventWriter, 'write'>
   now: Clock
   log: Log
@@ -56,9 +60,10 @@ export function createMonitoring(deps: Deps) {
     }
   }
 
-  const openWork = (watched: readonly WatchedTexts[], callEvent: CallEvent) => ({
+  const openWork = (watched: readonly WatchedTexts[], callEvent: CallEvent, by: Principal) => ({
     async run(signal: AbortSignal) {
-      const call = { organizationId: callEvent.organizationId, signal }
+      const questions = refuseAsJudge(deps.openQuestions(by).judge)
+      const call = { organizationId: callEvent.organizationId, signal, questions }
       const report = await judgeAll(deps.judge(), watched, call).catch((error: unknown) => {
         if (!signal.aborted) logProblem('monitoring_failed', error)
         return { ...nobodyAsked(watched), reason: signal.aborted ? 'dropped' : 'error' }
@@ -89,7 +94,7 @@ export function createMonitoring(deps: Deps) {
     const begin = reserve(call.principal.organizationId, findings)
     const event = toCallEvent(call, ending, now())
     const { id, organizationId, header } = event
-    begin?.(openWork(findings.watched.splice(0), { id, organizationId, header }))
+    begin?.(openWork(findings.watched.splice(0), { id, organizationId, header }, call.principal))
     return event
   }
 
@@ -99,6 +104,15 @@ export function createMonitoring(deps: Deps) {
     stop: () => queue.stop(stopMaxMs),
   }
 }
+
+/** Where the organization has had too much asked in this minute, the rules are unevaluated, as if the judge had no time. */
+const refuseAsJudge = (questions: Questions): Questions => ({
+  ...questions,
+  begin: (number) =>
+    questions.begin(number).catch((error: unknown) => {
+      throw new JudgeFailure('overloaded', 'Too many questions were asked.', { cause: error })
+    }),
+})
 
 async function judgeAll(
   judge: Judge | null,

@@ -89,17 +89,20 @@ test('what matches nothing leaves no event, and is known the next time', patienc
   expect(await calls.eventsOf('monitoring')).toEqual([])
 })
 
-test('counts of tokens are watched too', patience, async () => {
+test('no judge is asked about a count of tokens, which its event says', patience, async () => {
   const calls = await prepareJudgedCalls()
   calls.double.become(judgesRudeness)
-  await calls.putInForce({ direction: 'both' })
+  const policyId = await calls.putInForce({ direction: 'both' })
   const counted = await calls.ask(calls.say('What an idiot!'), '/v1/messages/count_tokens')
   expect(counted.status).toBe(200)
-  const [event] = await calls.waitForEvents(1)
+  const [event] = await calls.eventsOf('call')
   expect(event?.header).toMatchObject({
     policy_target: 'messages.count_tokens',
-    matches: [{ direction: 'request', score: 9000 }],
+    policies_unevaluated: [policyId],
   })
+  await sleep(100)
+  expect(calls.double.requests).toEqual([])
+  expect(await calls.eventsOf('monitoring')).toEqual([])
 })
 
 test('the judge is asked only where the gate is true', patience, async () => {

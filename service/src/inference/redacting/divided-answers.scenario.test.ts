@@ -1,9 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import type { AnswerEvent, Frame } from '#formats/answer.ts'
+import type { AnswerEvent } from '#formats/answer.ts'
 import { callerFormats } from '#formats/formats.ts'
+import { cutText } from '#formats/testing/cut-text.ts'
 import { meaningOf } from '#formats/testing/meaning-of.ts'
+import { plainAnswerOf } from '#formats/testing/plain-answer-of.ts'
 import { toEvents } from '#formats/testing/said-events.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
 import { harmless, planted } from '#redaction/testing/corpus.ts'
@@ -93,21 +95,11 @@ const someText = fc
   .map((texts) => texts.join(' , '))
 const someLengths = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 })
 
-function cut(text: string, lengths: readonly number[]): string[] {
-  const pieces: string[] = []
-  for (let at = 0, index = 0; at < text.length; index++) {
-    const length = lengths[index % lengths.length]!
-    pieces.push(text.slice(at, at + length))
-    at += length
-  }
-  return pieces
-}
-
 /** Blocks in which a text is said, some of them with a call before. */
 const divide = (text: string, lengths: readonly number[], deltas: readonly number[]): Said[] =>
-  cut(text, lengths).flatMap((part, number) => [
+  cutText(text, lengths).flatMap((part, number) => [
     ...(number % 3 === 2 ? [{ type: 'tool_call', pieces: ['{"a":1}'] }] : []),
-    { type: 'text', pieces: cut(part, deltas) },
+    { type: 'text', pieces: cutText(part, deltas) },
   ])
 
 /** The events of every other block before those of the block before it, but for their starts. */
@@ -141,7 +133,7 @@ test(
           // A key whose end is divided takes what follows it along.
           expect(said).toMatch(new RegExp(String.raw`\[(${kind}|SECRET)_\d`))
           for (const format of Object.values(callerFormats)) {
-            expect(textIn(write(format, events))).not.toContain(value)
+            expect(textIn(plainAnswerOf(format, events))).not.toContain(value)
           }
         }
       }),
@@ -167,21 +159,4 @@ const textIn = (answer: unknown): string => {
   if (typeof answer === 'string') return answer
   if (typeof answer !== 'object' || answer === null) return ''
   return Object.values(answer).map(textIn).join('')
-}
-
-/** The plain answer that a caller of a format gets. */
-function write(format: (typeof callerFormats)['messages'], events: readonly AnswerEvent[]) {
-  const writer = format.createWriter({
-    requestId: 'req_1',
-    model: 'ours',
-    createdAt: new Date(0),
-    inputTokens: 1,
-    request: { model: 'ours' },
-  })
-  const source = { event: null, data: '', json: {}, bytes: Buffer.alloc(0) }
-  const frames = events.flatMap((event) =>
-    writer.write({ events: [event], source } as unknown as Frame),
-  )
-  const receipt = { remainingCredits: null, creditsUsed: 0, costUsd: 0, usage: null }
-  return format.fold([...frames, ...writer.close(receipt)])
 }

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Json } from '#formats/answer.ts'
 import type { CallerFormatName } from '#formats/format-name.ts'
 import { callerFormats } from '#formats/formats.ts'
+import { cutText } from '#formats/testing/cut-text.ts'
 import { planted } from '#redaction/testing/corpus.ts'
 import { finish } from '#text/steps.ts'
 
@@ -128,17 +129,6 @@ const shapes: Record<string, Shape> = {
   },
 }
 
-/** Cuts a text into parts of these lengths. */
-function cut(text: string, lengths: readonly number[]): string[] {
-  const parts: string[] = []
-  for (let at = 0, index = 0; at < text.length; index++) {
-    const length = lengths[index % lengths.length]!
-    parts.push(text.slice(at, at + length))
-    at += length
-  }
-  return parts
-}
-
 describe.each(Object.entries(shapes))('%s', (_, { format, write, read }) => {
   test('a value is replaced once, where it begins', () => {
     const { body, found } = redact(write(['Write to jane.doe@exam', 'ple.com please']))
@@ -169,7 +159,7 @@ describe.each(Object.entries(shapes))('%s', (_, { format, write, read }) => {
         fc.constantFrom(...planted),
         fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1 }),
         ([text, kind], lengths) => {
-          const parts = cut(`It is: ${text} .`, lengths)
+          const parts = cutText(`It is: ${text} .`, lengths)
           const { body } = redact(write(parts))
           const left = read(body)
           expect(left.join('').replaceAll('\u2026', '')).toContain(`[${kind}_`)

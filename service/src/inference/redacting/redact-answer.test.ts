@@ -1,8 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import type { AnswerEvent, Frame } from '#formats/answer.ts'
+import type { AnswerEvent } from '#formats/answer.ts'
 import { callerFormats } from '#formats/formats.ts'
+import { cutText } from '#formats/testing/cut-text.ts'
+import { plainAnswerOf } from '#formats/testing/plain-answer-of.ts'
 import { toEvents } from '#formats/testing/said-events.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
 import { harmless, planted } from '#redaction/testing/corpus.ts'
@@ -38,16 +40,6 @@ function redactAll(events: readonly AnswerEvent[], placeholders = createPlacehol
   return events.flatMap((event) => redact([event]))
 }
 
-function cut(text: string, lengths: readonly number[]): string[] {
-  const pieces: string[] = []
-  for (let at = 0, index = 0; at < text.length; index++) {
-    const length = lengths[index % lengths.length]!
-    pieces.push(text.slice(at, at + length))
-    at += length
-  }
-  return pieces
-}
-
 const seed = Number(process.env['REDACTION_SEED'] ?? Date.now() % 2 ** 31)
 const someText = fc
   .array(fc.constantFrom(...planted.map(([text]) => text), ...harmless), { maxLength: 6 })
@@ -62,13 +54,15 @@ test('text in any pieces becomes what the whole text becomes, in every format', 
       const [first, second] = [asked, text].map((one) => redactText(one, whole))
       const placeholders = createPlaceholders()
       expect(redactText(asked, placeholders)).toBe(first)
-      const said = [{ type: 'text', pieces: cut(text, lengths) }]
+      const said = [{ type: 'text', pieces: cutText(text, lengths) }]
       const events = redactAll(toEvents(said), placeholders)
       expect(textsOf(events)).toEqual([second])
       expect([...placeholders.counts]).toEqual([...whole.counts])
       if (second !== text) redacted++
       for (const format of Object.values(callerFormats)) {
-        expect(JSON.stringify(write(format, events))).toContain(JSON.stringify(second).slice(1, -1))
+        expect(JSON.stringify(plainAnswerOf(format, events))).toContain(
+          JSON.stringify(second).slice(1, -1),
+        )
       }
     }),
     { numRuns: 200, seed },
@@ -76,23 +70,6 @@ test('text in any pieces becomes what the whole text becomes, in every format', 
   console.log(`redacted answers: ${redacted} of 200 from seed ${seed}`)
   expect(redacted).toBeGreaterThan(50)
 })
-
-/** The plain answer that a caller of a format gets. */
-function write(format: (typeof callerFormats)['messages'], events: readonly AnswerEvent[]) {
-  const writer = format.createWriter({
-    requestId: 'req_1',
-    model: 'ours',
-    createdAt: new Date(0),
-    inputTokens: 1,
-    request: { model: 'ours' },
-  })
-  const source = { event: null, data: '', json: {}, bytes: Buffer.alloc(0) }
-  const frames = events.flatMap((event) =>
-    writer.write({ events: [event], source } as unknown as Frame),
-  )
-  const receipt = { remainingCredits: null, creditsUsed: 0, costUsd: 0, usage: null }
-  return format.fold([...frames, ...writer.close(receipt)])
-}
 
 test('refusals are redacted, and arguments pass and are counted', () => {
   const said = [

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
 import type { AnswerEvent, Json, Piece } from '#formats/answer.ts'
+import { cutText } from '#formats/testing/cut-text.ts'
 import { toEvents } from '#formats/testing/said-events.ts'
 import { harmless, planted } from '#redaction/testing/corpus.ts'
 import { finish } from '#text/steps.ts'
@@ -28,16 +29,6 @@ async function textsOf(pieces: AsyncIterable<Piece>): Promise<string[]> {
     }
   }
   return texts
-}
-
-function cut(text: string, lengths: readonly number[]): string[] {
-  const pieces: string[] = []
-  for (let at = 0, index = 0; at < text.length; index++) {
-    const length = lengths[index % lengths.length]!
-    pieces.push(text.slice(at, at + length))
-    at += length
-  }
-  return pieces
 }
 
 const ask = (redaction: CallRedaction, content: string): string => {
@@ -173,8 +164,8 @@ test(
         const seen = ask(redaction, text)
         const spoken = `It is ${seen}`
         const said = [
-          { type: 'text', pieces: cut(spoken, lengths) },
-          { type: 'tool_call', pieces: cut(JSON.stringify({ seen }), lengths) },
+          { type: 'text', pieces: cutText(spoken, lengths) },
+          { type: 'tool_call', pieces: cutText(JSON.stringify({ seen }), lengths) },
         ]
         for (const [value, kind] of planted) {
           if (text.includes(value)) expect(seen).toContain(`[${kind}_`)

@@ -65,6 +65,7 @@ type Given = {
   answer?: (call: ModelCall) => AsyncIterable<Piece>
   rewriterModel?: string | null
   judge?: ReplacedCall['judge']
+  isOverLimit?: boolean
   deadlineMs?: number
 }
 
@@ -73,6 +74,7 @@ function prepare({
   answer,
   rewriterModel = model.id,
   judge,
+  isOverLimit = false,
   deadlineMs = hour,
 }: Given = {}) {
   const metrics = createMetrics()
@@ -99,6 +101,11 @@ function prepare({
   const call: ReplacedCall = {
     organizationId: 'org_1',
     cancellation,
+    questions: {
+      begin: async () => {
+        if (isOverLimit) throw new Error('too many')
+      },
+    },
     judge: judge ?? ((pieces) => pieces),
   }
   const valuesOf = async (name: 'replacements' | 'replacementTokens') => {
@@ -161,6 +168,7 @@ test('the replacement is judged as one text before it is returned', async () => 
 test.each<[string, Given]>([
   ['unconfigured', { rewriterModel: null }],
   ['unconfigured', { rewriterModel: 'unknown' }],
+  ['over_limit', { isOverLimit: true }],
   ['late', { answer: silent, deadlineMs: 20 }],
   ['failed', { answer: failWith('overloaded') }],
   ['unusable', { said: { text: ' \n' } }],
@@ -175,7 +183,7 @@ test.each<[string, Given]>([
   const { ask, valuesOf, problem } = prepare(given)
   expect(await ask()).toBeNull()
   expect(await valuesOf('replacements')).toEqual([['rewrite', outcome, 1]])
-  const isLogged = !['unusable', 'blocked'].includes(outcome)
+  const isLogged = !['unusable', 'blocked', 'over_limit'].includes(outcome)
   expect(problem.mock.calls.map(([code]) => code)).toEqual(isLogged ? ['replacement_failed'] : [])
 })
 

@@ -52,6 +52,9 @@ export function createReplace(deps: Deps): Replace {
 
   async function write(blocked: Blocked, call: ReplacedCall): Promise<Replacement> {
     const model = findRewriter(deps)
+    await call.questions.begin(1).catch((error: unknown) => {
+      throw new ReplacementFailure('over_limit', 'Too many texts are replaced.', { cause: error })
+    })
     using limit = limitTime(call.cancellation, deadlineMs)
     await pool.enter(call.organizationId, limit.cancellation.signal)
     try {
@@ -80,8 +83,8 @@ export function createReplace(deps: Deps): Replace {
   }
 }
 
-/** Nothing that an operator could mend: what a rewriter wrote, or that its caller is gone. */
-const unlogged: readonly string[] = ['unusable', 'blocked', 'given_up']
+/** Nothing that an operator could mend: what a rewriter wrote, that its caller is gone or has asked too much. */
+const unlogged: readonly string[] = ['unusable', 'blocked', 'given_up', 'over_limit']
 
 function outcomeOf(error: unknown, { cancellation }: ReplacedCall): string {
   if (cancellation.isCancelled) return 'given_up'

@@ -2,6 +2,8 @@
 export type ReplacementOutcome =
   /** No rewriter is named, or none of the catalogue. */
   | 'unconfigured'
+  /** The organization has had too many texts replaced in this minute. */
+  | 'over_limit'
   /** Too many others wait. */
   | 'overloaded'
   | 'late'

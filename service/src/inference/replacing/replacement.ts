@@ -1,4 +1,5 @@
 import type { Piece } from '#formats/answer.ts'
+import type { Questions } from '#moderation/scorer.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 
 /** The actions of a configuration that put other words in the place of what is blocked. */
@@ -29,6 +30,8 @@ export type Replacement = {
 export type ReplacedCall = {
   readonly organizationId: string
   readonly cancellation: Cancellation
+  /** Throws if too many texts of the organization were replaced in this minute. */
+  readonly questions: Pick<Questions, 'begin'>
   /** Judges an answer as that of the model would be judged: throws where it may not leave. */
   judge(pieces: AsyncIterable<Piece>): AsyncIterable<Piece>
 }

@@ -3,6 +3,7 @@ import type { UpstreamComplaint } from '#formats/format.ts'
 import { nothingSaid, ProviderError } from '#formats/provider-failure.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { PoolFull } from '#platform/origin-pools.ts'
+import { BeyondLimits } from '#policies/guard/guard-end.ts'
 
 /**
  * How an attempt that failed before its answer started may be repeated: `again` at the same upstream, at the
@@ -98,7 +99,9 @@ function toRejection(
 export const plainMaxBytes = 32 * 1024 * 1024
 
 export const answerTooLarge = () =>
-  new ApiError('upstream_error', 'The answer of the model provider is too large.')
+  new ApiError('upstream_error', 'The answer of the model provider is too large.', {
+    cause: new BeyondLimits('The answer is longer than a plain answer can be.'),
+  })
 
 /** The answer was not complete within `total_timeout_ms`. */
 export class TotalTimeout extends Error {

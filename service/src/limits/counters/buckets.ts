@@ -29,13 +29,17 @@ export function liveBuckets(
 export const sum = (buckets: readonly Bucket[], unit: 'requests' | 'tokens') =>
   buckets.reduce((total, bucket) => total + bucket[unit], 0)
 
+/** What is added to the buckets of each window. */
+export type Amount = { requests: number; tokens: Readonly<Record<Window, number>> }
+
 /** Adds an amount to the current buckets, and drops those that have left their window. */
 export function addTo(
   counters: BucketCounters,
-  { requests, tokens }: { requests: number; tokens: number },
+  { requests, tokens: tokensOf }: Amount,
   nowMs: number,
 ) {
   for (const window of windowNames) {
+    const tokens = tokensOf[window]
     const buckets = liveBuckets(counters, window, nowMs)
     counters[window] = buckets
     const id = bucketAt(window, nowMs)

@@ -20,9 +20,10 @@ export type LimiterFunction = (typeof functions)[number]
 /**
  * Each process that starts replaces the text of its version, so texts of one version must serve all its processes. A text
  * that cannot takes the next number, and so does another byte layout; both versions then run side by side. The second
- * version counts slots in an index, the third counts quotas too; all share the counters and leases of the first.
+ * version counts slots in an index, the third counts quotas too, the fourth knows tokens that count in the minute only; all
+ * share the counters and leases of the first.
  */
-export const libraryName = 'gatehouse_limits_3'
+export const libraryName = 'gatehouse_limits_4'
 const functionNames = Object.fromEntries(
   functions.map((name) => [name, `${libraryName}_${name}`]),
 ) as Record<LimiterFunction, string>

@@ -108,6 +108,7 @@ const admitArguments = (call: LimitedCall, packedLimits: Buffer): RedisArgument[
   keyField(call.keyId),
   packedLimits,
   ...toAdmitArguments(call),
+  ...windowArgument(call),
 ]
 
 const settleArguments = (settlement: LimitSettlement): string[] => [
@@ -118,7 +119,11 @@ const settleArguments = (settlement: LimitSettlement): string[] => [
   projectField(settlement.projectId),
   keyField(settlement.keyId),
   ...toSettleArguments(settlement),
+  ...windowArgument(settlement),
 ]
+
+const windowArgument = ({ countsInMinuteOnly }: Pick<LimitedCall, 'countsInMinuteOnly'>) =>
+  countsInMinuteOnly ? ['minute'] : []
 
 async function readUsage(
   redis: Options['redis'],

@@ -13,6 +13,7 @@ import { read as readQuotas, reserve, settle as settleQuotas } from '#limits/quo
 
 import {
   addTo,
+  type Amount,
   type Bucket,
   bucketAt,
   type BucketCounters,
@@ -70,9 +71,21 @@ const knownQuotas = (counts: OrganizationCounts, { quotas }: LimitedCall) =>
 /** Counts a call in its three scopes, whatever the limits. */
 export function count(counts: OrganizationCounts, call: LimitedCall, nowMs: number) {
   for (const scope of scopes) {
-    add(counts, scopeField(scope, call), { requests: 1, tokens: call.tokens }, nowMs)
+    add(
+      counts,
+      scopeField(scope, call),
+      { requests: 1, tokens: inWindows(call, call.tokens) },
+      nowMs,
+    )
   }
 }
+
+type Counted = Pick<LimitedCall, 'countsInMinuteOnly'>
+
+const inWindows = ({ countsInMinuteOnly }: Counted, tokens: number): Amount['tokens'] => ({
+  minute: tokens,
+  day: countsInMinuteOnly ? 0 : tokens,
+})
 
 /**
  * Frees the slot. Unused tokens are given back to the buckets of the admission, once; tokens used beyond the
@@ -84,9 +97,10 @@ export function settle(
   nowMs: number,
 ): SettledSlot {
   const wasHeld = settleSlot(counts, settlement, nowMs)
-  const { quotas, used, usedCredits = 0 } = settlement
+  const { quotas, usedCredits = 0 } = settlement
   if (!quotas) return { wasHeld, credits: [] }
-  settleQuotas(counts.quotas, quotas, { tokens: used, credits: usedCredits })
+  const { day: tokens } = inWindows(settlement, settlement.used)
+  settleQuotas(counts.quotas, quotas, { tokens, credits: usedCredits })
   const usage = readQuotas(counts.quotas, quotas)
   return { wasHeld, credits: usage.map(({ settledCredits }) => settledCredits) }
 }
@@ -96,10 +110,11 @@ function settleSlot(counts: OrganizationCounts, settlement: LimitSettlement, now
   counts.leases.delete(leaseName(settlement))
   const difference = settlement.used - settlement.reserved
   if (difference === 0 || (difference < 0 && !wasHeld)) return wasHeld
+  const tokens = inWindows(settlement, Math.abs(difference))
   for (const scope of scopes) {
     const field = scopeField(scope, settlement)
-    if (difference > 0) add(counts, field, { requests: 0, tokens: difference }, nowMs)
-    else giveBack(counts.counters.get(field), -difference, settlement.admittedAtMs)
+    if (difference > 0) add(counts, field, { requests: 0, tokens }, nowMs)
+    else giveBack(counts.counters.get(field), tokens, settlement.admittedAtMs)
   }
   return wasHeld
 }
@@ -134,9 +149,10 @@ function findRefusal(
   { limits, usage, nowMs }: Question,
 ): Refusal | null {
   let longest: Refusal | null = null
+  const tokens = inWindows(call, call.tokens)
   for (const { metric, window, unit } of windowMetrics) {
     for (const scope of scopes) {
-      const cost = unit === 'requests' ? 1 : call.tokens
+      const cost = unit === 'requests' ? 1 : tokens[window]
       const excess = usage[scope][metric] + cost - limits[scope][metric]
       if (excess <= 0) continue
       const counters = counts.counters.get(scopeField(scope, call))
@@ -163,8 +179,6 @@ function findWait(buckets: readonly Bucket[], { excess, unit, window, nowMs }: S
   return windows[window].lengthMs
 }
 
-type Amount = { requests: number; tokens: number }
-
 function add(counts: OrganizationCounts, field: string, amount: Amount, nowMs: number) {
   const counters = counts.counters.get(field) ?? createCounters()
   counts.counters.set(field, counters)
@@ -172,11 +186,15 @@ function add(counts: OrganizationCounts, field: string, amount: Amount, nowMs: n
 }
 
 /** Tokens whose bucket is gone, or holds fewer by now, are not given back. */
-function giveBack(counters: BucketCounters | undefined, tokens: number, admittedAtMs: number) {
+function giveBack(
+  counters: BucketCounters | undefined,
+  tokens: Amount['tokens'],
+  admittedAtMs: number,
+) {
   for (const window of windowNames) {
     const id = bucketAt(window, admittedAtMs)
     const bucket = counters?.[window].find((each) => each.id === id)
-    if (bucket) bucket.tokens = Math.max(0, bucket.tokens - tokens)
+    if (bucket) bucket.tokens = Math.max(0, bucket.tokens - tokens[window])
   }
 }
 

@@ -6,6 +6,8 @@ export type JudgeModel = {
   readonly promptVersion: string
   /** 1 for models that are made to read one rule at a time. */
   readonly rulesPerCall: number
+  /** It answers itself, and no server is asked. */
+  readonly isLocal?: boolean
   /** How much the content matches each rule, 0 to 1, in the order of the rules; throws a JudgeFailure. */
   ask(
     rules: readonly JudgedRule[],

@@ -10,6 +10,7 @@ export function createScriptedModel(): JudgeModel {
   return {
     promptVersion: 'scripted-1',
     rulesPerCall: 6,
+    isLocal: true,
     async ask(rules, { text }) {
       const scores = new Map<string, number>()
       for (const [, policyId = '', value] of text.matchAll(marker))

@@ -39,7 +39,8 @@ export const createJudgePool = (atOnce = 16) =>
     atOnce,
     waitingMax: 1024,
     waitingOfOneMax: 128,
-    createRefusal: () => new JudgeFailure('overloaded', 'Too many texts wait for the judge.'),
+    createRefusal: (mayBeByCaller) =>
+      new JudgeFailure('overloaded', 'Too many texts wait for the judge.', { mayBeByCaller }),
   })
 
 /** Asks the model when it is the organization's turn, at most twice, and not while it fails all the time. */

@@ -405,10 +405,11 @@ describe('what is asked once', () => {
     const kept: unknown[][] = []
     const watched = {
       ...cache,
-      set: (...entry: [string, number]) => (kept.push(entry), cache.set(...entry)),
+      set: (...entry: [string, string, number]) => (kept.push(entry), cache.set(...entry)),
     }
     await openJudge({ cache: watched }).judge(rules(3), content('canary', 'canary'), call())
-    expect(kept).toEqual(rules(3).map(() => [expect.stringMatching(/^[A-Za-z0-9+/]{43}=$/), 3000]))
+    const entry = [call().organizationId, expect.stringMatching(/^[A-Za-z0-9+/]{43}=$/), 3000]
+    expect(kept).toEqual(rules(3).map(() => entry))
   })
 
   test('equal questions at the same time are one call, which goes on while anybody waits', async () => {

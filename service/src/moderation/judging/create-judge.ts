@@ -8,6 +8,7 @@ import {
   JudgeFailure,
   worstOf,
 } from '#moderation/judge.ts'
+import { NotAsked } from '#moderation/scorer.ts'
 import type { Clock } from '#platform/clock.ts'
 import { within } from '#platform/deadline.ts'
 import type { Metrics } from '#platform/metrics.ts'
@@ -15,7 +16,7 @@ import type { Metrics } from '#platform/metrics.ts'
 import { createAsking } from './ask-model.ts'
 import { type Calibration, identity } from './calibration.ts'
 import { endAll } from './end-all.ts'
-import { groupRules } from './group-rules.ts'
+import { type Group, groupRules } from './group-rules.ts'
 import { splitContent } from './split-content.ts'
 import { createTwoLooks, type JudgedPiece } from './two-looks.ts'
 import { type JudgeState, type VerdictCache, verdictKeys } from './verdict-cache.ts'
@@ -62,6 +63,7 @@ export function createJudge(options: JudgeOptions): Judge {
     // The earlier pieces of a long chat are known from the turn before.
     const isOneOfMany = pieces.filter((piece) => !isKnown(piece)).length > 1
     const judged = pieces.map((piece) => ({ ...piece, isOneOfMany }))
+    if (!model.isLocal) await beginQuestions(call, countUnknown(groups, pieces))
     await endAll(judged.flatMap((piece) => groups.map((group) => judgeGroup(group, piece))))
   }
 
@@ -77,7 +79,8 @@ export function createJudge(options: JudgeOptions): Judge {
       let work: Promise<void> = Promise.resolve()
       try {
         await within(deadlineMs, late, (deadline) => {
-          const call = { ...asked, signal: AbortSignal.any([signal, deadline]) }
+          const questions = model.isLocal ? undefined : asked.questions
+          const call = { ...asked, questions, signal: AbortSignal.any([signal, deadline]) }
           work = judgeAll(rules, contents, call, scores)
           return work
         })
@@ -98,6 +101,21 @@ export function createJudge(options: JudgeOptions): Judge {
   }
 }
 
+/** Questions about rules that may match follow, and are added. */
+async function beginQuestions({ questions, isKnownOnly }: JudgeCall, count: number) {
+  if (count === 0) return
+  if (isKnownOnly) throw new NotAsked('judge')
+  await questions?.begin(count)
+}
+
+/** How many groups of rules have to be asked about, in all pieces together. */
+const countUnknown = (groups: readonly Group[], pieces: readonly Piece[]): number =>
+  pieces.reduce(
+    (sum, { recall }) =>
+      sum + groups.filter((group) => group.some((rule) => recall(rule) === undefined)).length,
+    0,
+  )
+
 function withScores(error: unknown, atLeast: ReadonlyMap<string, number>): unknown {
   if (!(error instanceof JudgeFailure)) return error
   const { kind, message, cause, mayBeByCaller } = error
@@ -116,14 +134,15 @@ type Keeping = {
 /** Verdicts on a piece of a text come from the cache and go to it; the score of a text is the highest of its pieces. */
 function createPieces({ state, cache, metrics }: Keeping) {
   return (content: JudgedContent, call: JudgeCall, scores: Map<string, number>): Piece => {
-    const keyOf = remember(verdictKeys(state, content))
+    const { organizationId } = call
+    const keyOf = remember(verdictKeys(state, { ...content, organizationId }))
     return {
       content,
       call,
       keyOf,
-      recall: (rule) => cache.get(keyOf(rule)),
+      recall: (rule) => cache.get(organizationId, keyOf(rule)),
       settle(rule, basisPoints, source) {
-        if (source !== 'cached') cache.set(keyOf(rule), basisPoints)
+        if (source !== 'cached') cache.set(organizationId, keyOf(rule), basisPoints)
         metrics.judgeVerdicts.inc({ source })
         scores.set(rule.policyId, Math.max(scores.get(rule.policyId) ?? 0, basisPoints))
       },

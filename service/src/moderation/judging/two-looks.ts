@@ -59,6 +59,7 @@ export function createTwoLooks({ judgeId, calibration, asking }: Options) {
       if (needsSecondLook(basisPoints)) suspected.push(rule)
       else piece.settle(rule, basisPoints, 'screened')
     }
+    if (suspected.length > 0) piece.call.questions?.add(suspected.length)
     await endAll(suspected.map((rule) => judgeAlone(rule, piece)))
   }
 }

@@ -1,29 +1,29 @@
 import { createHash } from 'node:crypto'
 
 import type { JudgedContent, JudgedRule } from '#moderation/judge.ts'
-import { BoundedMap } from '#platform/bounded-map.ts'
+import { SharedMap } from '#platform/caches/shared-map.ts'
 import type { Clock } from '#platform/clock.ts'
 
-const entriesMax = 50_000
-const ageMaxMs = 24 * 60 * 60 * 1000
+const usualSizes = { entriesMax: 50_000, shareMax: 2500, ageMaxMs: 24 * 60 * 60 * 1000 }
 
 /**
  * What judges have said: scores, under a hash of everything they depend on. No text is kept. Chats send their history again
- * with each message, so that only what is new has to be judged.
+ * with each message, so that only what is new has to be judged. Organizations do not see each other's entries.
  */
-export function createVerdictCache(now: Clock, sizes = { entriesMax, ageMaxMs }) {
-  const entries = new BoundedMap<string, { basisPoints: number; sinceMs: number }>(sizes.entriesMax)
+export function createVerdictCache(now: Clock, sizes = usualSizes) {
+  const entries = new SharedMap<{ basisPoints: number; sinceMs: number }>(sizes)
   return {
-    get(key: string): number | undefined {
-      const entry = entries.get(key)
+    get(organizationId: string, key: string): number | undefined {
+      const entry = entries.get(organizationId, key)
       if (!entry) return undefined
       const isOld = now().getTime() - entry.sinceMs >= sizes.ageMaxMs
-      if (isOld) entries.delete(key)
-      else entries.set(key, entry) // the newest again: what is dropped first is what nobody asks for
+      if (isOld) entries.delete(organizationId, key)
+      // The newest again: the least recently used entry is dropped first.
+      else entries.set(organizationId, key, entry)
       return isOld ? undefined : entry.basisPoints
     },
-    set(key: string, basisPoints: number) {
-      entries.set(key, { basisPoints, sinceMs: now().getTime() })
+    set(organizationId: string, key: string, basisPoints: number) {
+      entries.set(organizationId, key, { basisPoints, sinceMs: now().getTime() })
     },
   }
 }
@@ -31,13 +31,15 @@ export type VerdictCache = ReturnType<typeof createVerdictCache>
 
 /** Everything besides rule and content that a verdict depends on. */
 export type JudgeState = { judgeId: string; promptVersion: string; calibrationVersion: string }
+export type VerdictContent = JudgedContent & { readonly organizationId: string }
 
 /**
  * Names verdicts on one content. The text of the rule is part of the name besides its version, because a draft that is
- * tried has no version yet. The policy's id keeps organizations apart.
+ * tried has no version yet. Equal questions at the same time are one call, so the organization is part of the name, too.
  */
-export function verdictKeys(state: JudgeState, content: JudgedContent) {
+export function verdictKeys(state: JudgeState, content: VerdictContent) {
   const fixed = [
+    content.organizationId,
     state.judgeId,
     state.promptVersion,
     state.calibrationVersion,

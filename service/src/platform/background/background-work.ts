@@ -1,3 +1,5 @@
+import { goOnLater } from './shared-turns.ts'
+
 /** Computations that take long, in steps of a few milliseconds. */
 type Steps<Result> = Generator<unknown, Result, void>
 
@@ -11,12 +13,12 @@ export type BackgroundWork = {
 
 type Task = {
   /** Returns whether it has ended. */
-  advance(): boolean
+  advance(untilMs: number): boolean
   usedMs(): number
 }
 
-/** How long all background work together goes on before other work of the event loop gets its turn. */
-const sliceMs = 8
+/** No organization has this name: all background work together is served as one of them would be. */
+const owner = 'background'
 /** Work that needs more than this waits for what needs less. */
 const shortMs = 100
 /** One slice of so many belongs to long work, so that it ends however much short work comes. */
@@ -28,9 +30,8 @@ let isRunning = false
 let slices = 0
 
 /**
- * Starts a piece of work that shares the event loop with everything else in this process. Of all such work there is one
- * slice in a turn of the event loop, so much of it holds up nobody more than a little. Work that turns out to be
- * long goes on in turn with other long work, and mostly after the short.
+ * Starts a piece of work that shares the event loop with everything else in this process, in slices (`shared-turns.ts`). Work
+ * that turns out to be long goes on in turn with other long work, and mostly after the short.
  */
 export function startBackgroundWork(signal?: AbortSignal): BackgroundWork {
   let usedMs = 0
@@ -40,11 +41,11 @@ export function startBackgroundWork(signal?: AbortSignal): BackgroundWork {
       new Promise((resolve, reject) => {
         put({
           usedMs: () => usedMs,
-          advance() {
+          advance(untilMs) {
             const startedMs = performance.now()
             try {
               signal?.throwIfAborted()
-              return runSlice(steps, startedMs + sliceMs, resolve)
+              return runSlice(steps, untilMs, resolve)
             } catch (error) {
               reject(error as Error)
               return true
@@ -53,7 +54,7 @@ export function startBackgroundWork(signal?: AbortSignal): BackgroundWork {
             }
           },
         })
-        if (!isRunning) setImmediate(runNext)
+        if (!isRunning) goOnLater(owner, { advance: runNext })
         isRunning = true
       }),
   }
@@ -64,16 +65,17 @@ function put(task: Task) {
   else long.push(task)
 }
 
-function runNext() {
+/** Returns whether there is no more work. */
+function runNext(untilMs: number): boolean {
   const isLongsTurn = ++slices % slicesPerLong === 0
   const task = (isLongsTurn && long.shift()) || short.shift() || long.shift()
-  if (task && !task.advance()) {
+  if (task && !task.advance(untilMs)) {
     // Short work is finished before the next begins.
     if (task.usedMs() < shortMs) short.unshift(task)
     else long.push(task)
   }
   isRunning = short.length + long.length > 0
-  if (isRunning) setImmediate(runNext)
+  return !isRunning
 }
 
 function runSlice<Result>(

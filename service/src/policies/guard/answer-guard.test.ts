@@ -4,7 +4,8 @@ import { describe, expect, test, vi } from 'vitest'
 
 import type { AnswerFormula, AnswerRules } from '#policies/rules/answer-rules.ts'
 
-import { AnswerGuard, type GuardOptions } from './answer-guard.ts'
+import { AnswerGuard } from './answer-guard.ts'
+import type { GuardOptions } from './guard-options.ts'
 import { answerRulesOf } from './testing/answer-rules-of.ts'
 import { scoreEach } from './testing/score-each.ts'
 

@@ -4,27 +4,14 @@ import type { Steps } from '#text/steps.ts'
 import type { Arrivals } from './arrivals.ts'
 import { AtomStarts, type AskedAtoms, type Place, readAskedAtoms } from './atom-starts.ts'
 import type { Reading } from './channel-reader.ts'
-import { addView, type Channel, createChannel, type View } from './channel.ts'
+import { addView, type Channel, createChannel, restOf, type View } from './channel.ts'
 import { EntityCount } from './entity-count.ts'
 import type { EndOutcome, GuardEnd } from './guard-end.ts'
 import { guardLimits } from './guard-limits.ts'
+import type { GuardOptions } from './guard-options.ts'
 import { SizeCount } from './size-count.ts'
-import { ScorerUnavailable, type ScoreWindows, WindowQueue } from './window-queue.ts'
-
-export type GuardOptions = {
-  scoreWindows?: ScoreWindows
-  /** How many windows are judged together at most. */
-  windowsTogether?: number | undefined
-  /** Whether a view joins words that stand apart. */
-  joinsWords?(channel: string): boolean
-  now(): number
-  /** A verdict that came later changed what is cleared, made room for more text, or ended the answer. */
-  onChange?(): void
-  /** A window could not be judged, and no outage of the scorer is the cause. */
-  onUnexpected?(error: unknown): void
-  /** Evaluates the rules without a formula on the whole answer, which is over. Rejects where that cannot be done. */
-  evaluateAtEnd(): Promise<readonly EndOutcome[]>
-}
+import { SlowPatterns } from './slow-patterns.ts'
+import { ScorerUnavailable, WindowQueue } from './window-queue.ts'
 
 /**
  * Decides how much of an answer may leave while it grows, under the enforcing rules. It counts characters and knows no
@@ -35,6 +22,10 @@ export type GuardOptions = {
  * depends on the pieces in which the answer came. What lies before that place and before the smallest cut is cleared.
  */
 export class AnswerGuard {
+  /** Nothing may leave before the answer is over. */
+  readonly needsWhole: boolean
+  /** Why the answer could not be judged; undefined where the reason is not known. */
+  failure: unknown
   readonly #options: GuardOptions
   readonly #rules: readonly AnswerRule[]
   readonly #entityAtoms: AnswerRules['entities']
@@ -42,8 +33,8 @@ export class AnswerGuard {
   readonly #starts = new AtomStarts()
   readonly #sizes: SizeCount
   readonly #windows: WindowQueue | null
+  readonly #slowPatterns: SlowPatterns | null
   readonly #reading: Reading | null
-  readonly #needsWhole: boolean
   readonly #channels = new Map<string, Channel>()
   /** Channels with characters that are not read to the end of what they may mean. */
   readonly #unread = new Set<Channel>()
@@ -74,19 +65,22 @@ export class AnswerGuard {
   constructor(rules: AnswerRules, options: GuardOptions) {
     this.#options = options
     this.#rules = rules.rules.filter(({ isEnforcing }) => isEnforcing)
-    this.#needsWhole = rules.hold === 'full' || this.#rules.some(({ formula }) => !formula)
-    this.#isWholeKnown = !this.#needsWhole
+    this.needsWhole = rules.hold === 'full' || this.#rules.some(({ formula }) => !formula)
+    this.#isWholeKnown = !this.needsWhole
     this.#entityAtoms = rules.entities
     this.#asked = readAskedAtoms(this.#rules)
     this.#sizes = new SizeCount(this.#asked.size, this.#starts)
     this.#windows = this.#createWindows()
-    const hasAtoms = Object.values(this.#asked).some(({ size }) => size > 0)
-    this.#reading = hasAtoms
+    this.#slowPatterns = SlowPatterns.of(rules, this.#asked.pattern, options, (error) =>
+      this.#reportChange(() => this.#fail('unavailable', error)),
+    )
+    this.#reading = Object.values(this.#asked).some(({ size }) => size > 0)
       ? {
           rules,
           asked: this.#asked,
           starts: this.#starts,
           windows: this.#windows,
+          slowPatterns: this.#slowPatterns,
           entities: this.#createEntityCount(),
           onVerdict: () => this.#reportChange(() => this.#advance()),
           onUnjudged: (order) => (this.#unjudgedFrom = Math.min(this.#unjudgedFrom, order)),
@@ -104,15 +98,11 @@ export class AnswerGuard {
     return this.#heldMost
   }
 
-  /** True while a window waits for its verdict, or the whole answer for that of the rules that need it. */
+  /** True while a window waits for its verdict, a text for its search, or the whole answer for the rules that need it. */
   get isWaiting(): boolean {
     if (this.#ended) return false
-    return (this.#windows?.isWaiting ?? false) || (this.#isOver && !this.#isWholeKnown)
-  }
-
-  /** Nothing may leave before the answer is over. */
-  get needsWhole(): boolean {
-    return this.#needsWhole
+    const isPending = this.#windows?.isWaiting || this.#slowPatterns?.isWaiting
+    return isPending || (this.#isOver && !this.#isWholeKnown)
   }
 
   /** So much waits for verdicts that no more text should be added before the next change. */
@@ -122,8 +112,7 @@ export class AnswerGuard {
 
   /** How many characters of the channel's original text may leave. */
   clearedOf(name: string): number {
-    const channel = this.#channels.get(name)
-    return channel?.arrivals.countBefore(this.#decided) ?? 0
+    return this.#channels.get(name)?.arrivals.countBefore(this.#decided) ?? 0
   }
 
   lengthOf(name: string): number {
@@ -167,15 +156,8 @@ export class AnswerGuard {
   restOf(name: string, whole: string): string | null {
     if (this.#ended) return ''
     const channel = this.#channels.get(name)
-    const length = channel?.arrivals.length ?? 0
     // Where no rule reads the text nothing is kept to compare it with, and nothing depends on it.
-    if (!channel || !this.#readsText) return whole.slice(length)
-    if (whole.startsWith(channel.text) && (whole.length === length || !channel.isEnded)) {
-      return whole.slice(length)
-    }
-    // Some upstreams trim the text that they repeat. White space around a text that was judged says nothing, so the
-    // frame that has it may leave like one that repeats the text exactly.
-    return whole.trim() === channel.text.trim() ? '' : null
+    return channel && this.#readsText ? restOf(channel, whole) : whole.slice(this.lengthOf(name))
   }
 
   /** No more text of this reading, if there is any. */
@@ -218,11 +200,12 @@ export class AnswerGuard {
   stop(): void {
     this.#isStopped = true
     this.#windows?.stop()
+    this.#slowPatterns?.stop()
   }
 
   /** Whether some enforcing rule does. The others are decided without it, and their answers know no limits here. */
   get #readsText(): boolean {
-    return this.#reading !== null || this.#needsWhole
+    return this.#reading !== null || this.needsWhole
   }
 
   /** Each view has its own. Where it joins words that stand apart, what they make is no personal data. */
@@ -242,7 +225,7 @@ export class AnswerGuard {
       now: () => now(),
       onFailure: (error) => {
         if (!(error instanceof ScorerUnavailable)) this.#options.onUnexpected?.(error)
-        this.#reportChange(() => this.#endUnjudged())
+        this.#reportChange(() => this.#endUnjudged(error))
       },
     })
   }
@@ -293,15 +276,15 @@ export class AnswerGuard {
       }
       this.#isWholeKnown = true
       this.#reportChange(() => this.#advance())
-    } catch {
-      this.#reportChange(() => this.#fail('unavailable'))
+    } catch (error) {
+      this.#reportChange(() => this.#fail('unavailable', error))
     }
   }
 
   /** Rules for the whole answer may read its scores, so every window has its verdict first. */
   #askWhole() {
-    if (!this.#isOver || this.#isWholeKnown || this.#isWholeAsked) return
-    if (this.#windows?.isWaiting) return
+    if (!this.#isOver || this.#isWholeKnown || this.#isWholeAsked || this.#windows?.isWaiting)
+      return
     this.#isWholeAsked = true
     void this.#evaluateWhole()
   }
@@ -330,9 +313,9 @@ export class AnswerGuard {
    * Nothing from a window without a verdict on may leave. Where a rule matches there or before, that is why: whatever the
    * verdict is, the answer is blocked.
    */
-  #endUnjudged() {
+  #endUnjudged(error: unknown) {
     this.#applyRules(this.#unjudgedFrom + 1)
-    if (!this.#ended) this.#fail('unavailable')
+    if (!this.#ended) this.#fail('unavailable', error)
   }
 
   /** The rule with the smallest cut before this place blocks, the first of several. */
@@ -346,9 +329,14 @@ export class AnswerGuard {
     this.#starts.settle(this.#decided)
     if (!first) return
     const { rule, cut } = first
-    const isError = (rule.formula ? rule : this.#endMatches.get(rule.index))?.isError ?? false
-    const { channel, offset } = cut
-    this.#ended = { kind: 'block', rule: rule.index, isError, channel, cut: offset }
+    const { isError = false } = (rule.formula ? rule : this.#endMatches.get(rule.index)) ?? {}
+    this.#ended = {
+      kind: 'block',
+      rule: rule.index,
+      isError,
+      channel: cut.channel,
+      cut: cut.offset,
+    }
     this.#decided = Math.min(this.#decided, cut.order)
     this.stop()
   }
@@ -364,8 +352,8 @@ export class AnswerGuard {
     this.#unreadLength = this.#read === 0 ? this.#seenLength : this.#forgetRead()
     const held = this.#isWholeKnown ? this.#unreadLength : this.#textLength
     this.#heldMost = Math.max(this.#heldMost, held)
-    const heldLimit = this.#needsWhole ? guardLimits.heldMostFull : guardLimits.heldMostStreaming
-    if (held > heldLimit) this.#fail('beyond_limits')
+    const { heldMostFull, heldMostStreaming } = guardLimits
+    if (held > (this.needsWhole ? heldMostFull : heldMostStreaming)) this.#fail('beyond_limits')
   }
 
   /** Returns how many characters, of those that rules see, are not read. */
@@ -378,14 +366,17 @@ export class AnswerGuard {
       // What is not decided yet may still be cut.
       if (this.#isWholeKnown) arrivals.forget(read)
       if (read < arrivals.length || channel.unreadOrder < Infinity) continue
+      // A search may still find a match that begins where the channel has ended.
+      if (channel.isEnded && (channel.reader?.decidedOrder ?? Infinity) < Infinity) continue
       this.#unread.delete(channel)
       if (channel.isEnded) channel.reader = null
     }
     return unread
   }
 
-  #fail(kind: 'beyond_limits' | 'unavailable') {
+  #fail(kind: 'beyond_limits' | 'unavailable', failure?: unknown) {
     this.#ended = { kind }
+    this.failure = failure
     this.stop()
   }
 

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import { loadPatternEngine, type PatternSet } from '#text/pattern-engine.ts'
+import type { SearchElsewhere } from '#text/pattern-set.ts'
 
 import { AnswerGuard } from './answer-guard.ts'
 import { type Arrival, type Enforced, enforceWhole, isInPair } from './testing/enforce-whole.ts'
@@ -21,6 +22,7 @@ async function findDifference({ test: whole, arrivals }: Case, expected: Enforce
     now: () => 0,
     evaluateAtEnd: async () => whole.evaluateAtEnd([...texts.values()]),
     onChange: () => changes++,
+    owner: 'org_1',
   })
   const longest = random.pick([1, 3, 10, 80])
 
@@ -38,6 +40,7 @@ async function findDifference({ test: whole, arrivals }: Case, expected: Enforce
     for (const piece of cutPieces(arrival, longest, random)) {
       texts.set(channel, (texts.get(channel) ?? '') + piece)
       add(guard, { channel, piece, whole: texts.get(channel)! }, random)
+      if (whole.rules.elsewhere && random.isOneIn(5)) await setImmediate()
       const wrong = checkCleared()
       if (wrong) return { wrong, expected }
     }
@@ -49,8 +52,11 @@ async function findDifference({ test: whole, arrivals }: Case, expected: Enforce
   const wrong = checkCleared()
   if (wrong) return { wrong, expected }
   const isWaiting = guard.isWaiting
-  if (isWaiting) await setImmediate()
-  if (guard.isWaiting || changes !== Number(isWaiting)) return { isWaiting, changes }
+  const changesBefore = changes
+  while (guard.isWaiting && changes < 1000) await setImmediate()
+  // Waiters are told of the last change, too, or they would wait for ever.
+  if (guard.isWaiting || (isWaiting && changes === changesBefore)) return { isWaiting, changes }
+  if (!whole.rules.elsewhere && changes !== Number(isWaiting)) return { isWaiting, changes }
   const { rule, isError, channel, cut } = expected
   const end = rule === null ? null : { kind: 'block', rule, isError, channel, cut }
   const isSame = JSON.stringify(guard.ended) === JSON.stringify(end)
@@ -121,6 +127,31 @@ test('so it is with the pattern engine of the service', patience, async () => {
   const { compileSet } = loadPatternEngine()
   const result = await compare({ count: Math.ceil(cases / 40), createPatterns: compileSet })
   expect(result).toMatchObject({ difference: null })
+})
+
+/** Searches that are done elsewhere: their results come a little later. */
+function createElsewhere({ patterns, patternCount }: AnswerRules): SearchElsewhere {
+  const fail = () => Promise.reject(new Error('Answers do not ask for this.'))
+  return {
+    isNeeded: true,
+    async findFirst(text, from, { signal }) {
+      for (let turns = text.length % 3; turns > 0; turns--) await Promise.resolve()
+      signal.throwIfAborted()
+      return Array.from({ length: patternCount }, (_, number) => {
+        const match = patterns.find(number, text, from)
+        return match && { number, ...match }
+      }).filter((found) => found !== null)
+    },
+    hits: fail,
+    findAll: fail,
+  }
+}
+
+test('so it is where patterns are looked for elsewhere', patience, async () => {
+  const change = (rules: AnswerRules) => ({ ...rules, elsewhere: createElsewhere(rules) })
+  const result = await compare({ count: Math.ceil(cases / 5), change })
+  expect(result).toMatchObject({ difference: null })
+  expect(result.blocked).toBeGreaterThan(cases / 25)
 })
 
 test('a hold-back that is one character smaller is found out', patience, async () => {

@@ -6,6 +6,7 @@ import { Normaliser } from '#text/normalise.ts'
 import { type Arrivals, splitsPairAt } from './arrivals.ts'
 import { type AskedAtoms, type AtomStarts, type Place, termAtom } from './atom-starts.ts'
 import type { EntityCount } from './entity-count.ts'
+import type { SlowPatterns } from './slow-patterns.ts'
 import { isUnjudged, type WindowQueue } from './window-queue.ts'
 import { WindowCutter } from './windows.ts'
 
@@ -16,9 +17,11 @@ export type Reading = {
   readonly starts: AtomStarts
   /** Null where no rule asks for scores. */
   readonly windows: WindowQueue | null
+  /** Null where patterns are looked for at once. */
+  readonly slowPatterns: SlowPatterns | null
   /** Null where no rule counts personal data or secrets. */
   readonly entities: EntityCount | null
-  /** A verdict on a window has come. */
+  /** A verdict on a window has come, or the result of a search. */
   onVerdict(): void
   /** There will be none on a window that starts there. */
   onUnjudged(order: number): void
@@ -29,7 +32,8 @@ export type Reading = {
  *
  * An index is decided when no later text can change what matches there or before: a pattern that starts there has been
  * seen to its widest end and one character further, which a word boundary looks at; no literal or term that starts
- * there can still be completed; no personal data or secret that starts there can still become certain; and its window has a verdict.
+ * there can still be completed; no personal data or secret that starts there can still become certain; its window has a verdict;
+ * and where patterns are looked for elsewhere, the result has come.
  * The smallest of them counts for all kinds of atoms, because an earlier match of one kind must not lose against a later match
  * of another that happens to be known sooner.
  */
@@ -44,6 +48,9 @@ export class ChannelReader {
   readonly #entities: EntityScanner | null
   readonly #openWindows: { readonly end: number; hasVerdict: boolean }[] = []
   #scoredTo = 0
+  /** The patterns that start before it are known, where they are looked for elsewhere. */
+  #searchedTo = 0
+  #isSearching = false
   /** The normalised text from #base on: what is not decided, and the character before it. */
   #text = ''
   #base = 0
@@ -125,9 +132,8 @@ export class ChannelReader {
   }
 
   #advance() {
-    const decided = this.#nextDecided()
+    const decided = this.#searchPatterns(this.#nextDecided())
     if (decided <= this.#decided) return
-    this.#searchPatterns(decided)
     this.#decided = decided
     this.#forget()
   }
@@ -169,19 +175,52 @@ export class ChannelReader {
     return this.#endOrder !== null && this.#openWindows.length === 0
   }
 
-  /** Finds the patterns that start before `decided`; those that started before the last decided index are known. */
-  #searchPatterns(decided: number) {
-    const { rules, asked, starts } = this.#reading
-    if (asked.pattern.size === 0) return
+  /**
+   * Finds the patterns that start before `decided`; those that started before the last decided index are known. Returns
+   * before which index they are known now.
+   */
+  #searchPatterns(decided: number): number {
+    const { rules, asked, slowPatterns } = this.#reading
+    if (asked.pattern.size === 0) return decided
+    if (slowPatterns) return this.#searchElsewhere(slowPatterns, decided)
+    if (decided <= this.#decided) return decided
     const from = this.#decided - this.#base
-    // What lies further is searched when it is decided: much of it may wait for the verdicts of a scorer.
-    const text = this.#text.slice(0, decided - this.#base + rules.patternHold + 1)
+    const text = this.#textBefore(decided)
     for (const pattern of rules.patterns.hits(text)) {
       if (!asked.pattern.has(pattern)) continue
       const match = rules.patterns.find(pattern, text, from)
-      if (!match || this.#base + match.start >= decided) continue
-      starts.record('pattern', pattern, this.#placeOf(this.#base + match.start))
+      if (match) this.#recordPattern(pattern, this.#base + match.start, decided)
     }
+    return decided
+  }
+
+  /** One search at a time: what comes meanwhile is searched together. */
+  #searchElsewhere(slowPatterns: SlowPatterns, decided: number): number {
+    if (decided > this.#searchedTo && !this.#isSearching) {
+      this.#isSearching = true
+      const base = this.#base
+      const from = this.#searchedTo - base
+      slowPatterns.search(this.#textBefore(decided), from, (found) => {
+        const { asked } = this.#reading
+        for (const { number, start } of found) {
+          if (asked.pattern.has(number)) this.#recordPattern(number, base + start, decided)
+        }
+        this.#isSearching = false
+        this.#searchedTo = decided
+        this.#advance()
+        this.#reading.onVerdict()
+      })
+    }
+    return Math.min(decided, this.#searchedTo)
+  }
+
+  /** What matches that start before `decided` see. What lies further is searched when it is decided: much of it may wait for a scorer. */
+  #textBefore(decided: number): string {
+    return this.#text.slice(0, decided - this.#base + this.#reading.rules.patternHold + 1)
+  }
+
+  #recordPattern(pattern: number, start: number, before: number) {
+    if (start < before) this.#reading.starts.record('pattern', pattern, this.#placeOf(start))
   }
 
   #cutWindows(piece: string) {

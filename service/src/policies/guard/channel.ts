@@ -51,3 +51,13 @@ export function addView(channel: Channel, view: View, arrivals: Arrivals) {
   channel.unreadOrder = readTo === null ? Infinity : arrivals.orderAt(readTo)
   channel.reader?.add(text)
 }
+
+/** What the whole text of a channel adds to what has come of it; null where it says something else. */
+export function restOf({ text, isEnded }: Channel, whole: string): string | null {
+  if (whole.startsWith(text) && (whole.length === text.length || !isEnded)) {
+    return whole.slice(text.length)
+  }
+  // Some upstreams trim the text that they repeat. White space around a text that was judged says nothing, so the
+  // frame that has it may leave like one that repeats the text exactly.
+  return whole.trim() === text.trim() ? '' : null
+}

@@ -1,5 +1,5 @@
 /** The answer broke a rule. `cut` is an offset in the channel's original text: nothing from there on may leave. */
-type GuardBlock = {
+export type GuardBlock = {
   readonly kind: 'block'
   /** Its number in the rule set. */
   readonly rule: number
@@ -13,6 +13,11 @@ type GuardBlock = {
  * judged for another reason; a scorer or a thread failed or was too slow, or the upstream contradicts itself.
  */
 export type GuardEnd = GuardBlock | { readonly kind: 'beyond_limits' | 'unavailable' }
+
+/** Why an answer is beyond the limits within which answers are judged or kept. A caller can ask for such an answer. */
+export class BeyondLimits extends Error {
+  override readonly name = 'BeyondLimits'
+}
 
 /** What rules without a formula say of a complete answer. */
 export type EndOutcome = {

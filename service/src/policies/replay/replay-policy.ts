@@ -12,7 +12,7 @@ import { contentOf, type Policy, type PolicyKey } from '#policies/policy.ts'
 import { policyNotEvaluable } from '#policies/refusals.ts'
 import type { CompiledRule } from '#policies/rules/rule-program.ts'
 import { tryExamples } from '#policies/trials/require-passing-examples.ts'
-import type { TrialDeps } from '#policies/trials/trial.ts'
+import type { TrialDeps, TrialsDeps } from '#policies/trials/trial.ts'
 import { findVersion } from '#policies/versions/version-store.ts'
 
 import { createChangeCounts } from './count-changes.ts'
@@ -20,14 +20,16 @@ import { findObstacle } from './obstacle.ts'
 import { createCallReader } from './recorded-call.ts'
 import { readJudgedCalls, readVersionHistory } from './replay-store.ts'
 
-type Deps = TrialDeps & { db: Db; hasJudge(): boolean }
+type Deps = TrialsDeps & { db: Db; hasJudge(): boolean }
+type DepsOfCaller = TrialDeps & { db: Db; hasJudge(): boolean }
 type Draft = { policy: Policy; key: PolicyKey; rule: CompiledRule }
 
 const replayMaxMs = 10_000
 
 /** Says what a draft would have changed. Requests are those of the log, of which no text is kept. */
 export function serveReplayPolicy(app: FastifyInstance, deps: Deps) {
-  bind(app, replayPolicy, async ({ params, body }, { principal: { organizationId } }) => {
+  bind(app, replayPolicy, async ({ params, body }, { principal }) => {
+    const { organizationId } = principal
     const { db, engine } = deps
     const policy = await requirePolicy(db, organizationId, params.policy_id)
     const key = { organizationId, policyId: policy.id }
@@ -37,6 +39,7 @@ export function serveReplayPolicy(app: FastifyInstance, deps: Deps) {
     const { current_version } = policy
     const published = current_version === null ? null : await findVersion(db, key, current_version)
     const reason = findObstacle(policy, rule, published ?? null)
+    const ofCaller = { ...deps, scoreText: deps.scoreTextFor(principal) }
     const answer = {
       object: 'organization.policy.replay' as const,
       policy_id: policy.id,
@@ -44,14 +47,18 @@ export function serveReplayPolicy(app: FastifyInstance, deps: Deps) {
     }
     return reason === null
       ? { ...answer, ...(await replay(deps, draft, body.requests)) }
-      : { ...answer, ...(await explain(deps, draft, reason)) }
+      : { ...answer, ...(await explain(ofCaller, draft, reason)) }
   })
 }
 
 type Outcome = Omit<PolicyReplay, 'object' | 'policy_id' | 'revision'>
 
 /** When time is up, the answer is about what was read until then. */
-async function replay({ db }: Deps, draft: Draft, requestsMax: number): Promise<Outcome> {
+async function replay(
+  { db }: Pick<Deps, 'db'>,
+  draft: Draft,
+  requestsMax: number,
+): Promise<Outcome> {
   const untilMs = performance.now() + replayMaxMs
   const { policy, key, rule } = draft
   const versionAt = await readVersionHistory(db, key)
@@ -81,7 +88,11 @@ async function replay({ db }: Deps, draft: Draft, requestsMax: number): Promise<
   }
 }
 
-async function explain(deps: Deps, { policy, key, rule }: Draft, reason: string): Promise<Outcome> {
+async function explain(
+  deps: DepsOfCaller,
+  { policy, key, rule }: Draft,
+  reason: string,
+): Promise<Outcome> {
   const examples = await tryExamples(deps, key.organizationId, policy, rule)
   return { result: 'not_replayable', reason, requests: 0, since: null, projects: [], examples }
 }

@@ -1,53 +1,46 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { sql } from 'kysely'
 
-import { shardOf } from '#audit/event.ts'
 import type { Db } from '#platform/database.ts'
+import { firstUuidAt, momentOfUuid } from '#platform/id.ts'
 import type { PolicyKey } from '#policies/policy.ts'
 
 import type { RecordedEvent } from './recorded-call.ts'
 
-type Position = { xid: string; seq: string }
-
-/** Events of other organizations are passed over, so a page may have few. */
-const rowsPerPage = 2000
-const newest: Position = { xid: '18446744073709551615', seq: '0' }
+/** Calls that no policy judged are passed over, so a page may have few. */
+const rowsPerPage = 1000
+const newest = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+const oldest = '00000000-0000-0000-0000-000000000000'
 
 /**
- * The events of an organization's calls that policies judged, newest first, in pages. The log is ordered by shards, which
- * organizations share: whoever reads on decides how long.
+ * The events of an organization's calls that policies judged, newest first, in pages that are read on demand. What
+ * monitoring has found comes before its call, also where both are of the same millisecond.
  */
 export async function* readJudgedCalls(
   db: Db,
   organizationId: string,
 ): AsyncGenerator<RecordedEvent[]> {
-  const shard = shardOf(organizationId)
-  for (let before: Position | undefined = newest; before;) {
-    const end: Position | undefined = await findPageEnd(db, shard, before)
-    const { xid, seq } = end ?? { xid: '0', seq: '0' }
+  for (let before = newest; before !== oldest;) {
+    const from = await findPageStart(db, organizationId, before)
     const { rows } = await sql<RecordedEvent>`
       select id, at, header from event
-      where shard = ${shard} and (xid, seq) < (${before.xid}::text::xid8, ${before.seq}::bigint)
-        and (xid, seq) >= (${xid}::text::xid8, ${seq}::bigint)
-        and organization_id = ${organizationId} and kind = 'enforcement'
-        and (header ? 'scores' or header->>'phase' = 'monitoring')
-      order by event.xid desc, event.seq desc`.execute(db)
+      where organization_id = ${organizationId} and id >= ${from}::uuid and id < ${before}::uuid
+        and kind = 'enforcement' and (header ? 'scores' or header->>'phase' = 'monitoring')
+      order by at desc, header->>'phase' = 'monitoring' desc, id desc`.execute(db)
     yield rows
-    before = end
+    before = from
   }
 }
 
-/** The last position of a full page; undefined if what is left fits into one. */
-async function findPageEnd(
-  db: Db,
-  shard: number,
-  { xid, seq }: Position,
-): Promise<Position | undefined> {
-  const { rows } = await sql<Position>`
-    select xid::text as "xid", seq::text as "seq" from event
-    where shard = ${shard} and (xid, seq) < (${xid}::text::xid8, ${seq}::bigint)
-    order by event.xid desc, event.seq desc offset ${rowsPerPage - 1} limit 1`.execute(db)
-  return rows[0]
+/** Where a page begins: with the first event of a millisecond, so that none is divided. */
+async function findPageStart(db: Db, organizationId: string, before: string): Promise<string> {
+  const { rows } = await sql<{ id: string }>`
+    select id from event where organization_id = ${organizationId} and id < ${before}::uuid
+    order by id desc offset ${rowsPerPage - 1} limit 1`.execute(db)
+  const [last] = rows
+  if (!last) return oldest
+  const moment = momentOfUuid(last.id)
+  return moment ? firstUuidAt(moment) : last.id
 }
 
 type InForce = PolicyContent & { version: number }

@@ -2,12 +2,13 @@ import { BoundedMap } from '#platform/bounded-map.ts'
 import { entityHold } from '#redaction/entity.ts'
 import { type LiteralScan, LiteralSet } from '#text/literal-set.ts'
 import type { PatternEngine, PatternSet } from '#text/pattern-engine.ts'
+import type { SearchElsewhere } from '#text/pattern-set.ts'
 import type { PatternShape } from '#text/pattern-shape.ts'
 import { finish, type Steps } from '#text/steps.ts'
 
 import type { ExpressionContext, TextVariable } from './facts.ts'
 import type { Atom, EntityAtom, Outline, ScoreAtom } from './formula.ts'
-import { joinPatterns } from './pattern-search.ts'
+import { joinPatterns, searchElsewhere } from './pattern-search.ts'
 import type { CompiledRule } from './rule-program.ts'
 import type { SetRule } from './rule-set.ts'
 import { windowLengthMost, toBasisPoints } from './score.ts'
@@ -16,6 +17,8 @@ import { windowLengthMost, toBasisPoints } from './score.ts'
 export type AnswerRules = {
   readonly patterns: PatternSet
   readonly patternCount: number
+  /** For the same patterns, if there are any, outside of the event loop. */
+  readonly elsewhere?: SearchElsewhere | undefined
   readonly literals: LiteralSet
   readonly scores: readonly WindowAtom[]
   readonly entities: readonly EntityAtom[]
@@ -93,12 +96,13 @@ export function* createAnswerRules(
   const withConstants = enforcing.filter(({ rule }) => rule.constants.length > 0)
   const texts = textsOfConstants(withConstants)
   const opened = new BoundedMap<string, AnswerRules>(openedMax)
-  let sets: { patterns: PatternSet; literals: LiteralSet } | null = null
+  let sets: Pick<AnswerRules, 'patterns' | 'elsewhere' | 'literals'> | null = null
 
   /** Rules that only see requests never need these sets. */
   function* prepare() {
     sets ??= {
       patterns: yield* joinPatterns(numbers.shapes, engine),
+      elsewhere: searchElsewhere(numbers.shapes, engine),
       literals: yield* LiteralSet.buildInSteps([...numbers.literals.keys()]),
     }
     return sets

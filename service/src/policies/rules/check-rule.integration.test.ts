@@ -4,6 +4,7 @@ import { threadEntry } from '#platform/assets.ts'
 import { createThreadPool, type ThreadPool } from '#platform/thread-pool.ts'
 
 import { createRuleCheck } from './check-rule.ts'
+import { createPatternCosts } from './pattern-costs.ts'
 
 const threads = createThreadPool({
   entry: threadEntry,
@@ -29,8 +30,8 @@ function countRuns(pool: ThreadPool) {
 
 /** The check, for one organization. */
 function createCheck(pool: ThreadPool) {
-  const check = createRuleCheck({ threads: pool })
-  return (rule: string) => check(rule, 'org_1')
+  const check = createRuleCheck({ costs: createPatternCosts(pool) })
+  return async (rule: string) => (await check(rule, 'org_1')).problem
 }
 
 const slow = 'a.{0,450}b.{0,450}c'
@@ -135,7 +136,7 @@ test('an organization with many slow rules delays the check of another by one pa
     waitingTotalMax: 200,
     graceMs: 0,
   })
-  const check = createRuleCheck({ threads: pool })
+  const check = createRuleCheck({ costs: createPatternCosts(pool) })
   await check('cel: text.matches("warm")', 'org_1')
   const ended: string[] = []
   const note = (name: string) => () => void ended.push(name)

@@ -1,14 +1,10 @@
 import type { CompiledPattern, PatternEngine, PatternSet } from '#text/pattern-engine.ts'
+import type { SearchElsewhere } from '#text/pattern-set.ts'
 import type { PatternShape } from '#text/pattern-shape.ts'
-import type { Asker, Steps } from '#text/steps.ts'
+import { type Steps, takeElsewhere } from '#text/steps.ts'
 
 import type { SetRule } from './rule-set.ts'
-
-/** How much of a text is searched in one step. */
-export const sliceLength = 8 * 1024
-
-/** A wider pattern is not looked for in slices, because they would have to overlap too much. */
-const slicedWidthMax = 4096
+import { cutTexts, searchParts, slicedWidthMax, sliceLength } from './searched-parts.ts'
 
 type Group = {
   patterns: readonly string[]
@@ -17,18 +13,47 @@ type Group = {
   width: number
   /** Whether some enforcing rule asks for them: it cannot do without the search. */
   isEnforced: boolean
+  elsewhere: SearchElsewhere | undefined
 }
 
 /** Patterns that occur in a text, and those of which that could not be found out. */
 export type PatternsFound = { hits: Set<string>; missed: Set<string> }
 
-/** Looks for the patterns of many rules in a segment. */
-type PatternSearch = (text: string, found: PatternsFound) => Steps<void>
+/** Looks for the patterns of many rules in texts. */
+type PatternSearch = {
+  read(text: string): Steps<void>
+  /** All texts are read: what takes long is looked for in all of them together. */
+  end(): Steps<void>
+}
 
 export function* createPatternSearch(
   rules: readonly Pick<SetRule, 'mode' | 'rule'>[],
   engine: PatternEngine,
-): Steps<PatternSearch> {
+): Steps<(found: PatternsFound) => PatternSearch> {
+  const groups: Group[] = []
+  for (const { shapes, isEnforced } of yield* groupPatterns(rules, engine)) {
+    const width = shapes.reduce((most, [, shape]) => Math.max(most, shape.width), 0)
+    groups.push({
+      patterns: shapes.map(([pattern]) => pattern),
+      set: yield* joinPatterns(shapes, engine),
+      width: width > slicedWidthMax ? Infinity : width,
+      isEnforced,
+      elsewhere: searchElsewhere(shapes, engine),
+    })
+  }
+  return (found) => openSearch(groups, found)
+}
+
+type Shapes = (readonly [string, PatternShape])[]
+
+/**
+ * The search for patterns that only monitoring rules ask for may fail where it is done elsewhere, and no enforcing rule
+ * is affected. So they are looked for alone there.
+ */
+function* groupPatterns(
+  rules: readonly Pick<SetRule, 'mode' | 'rule'>[],
+  engine: PatternEngine,
+): Steps<{ shapes: Shapes; isEnforced: boolean }[]> {
   const shapes = new Map<string, PatternShape>()
   const enforced = new Set<string>()
   for (const { mode, rule } of rules) {
@@ -40,42 +65,37 @@ export function* createPatternSearch(
   }
   const sliced = [...shapes].filter(([, { width }]) => width <= slicedWidthMax)
   const others = [...shapes].filter(([, { width }]) => width > slicedWidthMax)
-  const widest = sliced.reduce((most, [, { width }]) => Math.max(most, width), 0)
-  // The search for a pattern that only monitoring rules ask for may fail, and no enforcing rule is affected.
-  const [wanted, watched] = [true, false].map((isEnforced) =>
-    others.filter(([pattern]) => enforced.has(pattern) === isEnforced),
-  )
-  const kinds = [
-    { shapes: sliced, width: widest, isEnforced: true },
-    { shapes: wanted ?? [], width: Infinity, isEnforced: true },
-    { shapes: watched ?? [], width: Infinity, isEnforced: false },
-  ]
-  const groups: Group[] = []
-  for (const { shapes: some, ...kind } of kinds) {
-    if (some.length > 0) groups.push(yield* createGroup(some, kind, engine))
-  }
-
-  return function* search(text, found) {
-    for (const group of groups) {
-      if (text.length <= sliceLength) {
-        for (const number of group.set.hits(text)) add(found.hits, group, number)
-        yield
-      } else if (group.width === Infinity) {
-        yield* searchAll(text, group, found, engine)
-      } else {
-        yield* searchSlices(text, group, found.hits)
-      }
-    }
-  }
+  const divide = (some: Shapes) =>
+    [true, false].map((isEnforced) => ({
+      shapes: some.filter(([pattern]) => enforced.has(pattern) === isEnforced),
+      isEnforced,
+    }))
+  const isQuick = !searchElsewhere(sliced, engine)?.isNeeded
+  const groups = [...(isQuick ? [{ shapes: sliced, isEnforced: true }] : divide(sliced))]
+  return [...groups, ...divide(others)].filter(({ shapes: some }) => some.length > 0)
 }
 
-function* createGroup(
-  shapes: readonly (readonly [string, PatternShape])[],
-  kind: Pick<Group, 'width' | 'isEnforced'>,
-  engine: PatternEngine,
-): Steps<Group> {
-  const set = yield* joinPatterns(shapes, engine)
-  return { ...kind, patterns: shapes.map(([pattern]) => pattern), set }
+function openSearch(groups: readonly Group[], found: PatternsFound): PatternSearch {
+  // Costs may become known while texts are read, but each group is looked for in one way.
+  const slow = new Set(groups.filter(({ elsewhere }) => elsewhere?.isNeeded))
+  const postponed = new Map<Group, string[]>()
+  const postpone = (group: Group, text: string) => {
+    const texts = postponed.get(group) ?? []
+    texts.push(text)
+    postponed.set(group, texts)
+  }
+  return {
+    *read(text) {
+      for (const group of groups) {
+        const isWhole = text.length > sliceLength && group.width === Infinity
+        if (slow.has(group) || isWhole) postpone(group, text)
+        else yield* searchSlices(text, group, found.hits)
+      }
+    },
+    *end() {
+      for (const [group, texts] of postponed) yield* searchAll(texts, group, found)
+    },
+  }
 }
 
 /** A set of patterns, most of which were compiled with their rules. */
@@ -91,47 +111,43 @@ export function* joinPatterns(
   return yield* engine.joinInSteps(compiled)
 }
 
-/** A match may span the whole text, so no part of it can be searched alone. */
+/** The search for the same patterns outside of the event loop, where there is such a place. */
+export function searchElsewhere(
+  shapes: Iterable<readonly [string, PatternShape]>,
+  { elsewhere }: PatternEngine,
+): SearchElsewhere | undefined {
+  return elsewhere?.search(Array.from(shapes, ([pattern, { width }]) => ({ pattern, width })))
+}
+
 function* searchAll(
-  text: string,
+  texts: readonly string[],
   group: Group,
   { hits, missed }: PatternsFound,
-  { searchElsewhere }: PatternEngine,
 ): Steps<void> {
-  const note = (numbers: readonly number[]) => {
-    for (const number of numbers) add(hits, group, number)
-  }
-  const here = () => note(group.set.hits(text))
-  const elsewhere = async (asker: Asker) =>
-    searchElsewhere ? note(await searchElsewhere(group.patterns, text, asker)) : here()
+  const { patterns, set, elsewhere, isEnforced } = group
+  const searchHere = () => texts.flatMap((text) => set.hits(text))
   try {
-    yield { here, elsewhere }
+    const numbers = yield* takeElsewhere<readonly number[]>(searchHere, async (asker) =>
+      elsewhere ? elsewhere.hits(texts, asker) : searchHere(),
+    )
+    for (const number of numbers) add(hits, patterns, number)
   } catch (error) {
-    if (group.isEnforced) throw error
-    for (const pattern of group.patterns) missed.add(pattern)
+    if (isEnforced) throw error
+    for (const pattern of patterns) missed.add(pattern)
   }
 }
 
-/**
- * Each slice is searched for the matches that start in it. They see what they would see in the whole text: a slice comes with the
- * character before it, and with as many behind it as a match can span and one more. So no slice is ever searched twice, and what
- * is found depends on the text alone.
- */
 function* searchSlices(text: string, group: Group, hits: Set<string>): Steps<void> {
-  for (let start = 0; start < text.length; start += sliceLength) {
-    const from = Math.min(start, 1)
-    const seen = text.slice(start - from, start + sliceLength + group.width + 1)
-    const isLast = start + sliceLength >= text.length
-    for (const number of group.set.hits(seen)) {
-      if (hits.has(group.patterns[number] ?? '')) continue
-      const match = group.set.find(number, seen, from)
-      if (match && (isLast || match.start < from + sliceLength)) add(hits, group, number)
-    }
+  const { set, patterns, width } = group
+  const isKnown = (number: number) => hits.has(patterns[number] ?? '')
+  const cut = cutTexts([text], 0, width)
+  for (let parts = cut(sliceLength); parts.length > 0; parts = cut(sliceLength)) {
+    for (const { number } of searchParts(set, parts, false, isKnown)) add(hits, patterns, number)
     yield
   }
 }
 
-function add(hits: Set<string>, { patterns }: Group, number: number) {
+function add(hits: Set<string>, patterns: readonly string[], number: number) {
   const pattern = patterns[number]
   if (pattern !== undefined) hits.add(pattern)
 }

@@ -8,9 +8,10 @@ import { finish } from '#text/steps.ts'
 
 import type { AnswerFormula, AnswerRules } from './answer-rules.ts'
 import type { CallFacts } from './facts.ts'
-import { createPatternSearch, sliceLength as slice } from './pattern-search.ts'
+import { createPatternSearch } from './pattern-search.ts'
 import { type CompiledRule, compileRule } from './rule-program.ts'
 import { evaluateInSlices, RuleSet, type SetRule } from './rule-set.ts'
+import { sliceLength as slice } from './searched-parts.ts'
 
 const engine = loadPatternEngine()
 const call: CallFacts = {
@@ -376,10 +377,10 @@ describe('long texts', () => {
   test('are read in steps of at most 8 KiB, whatever the engine', () => {
     const rule = compileRule('cel: text.matches("a{3}b")', engine)
     if (typeof rule === 'string') throw new Error(rule)
-    const search = finish(createPatternSearch([{ mode: 'enforcing', rule }], engine))
-    expect([...search('w'.repeat(64 * 1024), { hits: new Set(), missed: new Set() })]).toHaveLength(
-      8,
-    )
+    const openSearch = finish(createPatternSearch([{ mode: 'enforcing', rule }], engine))
+    const search = openSearch({ hits: new Set(), missed: new Set() })
+    expect([...search.read('w'.repeat(64 * 1024))]).toHaveLength(8)
+    expect([...search.end()]).toHaveLength(0)
   })
 
   test('are never searched further than a match can span, also where the edge of a slice looks like a match', () => {
@@ -404,10 +405,10 @@ describe('long texts', () => {
       mode: 'enforcing' as const,
       rule,
     }))
-    const search = finish(createPatternSearch(enforcing, watched))
+    const openSearch = finish(createPatternSearch(enforcing, watched))
     const hits = new Set<string>()
     const found = { hits, missed: new Set<string>() }
-    expect([...search(`aw${'w'.repeat(20 * slice)}a`, found)]).toHaveLength(21)
+    expect([...openSearch(found).read(`aw${'w'.repeat(20 * slice)}a`)]).toHaveLength(21)
     expect([...hits]).toEqual([])
     // The character before a slice, the slice, and the ten characters of the widest match and one more.
     expect(longest).toEqual({ hits: slice + 12, find: slice + 12 })

@@ -34,6 +34,8 @@ export type RuleOutcome = {
   isError: boolean
   /** A category that the rule reads has no score: nobody knows whether the rule matches. */
   isUnscored?: boolean
+  /** Why it is not; undefined where the reason is not known. */
+  failure?: unknown
 }
 
 /** What a rule needs besides the texts and the facts of a call. */

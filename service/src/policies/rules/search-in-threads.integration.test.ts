@@ -1,14 +1,16 @@
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 
 import { threadEntry } from '#platform/assets.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { longestTurnMs } from '#policies/guard/testing/longest-turn.ts'
+import { patternCostsOf } from '#policies/guard/testing/pattern-costs-of.ts'
 import {
   answerFacts,
   patternEngine,
   ruleSetOf,
   someAsker,
 } from '#policies/guard/testing/rule-set-of.ts'
+import { re2jsEngine } from '#text/re2js-engine.ts'
 
 import { evaluateInSlices } from './rule-set.ts'
 import { withThreads } from './search-in-threads.ts'
@@ -23,6 +25,9 @@ const poolOptions = {
 const threads = createThreadPool(poolOptions)
 afterAll(() => threads.close())
 
+const quick = patternCostsOf(() => 0.1)
+const slow = patternCostsOf(() => 20)
+
 const set = ruleSetOf(
   [
     'text.matches("x[^y]*w")',
@@ -30,7 +35,7 @@ const set = ruleSetOf(
     'text.matches("(?i)ignore.*instructions")',
     'text.matches("a{3}b")',
   ],
-  withThreads(patternEngine, threads),
+  withThreads(patternEngine, { threads, costs: quick }),
 )
 const length = 4 * 1024 * 1024
 const slowText = 'ab 1 '.repeat(length / 5)
@@ -67,12 +72,18 @@ test('where no thread takes a search, nothing is decided', async () => {
   for (const { reason } of refused) expect(reason).toMatchObject({ status: 529 })
 })
 
-test('short texts need no thread', async () => {
-  const elsewhere = { ...patternEngine, searchElsewhere: () => Promise.reject(new Error('away')) }
-  const short = ruleSetOf(['text.matches("x[^y]*w")'], elsewhere)
-  const open = short.openTexts(answerFacts, [`x${'a'.repeat(8000)}w`])
-  const [outcome] = await evaluateInSlices(open, someAsker)
-  expect(outcome).toMatchObject({ isMatch: true })
+test('short texts need no thread where patterns are quick', async () => {
+  const away = { ...threads, run: () => Promise.reject(new Error('away')) }
+  const evaluate = async (costs: typeof quick) => {
+    const engine = withThreads(patternEngine, { threads: away, costs })
+    const short = ruleSetOf(['text.matches("x[^y]*w")', 'text.matches("ab")'], engine)
+    const open = short.openTexts(answerFacts, [`x${'a'.repeat(8000)}w`])
+    return evaluateInSlices(open, someAsker)
+  }
+  expect(await evaluate(quick)).toMatchObject([{ isMatch: true }, { isMatch: false }])
+  await expect(evaluate(slow)).rejects.toThrow('away')
+  // Their cost has not been measured yet.
+  await expect(evaluate(patternCostsOf(() => undefined))).rejects.toThrow('away')
 })
 
 const evaluateFor = (owner: string, signal = new AbortController().signal) =>
@@ -89,7 +100,8 @@ test('a caller that hangs up frees its place', async () => {
 
 test('an organization with many searches does not keep another one waiting', async () => {
   const fair = createThreadPool({ ...poolOptions, waitingMax: 2, waitingTotalMax: 20 })
-  const shared = ruleSetOf(['text.matches("x[^y]*w")'], withThreads(patternEngine, fair))
+  const engine = withThreads(patternEngine, { threads: fair, costs: quick })
+  const shared = ruleSetOf(['text.matches("x[^y]*w")'], engine)
   const evaluate = (owner: string) =>
     evaluateInSlices(shared.openTexts(answerFacts, [slowText]), { ...someAsker, owner })
   const order: string[] = []
@@ -101,4 +113,97 @@ test('an organization with many searches does not keep another one waiting', asy
   await Promise.all(['busy', 'busy', 'busy', 'busy', 'other'].map(note))
   expect(order).toContain('other')
   await fair.close()
+})
+
+const re2jsThread = new URL('../guard/testing/re2js-thread.ts', import.meta.url)
+
+/** Each `alpha` may begin a match of every pattern, and none is completed. */
+function writeHostile(length: number, seed: number): string {
+  const words = ['alpha', 'lo', 'a', 'of']
+  let [text, state] = ['omega ', seed]
+  while (text.length < length) {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
+    text += `${words[(state >>> 16) % words.length]} `
+  }
+  return text
+}
+
+describe.each([
+  [patternEngine, threadEntry],
+  [re2jsEngine, re2jsThread],
+])('sixty patterns that are accepted one by one ($name)', (engine, entry) => {
+  const pool = createThreadPool({ ...poolOptions, entry, waitingMax: 100, waitingTotalMax: 100 })
+  afterAll(() => pool.close())
+  const rules = Array.from(
+    { length: 60 },
+    (_, index) => `text.matches("alpha.{0,${45 + index}}omega")`,
+  )
+  const shared = withThreads(engine, { threads: pool, costs: slow })
+  const many = ruleSetOf(rules, shared)
+  const evaluate = (text: string, owner = 'org_1') =>
+    evaluateInSlices(many.openTexts(answerFacts, [text]), { ...someAsker, owner })
+
+  test(
+    'hold the event loop hardly longer than a text that is easy for them',
+    { timeout: 60_000 },
+    async () => {
+      await evaluate('the first one')
+      const easyMs = await longestTurnMs(() => evaluate('the quick red fox '.repeat(450)))
+      let hostileMs = Infinity
+      // A garbage collection may fall into one round, but not into three.
+      for (let round = 0; round < 3 && hostileMs > easyMs + 25; round++) {
+        const text = writeHostile(8000, round + 1)
+        hostileMs = await longestTurnMs(() => evaluate(text))
+      }
+      expect(hostileMs).toBeLessThan(easyMs + 25)
+    },
+  )
+
+  test('let another organization have the thread in between', { timeout: 60_000 }, async () => {
+    const ended: string[] = []
+    const note = (name: string) => () => void ended.push(name)
+    const hostile = evaluate(writeHostile(8000, 9), 'org_1').then(note('hostile'))
+    const one = ruleSetOf(['text.matches("a.b")'], shared)
+    const open = one.openTexts(answerFacts, ['the quick red fox '.repeat(50)])
+    const other = evaluateInSlices(open, { ...someAsker, owner: 'org_2' }).then(note('other'))
+    await Promise.all([hostile, other])
+    expect(ended).toEqual(['other', 'hostile'])
+  })
+
+  test('are found wherever they are', { timeout: 60_000 }, async () => {
+    const far = `${'a quick red fox '.repeat(1200)}alpha${'x'.repeat(60)}omega`
+    const outcomes = await evaluate(far)
+    const matching = outcomes.filter(({ isMatch }) => isMatch).map(({ index }) => index)
+    expect(matching).toEqual(Array.from({ length: 45 }, (_, index) => 15 + index))
+  })
+})
+
+/** Threads that end, or that never answer. */
+const broken = (work: string) =>
+  new URL(
+    `data:text/javascript,${encodeURIComponent(`
+      import { parentPort } from 'node:worker_threads'
+      parentPort.on('message', () => { ${work} })
+      parentPort.postMessage({ ready: true })
+    `)}`,
+  )
+
+test('a thread that dies decides nothing, and the next search gets another', async () => {
+  const pool = createThreadPool({ ...poolOptions, entry: broken('process.exit(1)') })
+  const engine = withThreads(patternEngine, { threads: pool, costs: slow })
+  const shared = ruleSetOf(['text.matches("a.b")'], engine)
+  for (let round = 0; round < 2; round++) {
+    const evaluating = evaluateInSlices(shared.openTexts(answerFacts, ['a b']), someAsker)
+    await expect(evaluating).rejects.toThrow('The thread has died')
+  }
+  await pool.close()
+})
+
+test('a thread that hangs decides nothing', { timeout: 30_000 }, async () => {
+  const pool = createThreadPool({ ...poolOptions, entry: broken('for (;;);') })
+  const engine = withThreads(patternEngine, { threads: pool, costs: slow })
+  const shared = ruleSetOf(['text.matches("a.b")'], engine)
+  const evaluating = evaluateInSlices(shared.openTexts(answerFacts, ['a b']), someAsker)
+  await expect(evaluating).rejects.toMatchObject({ status: 529 })
+  await pool.close()
 })

@@ -43,7 +43,7 @@ export function* createVocabulary(
   engine: PatternEngine,
 ): Steps<Vocabulary> {
   const rules = setRules.map(({ rule }) => rule)
-  const searchPatterns = yield* createPatternSearch(setRules, engine)
+  const openSearch = yield* createPatternSearch(setRules, engine)
   const { literals, writtenNumbers } = yield* numberLiterals(rules)
   const literalSet = yield* LiteralSet.buildInSteps(literals)
   const asksSize = rules.some((rule) => rule.asksSize)
@@ -53,6 +53,7 @@ export function* createVocabulary(
     const passages = segments.map(toPassage)
     requireReadable(lengthOf(passages))
     const patterns: PatternsFound = { hits: new Set(), missed: new Set() }
+    const search = openSearch(patterns)
     const literalHits = new Uint8Array(literals.length)
     const onHit = (number: number) => (literalHits[number] = 1)
     const entityCounts = new Map<EntityKind, number>()
@@ -72,7 +73,7 @@ export function* createVocabulary(
         yield
       }
       entities?.end()
-      yield* searchPatterns(normalised, patterns)
+      yield* search.read(normalised)
     }
 
     for (const passage of passages) {
@@ -86,12 +87,9 @@ export function* createVocabulary(
       if (passage.isRepeated) continue
       for (const [kind, count] of sent) addTo(entityCounts, kind, count)
     }
+    yield* search.end()
     return {
-      hasPattern(pattern) {
-        if (patterns.hits.has(pattern)) return true
-        if (patterns.missed.has(pattern)) throw new Error('The pattern could not be looked for.')
-        return false
-      },
+      hasPattern: (pattern) => hasPattern(patterns, pattern),
       hasLiteral: (written) => literalHits[writtenNumbers.get(written) ?? -1] === 1,
       size,
       countOf: (kind) => entityCounts.get(kind) ?? 0,
@@ -102,6 +100,12 @@ export function* createVocabulary(
     findInSteps,
     find: (segments) => finish(findInSteps(segments)),
   }
+}
+
+function hasPattern({ hits, missed }: PatternsFound, pattern: string): boolean {
+  if (hits.has(pattern)) return true
+  if (missed.has(pattern)) throw new Error('The pattern could not be looked for.')
+  return false
 }
 
 const lengthOf = (passages: readonly Passage[]) =>

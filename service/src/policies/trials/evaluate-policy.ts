@@ -18,16 +18,17 @@ import {
 } from '#policies/refusals.ts'
 import { findVersion } from '#policies/versions/version-store.ts'
 
-import { createTrial, type TrialDeps } from './trial.ts'
+import { createTrial, type TrialsDeps } from './trial.ts'
 
-type Deps = TrialDeps & { db: Db; hasJudge(): boolean }
+type Deps = TrialsDeps & { db: Db; hasJudge(): boolean }
 
 const trialMaxMs = 10_000
 
 /** Texts are tried one after the other, with other calls in between. */
 export function serveEvaluatePolicy(app: FastifyInstance, deps: Deps) {
   const { db, engine, hasJudge } = deps
-  bind(app, evaluatePolicy, async ({ params, body }, { principal: { organizationId } }) => {
+  bind(app, evaluatePolicy, async ({ params, body }, { principal }) => {
+    const { organizationId } = principal
     const policy = await requirePolicy(db, organizationId, params.policy_id)
     const key = { organizationId, policyId: policy.id }
     const content =
@@ -39,7 +40,10 @@ export function serveEvaluatePolicy(app: FastifyInstance, deps: Deps) {
     }
     return within(trialMaxMs, evaluationTooSlow, async (signal) => {
       const tried = { ...contentOf(content), policyId: policy.id, version: body.version ?? 0 }
-      const trial = createTrial(tried, rule, deps, { owner: organizationId, signal })
+      const ofCaller = { ...deps, scoreText: deps.scoreTextFor(principal) }
+      const trial = await startBackgroundWork(signal).run(
+        createTrial(tried, rule, ofCaller, { owner: organizationId, signal }),
+      )
       const done: PolicyTrialResults['results'] = []
       for (const each of body.texts) {
         signal.throwIfAborted()

@@ -1,8 +1,9 @@
 import type { AnswerFormula, AnswerRules, WindowAtom } from '#policies/rules/answer-rules.ts'
 import type { EntityAtom } from '#policies/rules/formula.ts'
-import type { Steps } from '#text/steps.ts'
+import { findInSteps } from '#policies/rules/searched-parts.ts'
+import { type Steps, takeElsewhere } from '#text/steps.ts'
 
-import { findEntitiesInSteps, findInSteps, scanInSteps } from './find-in-steps.ts'
+import { findEntitiesInSteps, scanInSteps } from './find-in-steps.ts'
 
 /**
  * Where the first rule that matches a complete answer cuts it: the place where the last match that the rule needs begins,
@@ -17,6 +18,7 @@ export function* findCut(
   yield* scanInSteps(rules.literals, text, (literal, start) => {
     literalStarts.set(literal, Math.min(start, literalStarts.get(literal) ?? start))
   })
+  const knownStarts = yield* findSlowPatterns(rules, text)
   const entities = rules.entities.length > 0 ? yield* findEntitiesInSteps(text) : []
 
   /** Where the formula becomes true; Infinity: nowhere. */
@@ -50,6 +52,7 @@ export function* findCut(
   }
 
   function* startOfPattern(pattern: number): Steps<number | undefined> {
+    if (knownStarts) return knownStarts.get(pattern)
     const sought = { set: rules.patterns, pattern, width: rules.patternHold }
     return (yield* findInSteps(sought, text, 0))?.start
   }
@@ -65,6 +68,24 @@ export function* findCut(
   const starts = yield* startsOf(formulas)
   const first = formulas.length < rules.rules.length ? 0 : Math.min(...starts)
   return Number.isFinite(first) ? first : 0
+}
+
+/** Where each pattern starts first; null where patterns are quick, and are looked for when that is asked. */
+function* findSlowPatterns(
+  { patterns, patternCount, elsewhere }: AnswerRules,
+  text: string,
+): Steps<ReadonlyMap<number, number> | null> {
+  if (!elsewhere?.isNeeded) return null
+  const findHere = () =>
+    Array.from({ length: patternCount }, (_, number) => ({
+      number,
+      start: patterns.find(number, text, 0)?.start ?? Infinity,
+    }))
+  const found = yield* takeElsewhere<readonly { number: number; start: number }[]>(
+    findHere,
+    (asker) => elsewhere.findFirst(text, 0, asker),
+  )
+  return new Map(found.map(({ number, start }) => [number, start]))
 }
 
 /** The offset of the character with which the text has so many. */

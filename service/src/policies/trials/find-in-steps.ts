@@ -1,37 +1,10 @@
-import { sliceLength } from '#policies/rules/pattern-search.ts'
+import { sliceLength } from '#policies/rules/searched-parts.ts'
 import { EntityScanner } from '#redaction/entity-scanner.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import type { LiteralSet } from '#text/literal-set.ts'
 import { Normaliser } from '#text/normalise.ts'
-import type { PatternMatch, PatternSet } from '#text/pattern-set.ts'
+import type { PatternMatch } from '#text/pattern-set.ts'
 import type { Steps } from '#text/steps.ts'
-
-type Sought = {
-  set: PatternSet
-  pattern: number
-  /** The most that a match can span. */
-  width: number
-}
-
-/** The leftmost match at or after `from`. Only a pattern without a widest match is looked for in all of the text at once. */
-export function* findInSteps(
-  { set, pattern, width }: Sought,
-  text: string,
-  from: number,
-): Steps<PatternMatch | null> {
-  const length = width === Infinity ? text.length + 1 : sliceLength
-  for (let start = from; start <= text.length; start += length) {
-    // A match sees the character before it and one behind it.
-    const before = Math.min(start, 1)
-    const offset = start - before
-    const match = set.find(pattern, text.slice(offset, start + length + width + 1), before)
-    yield
-    if (match && (match.start < before + length || start + length >= text.length)) {
-      return { start: offset + match.start, end: offset + match.end }
-    }
-  }
-  return null
-}
 
 /** Finds literals as a scan does. */
 export function* scanInSteps(

@@ -2,12 +2,13 @@ import type { PolicyTrialResults } from '@gatehouse/contract/policy-evaluation'
 
 import { joinPatterns } from '#policies/rules/pattern-search.ts'
 import type { CompiledRule } from '#policies/rules/rule-program.ts'
+import { findAllInSteps } from '#policies/rules/searched-parts.ts'
 import { LiteralSet } from '#text/literal-set.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import type { PatternMatch } from '#text/pattern-set.ts'
-import { finish, type Steps } from '#text/steps.ts'
+import type { PatternMatch, SearchElsewhere } from '#text/pattern-set.ts'
+import { type Asker, finish, type Steps, takeElsewhere } from '#text/steps.ts'
 
-import { findEntitiesInSteps, findInSteps, type Normalised, scanInSteps } from './find-in-steps.ts'
+import { findEntitiesInSteps, type Normalised, scanInSteps } from './find-in-steps.ts'
 
 type Found = PatternMatch & { pattern: string }
 type Match = PolicyTrialResults['results'][number]['matches'][number]
@@ -15,20 +16,16 @@ type Match = PolicyTrialResults['results'][number]['matches'][number]
 const matchesMax = 50
 
 /** Finds where the patterns, the literals and what `pii()` counts occur; the first 50, by their place in the text as it was sent. */
-export function createMatchFinder(
+export function* createMatchFinder(
   rule: Pick<CompiledRule, 'patterns' | 'shapes' | 'literals' | 'entities'>,
   engine: PatternEngine,
-) {
-  const { patterns, shapes, literals, entities } = rule
-  const patternSet = finish(joinPatterns(shapes, engine))
-  const literalSet = new LiteralSet(literals)
-  return function* findMatches({ text, originalOffset }: Normalised): Steps<Match[]> {
+): Steps<(normalised: Normalised) => Steps<Match[]>> {
+  const { literals, entities } = rule
+  const findPatterns = yield* createPatternFinder(rule, engine)
+  const literalSet = yield* LiteralSet.buildInSteps(literals)
+  return function* findMatches({ text, originalOffset }) {
     const found = yield* findLiterals(literalSet, literals, text)
-    for (const [index, pattern] of patterns.entries()) {
-      const width = shapes.get(pattern)?.width ?? Infinity
-      const matches = yield* findAll({ set: patternSet, pattern: index, width }, text)
-      found.push(...matches.map((match) => ({ ...match, pattern })))
-    }
+    found.push(...(yield* findPatterns(text)))
     for (const { kind, start, end } of entities.size > 0 ? yield* findEntitiesInSteps(text) : []) {
       if (entities.has(kind)) found.push({ start, end, pattern: `pii("${kind}")` })
     }
@@ -43,15 +40,43 @@ export function createMatchFinder(
   }
 }
 
-function* findAll(sought: Parameters<typeof findInSteps>[0], text: string): Steps<PatternMatch[]> {
-  const found: PatternMatch[] = []
-  for (let from = 0; found.length < matchesMax && from <= text.length;) {
-    const match = yield* findInSteps(sought, text, from)
-    if (!match) break
-    found.push(match)
-    from = Math.max(match.end, match.start + 1)
+/** Finds the matches of patterns, those of slow ones outside of the event loop. */
+function* createPatternFinder(
+  { patterns, shapes }: Pick<CompiledRule, 'patterns' | 'shapes'>,
+  engine: PatternEngine,
+): Steps<(text: string) => Steps<Found[]>> {
+  const set = yield* joinPatterns(shapes, engine)
+  const sought = patterns.map((pattern) => ({
+    pattern,
+    width: shapes.get(pattern)?.width ?? Infinity,
+  }))
+  const search = engine.elsewhere?.search(sought)
+
+  function* findHere(text: string): Steps<Found[]> {
+    const found: Found[] = []
+    for (const [index, { pattern, width }] of sought.entries()) {
+      const matches = yield* findAllInSteps({ set, pattern: index, width }, text, matchesMax)
+      found.push(...matches.map((match) => ({ ...match, pattern })))
+    }
+    return found
   }
-  return found
+  async function findElsewhere(text: string, asker: Asker, { hits, findAll }: SearchElsewhere) {
+    const found: Found[] = []
+    for (const number of await hits([text], asker)) {
+      const pattern = patterns[number] ?? ''
+      const matches = await findAll(number, text, matchesMax, asker)
+      found.push(...matches.map((match) => ({ ...match, pattern })))
+    }
+    return found
+  }
+
+  return (text) =>
+    search?.isNeeded
+      ? takeElsewhere(
+          () => finish(findHere(text)),
+          (asker) => findElsewhere(text, asker, search),
+        )
+      : findHere(text)
 }
 
 function* findLiterals(set: LiteralSet, literals: readonly string[], text: string): Steps<Found[]> {

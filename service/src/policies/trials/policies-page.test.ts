@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { someAsker } from '#policies/guard/testing/rule-set-of.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
+import { finish } from '#text/steps.ts'
 
 import { createTrial } from './trial.ts'
 
@@ -52,7 +53,7 @@ function tryRule(rule: string, score = 0) {
     match_threshold_basis_points: null,
   }
   const tried = { ...content, policyId: 'pol_1', version: 0 }
-  return createTrial(tried, compiled, { engine, scoreText, judgeText }, someAsker)
+  return finish(createTrial(tried, compiled, { engine, scoreText, judgeText }, someAsker))
 }
 
 test('the page has the examples that this test looks for', () => {

@@ -19,7 +19,7 @@ import {
 import type { CompiledRule } from '#policies/rules/rule-program.ts'
 
 import { findExamples } from './example-store.ts'
-import { createTrial, type TrialDeps } from './trial.ts'
+import { createTrial, type Trial, type TrialDeps } from './trial.ts'
 
 type Deps = TrialDeps & { db: Db; hasJudge(): boolean }
 
@@ -47,9 +47,11 @@ export async function requirePassingExamples(
   if (examples.length === 0) return
   if (isBroken) throw examplesNotEvaluable(rule.problem)
   if (isJudged && !hasJudge()) throw examplesNotEvaluable(lacksJudge)
-  const failing = await within(examplesMaxMs, evaluationTooSlow, (signal) => {
+  const failing = await within(examplesMaxMs, evaluationTooSlow, async (signal) => {
     const tried = { ...contentOf(policy), policyId: policy.id, version: 0 }
-    const trial = createTrial(tried, rule, deps, { owner: organizationId, signal })
+    const trial = await startBackgroundWork(signal).run(
+      createTrial(tried, rule, deps, { owner: organizationId, signal }),
+    )
     return findFailing(trial, examples, signal)
   })
   if (failing.length > 0) throw examplesFailing(failing)
@@ -68,7 +70,9 @@ export async function tryExamples(
   }
   return within(examplesMaxMs, evaluationTooSlow, async (signal) => {
     const tried = { ...contentOf(policy), policyId: policy.id, version: 0 }
-    const trial = createTrial(tried, rule, deps, { owner: organizationId, signal })
+    const trial = await startBackgroundWork(signal).run(
+      createTrial(tried, rule, deps, { owner: organizationId, signal }),
+    )
     const results = []
     for (const [index, example] of examples.entries()) {
       signal.throwIfAborted()
@@ -82,7 +86,7 @@ export async function tryExamples(
 
 /** The first 20. */
 async function findFailing(
-  trial: Pick<ReturnType<typeof createTrial>, 'judge'>,
+  trial: Pick<Trial, 'judge'>,
   examples: readonly PolicyExample[],
   signal: AbortSignal,
 ): Promise<FailingExample[]> {

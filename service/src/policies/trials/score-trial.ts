@@ -1,3 +1,4 @@
+import type { Principal } from '#http/principal.ts'
 import { WindowCutter } from '#policies/guard/windows.ts'
 import { isReached, type ScoreAtom } from '#policies/rules/formula.ts'
 import type { CategoryScores } from '#policies/rules/score.ts'
@@ -11,6 +12,9 @@ export type ScoreText = (
   categories: ReadonlySet<string>,
   asker: Asker,
 ) => Promise<CategoryScores>
+
+/** For one caller: what is asked for it counts in its organization's limits. */
+export type ScoreTextFor = (caller: Principal) => ScoreText
 
 /** What a text was scored with: a request as a whole, an answer in the windows in which it would be guarded. */
 export type TrialScores = {

@@ -15,7 +15,13 @@ import { normaliseInSteps } from './find-in-steps.ts'
 import { createMatchFinder } from './find-matches.ts'
 import { holdbackOf } from './holdback.ts'
 import { judgeTrial, type JudgeText, type TrialVerdict, unjudged } from './judge-trial.ts'
-import { type ScoreText, scoreTrial, type Scoring, type TrialScores } from './score-trial.ts'
+import {
+  type ScoreText,
+  type ScoreTextFor,
+  scoreTrial,
+  type Scoring,
+  type TrialScores,
+} from './score-trial.ts'
 
 type TrialText = { readonly text: string; readonly direction: 'request' | 'response' }
 type Verdict = {
@@ -29,10 +35,21 @@ type Result = PolicyTrialResults['results'][number]
 type StartOf = (atom: WindowAtom) => number
 type Places = Pick<Result, 'matches' | 'cut'>
 
+/** What trials of any caller depend on. */
+export type TrialsDeps = Omit<TrialDeps, 'scoreText'> & { scoreTextFor: ScoreTextFor }
+
 export type TrialDeps = { engine: PatternEngine; scoreText: ScoreText; judgeText: JudgeText }
 
 /** What is tried; the version of a draft is 0. */
 type Tried = PolicyContent & { readonly policyId: string; readonly version: number }
+
+export type Trial = {
+  judge(tried: TrialText): Promise<Verdict>
+  /** The verdict and what led to it. */
+  explain(tried: TrialText): Promise<Result>
+  /** How much of a streamed answer an enforcing version would hold back. */
+  readonly holdback: number | 'full' | 'none'
+}
 
 const noMatch: Verdict = { score: 0, isMatch: false, judged: unjudged }
 
@@ -40,17 +57,17 @@ const noMatch: Verdict = { score: 0, isMatch: false, judged: unjudged }
  * Tries the rule of a draft or of a version on texts, as if each were all that a caller sends or a model answers.
  * It uses what judges calls, so the results are those of real traffic with the same text.
  */
-export function createTrial(
+export function* createTrial(
   content: Tried,
   rule: CompiledRule,
   { engine, scoreText, judgeText }: TrialDeps,
   asker: Asker,
-) {
+): Steps<Trial> {
   const inSet = toSetRule(content, rule)
-  const set = new RuleSet([inSet], engine)
+  const set = yield* RuleSet.buildInSteps([inSet], engine)
   // Only enforcing rules hold answers back, and an author wants to know it before a rule is one.
-  const enforcing = new RuleSet([{ ...inSet, mode: 'enforcing' }], engine)
-  const findMatches = createMatchFinder(rule, engine)
+  const enforcing = yield* RuleSet.buildInSteps([{ ...inSet, mode: 'enforcing' }], engine)
+  const findMatches = yield* createMatchFinder(rule, engine)
   const isChecked = (direction: TrialText['direction']) =>
     content.direction === 'both' || content.direction === direction
 
@@ -90,7 +107,6 @@ export function createTrial(
     return { matches, cut: normalised.originalOffset(cut) }
   }
 
-  /** The verdict and what led to it. */
   async function explain(tried: TrialText): Promise<Result> {
     const startedAtMs = performance.now()
     const scores = isChecked(tried.direction) ? await score(tried) : null
@@ -104,7 +120,6 @@ export function createTrial(
   return {
     judge,
     explain,
-    /** How much of a streamed answer an enforcing version would hold back. */
     holdback: isChecked('response') ? holdbackOf(rule) : ('none' as const),
   }
 }

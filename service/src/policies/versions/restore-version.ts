@@ -9,6 +9,8 @@ import { presentPolicy } from '#policies/present-policy.ts'
 import { versionNotFound } from '#policies/refusals.ts'
 import { saveChange } from '#policies/save-change.ts'
 
+import { findPatternCosts } from './pattern-cost-store.ts'
+import { requireAffordable } from './require-affordable.ts'
 import { findVersion } from './version-store.ts'
 
 export function serveRestorePolicyVersion(app: FastifyInstance, deps: PolicyDeps) {
@@ -23,6 +25,8 @@ export function serveRestorePolicyVersion(app: FastifyInstance, deps: PolicyDeps
       const current = await findCurrent(tx, organizationId, policy)
       const restored = restoreVersion(policy, version, deps.now())
       if (restored === policy) return presentPolicy(policy, current)
+      const costs = await findPatternCosts(tx, key, version.version)
+      await requireAffordable(tx, wanted, costs, deps.patternCostMaxMs)
       return saveChange(tx, deps, context, {
         action: 'updated',
         before: { policy, current },

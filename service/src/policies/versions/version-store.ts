@@ -12,10 +12,21 @@ const columns = [
   ...(['match_threshold_basis_points', 'sha256', 'published_at'] as const),
 ] as const
 
-export async function insertVersion(tx: Tx, key: PolicyKey, version: Version) {
+/** `patternCosts`: in microseconds, in the order of the rule. */
+export async function insertVersion(
+  tx: Tx,
+  { organizationId, policyId }: PolicyKey,
+  version: Version,
+  patternCosts: number[],
+) {
   await tx
     .insertInto('policy_version')
-    .values({ ...version, organization_id: key.organizationId, policy_id: key.policyId })
+    .values({
+      ...version,
+      organization_id: organizationId,
+      policy_id: policyId,
+      pattern_costs: patternCosts,
+    })
     .execute()
 }
 

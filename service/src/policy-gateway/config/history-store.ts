@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 
 import type { GatewayHistoryKind } from '#platform/database-types.ts'
 import type { Db, Tx } from '#platform/database.ts'
+import { type BoundedPage, readBoundedPage } from '#platform/keyset.ts'
 
 /** What was saved or simulated, and by whom. */
 export type HistoryRow = {
@@ -64,22 +65,20 @@ export async function findPlace(
 
 type Page = { after: string | undefined; limit: number; order: 'asc' | 'desc' }
 
+/** A page may have fewer entries than `limit`, because it ends at a number of bytes. */
 export async function listEntries(
   db: Db,
   organizationId: string,
   { after, limit, order }: Page,
-): Promise<HistoryRow[]> {
-  const rows = await db
-    .selectFrom('gateway_history')
-    .select(columns)
-    .where('organization_id', '=', organizationId)
-    .$if(after !== undefined, (query) =>
-      query.where('seq', order === 'asc' ? '>' : '<', String(after)),
-    )
-    .orderBy('seq', order)
-    .limit(limit + 1)
-    .execute()
-  return rows.map(toEntry)
+): Promise<BoundedPage<HistoryRow>> {
+  const [side, direction] = order === 'asc' ? [sql`>`, sql`asc`] : [sql`<`, sql`desc`]
+  const beyond = after === undefined ? sql`` : sql`and seq ${side} ${after}::bigint`
+  const entries = sql`
+    select id, kind, revision, actor, content, created_at, seq,
+      octet_length(content::text) + 300 as bytes
+    from gateway_history where organization_id = ${organizationId} ${beyond}
+    order by seq ${direction} limit ${limit + 1}`
+  return readBoundedPage(db, entries, { orderBy: sql`seq ${direction}`, limit })
 }
 
 const toEntry = (row: Omit<HistoryRow, 'content'> & { content: unknown }): HistoryRow => ({

@@ -1,4 +1,6 @@
-import { pageOf } from '@gatehouse/contract/list'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+import { toPage } from '@gatehouse/contract/list'
 import { GivenGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import { type HistoryEntry, listGatewayHistory } from '@gatehouse/contract/policy-gateway/gateway'
 import type { FastifyInstance } from 'fastify'
@@ -15,9 +17,20 @@ export function serveListGatewayHistory(app: FastifyInstance, { db }: { db: Db }
     const { after, limit, order } = query
     const place = after === undefined ? undefined : await findPlace(db, organizationId, after)
     if (after !== undefined && place === undefined) throw invalidCursor()
-    const rows = await listEntries(db, organizationId, { after: place, limit, order })
-    return pageOf(rows.map(present), limit)
+    const page = { after: place, limit, order }
+    const { rows, hasMore } = await listEntries(db, organizationId, page)
+    return toPage(await presentInSteps(rows), hasMore)
   })
+}
+
+/** To check a large configuration takes long enough for others to wait, so each has a turn of the event loop. */
+async function presentInSteps(rows: readonly HistoryRow[]): Promise<HistoryEntry[]> {
+  const entries: HistoryEntry[] = []
+  for (const row of rows) {
+    entries.push(present(row))
+    await nextTurn()
+  }
+  return entries
 }
 
 function present({ id, kind, revision, actor, content, created_at }: HistoryRow): HistoryEntry {

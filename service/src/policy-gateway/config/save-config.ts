@@ -35,6 +35,8 @@ import {
 
 export type SavingDeps = MutationDeps & {
   announce: Announce
+  /** Throws if the organization saves too often. */
+  countSave(organizationId: string): Promise<void>
   /** Counts what an organization has used since the begin of the month, before it had a budget. */
   countEarlierUsage(
     tx: Tx,
@@ -51,7 +53,10 @@ type Saving = {
 
 export function serveSaveGatewayConfig(app: FastifyInstance, deps: SavingDeps) {
   bindMutation(app, saveGatewayConfig, deps, {
-    prepare: ({ body }) => requireConsistent(body.config, 'body.config'),
+    async prepare({ body }, { principal }) {
+      requireConsistent(body.config, 'body.config')
+      await deps.countSave(principal.organizationId)
+    },
     change: (tx, { headers, body }, context) =>
       saveConfig(tx, deps, context, { config: body.config, ifMatch: headers['If-Match'] }),
   })
@@ -59,6 +64,7 @@ export function serveSaveGatewayConfig(app: FastifyInstance, deps: SavingDeps) {
 
 export function serveRestoreGatewayRevision(app: FastifyInstance, deps: SavingDeps) {
   bindMutation(app, restoreGatewayRevision, deps, {
+    prepare: (_, { principal }) => deps.countSave(principal.organizationId),
     async change(tx, { params, headers }, context) {
       const entry = await findEntry(tx, context.principal.organizationId, params.history_id)
       if (entry?.kind !== 'revision' || entry.revision === null) throw entryNotFound()
@@ -104,8 +110,9 @@ async function putInForce(tx: Tx, deps: SavingDeps, context: Context, change: Ch
   if (hasBudget(after) && !hasBudget(before)) {
     await deps.countEarlierUsage(tx, { organizationId, scope: 'organization', subject: '' })
   }
+  const historyId = createId('hist', after.updatedAt)
   await addToHistory(tx, organizationId, {
-    id: createId('hist', after.updatedAt),
+    id: historyId,
     kind: 'revision',
     revision: after.revision,
     actor: by.id,
@@ -118,7 +125,11 @@ async function putInForce(tx: Tx, deps: SavingDeps, context: Context, change: Ch
     action: restored !== undefined ? 'restored' : before ? 'updated' : 'created',
     before: before ? asResource(before) : null,
     after: asResource(after),
-    facts: { ...factsOf(after), ...(restored !== undefined && { restored_revision: restored }) },
+    facts: {
+      ...factsOf(after),
+      history_id: historyId,
+      ...(restored !== undefined && { restored_revision: restored }),
+    },
     notifies: 'policy',
   })
   const gatewayRevision = after.revision

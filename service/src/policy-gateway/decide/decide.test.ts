@@ -100,11 +100,11 @@ const found = [
   },
 ]
 
-const arms: Record<Arm, { isEnforced: boolean }> = {
+const arms: Record<Arm, { isEnforced: boolean; hasQuotas?: boolean }> = {
   enforced: { isEnforced: true },
   canary: { isEnforced: true },
   shadow: { isEnforced: false },
-  rollback: { isEnforced: false },
+  rollback: { isEnforced: false, hasQuotas: true },
   outside: { isEnforced: false },
 }
 
@@ -156,7 +156,9 @@ function expected({ quota, allow, deny, seen, hasText, arm, action, code }: Cell
     nothing: 'allow',
   }
   const decision = decisions[first]!
-  const applied = arms[arm].isEnforced ? decision : 'allow'
+  const { isEnforced, hasQuotas = isEnforced } = arms[arm]
+  const isApplied = first === 'quota' ? hasQuotas : isEnforced
+  const applied = isApplied ? decision : 'allow'
   const isShown = arm !== 'outside' && hasText
   return JSON.stringify([
     decision,

@@ -1,7 +1,7 @@
 import { effectiveAction, type GatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import type { Simulation } from '@gatehouse/contract/policy-gateway/gateway'
 
-import { type Arm, isEnforcedIn } from './arm.ts'
+import { type Arm, isEnforcedIn, isProtectedIn } from './arm.ts'
 import { isAlwaysBlocked, isFlagged } from './categories.ts'
 import type { TermHits } from './term-lists.ts'
 
@@ -52,9 +52,10 @@ export function decide(config: GatewayConfig, facts: Facts): Outcome {
   const isCaught = terms.denylist.length > 0 || triggered.length > 0
   const decision = isRefused ? 'refuse' : isCaught ? effectiveAction(config) : 'allow'
   const isEnforced = isEnforcedIn(facts.arm)
+  const isOverQuota = quota !== null && isProtectedIn(facts.arm)
   return {
     decision,
-    effectiveDecision: isForbidden ? 'refuse' : isEnforced ? decision : 'allow',
+    effectiveDecision: isForbidden || isOverQuota ? 'refuse' : isEnforced ? decision : 'allow',
     reasonCode: quota ?? reasonCodeFor(decision, config.rules.reason_codes),
     triggeredCategories: triggered,
     terms,

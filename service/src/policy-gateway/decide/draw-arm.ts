@@ -13,10 +13,11 @@ type Drawn = {
 
 /** The arm of a call. Its bucket is drawn only where a rollout is going on. */
 export function drawArm(gateway: GatewayInForce, { subject, targets, isRolledBack }: Drawn): Arm {
-  if (isRolledBack) return 'rollback'
   const { config, samplingKey, samplingRevision } = gateway
   const { rollout, policy_id } = config
-  if (!rollout.canary.enabled && !rollout.shadow.enabled) return 'enforced'
+  if (!rollout.canary.enabled && !rollout.shadow.enabled) {
+    return armOf(rollout, { bucket: 0, targets, isRolledBack })
+  }
   const key = Buffer.from(samplingKey, 'hex')
   const bucket = bucketOf({ key, policyId: policy_id, samplingRevision, subject })
   return armOf(rollout, { bucket, targets, isRolledBack })

@@ -100,11 +100,14 @@ test.each<[bucket: number, rollout: object, arm: Arm]>([
   expect(at(bucket, rollout)).toBe(arm)
 })
 
-test('a rollback takes everything back, whatever the shares are', () => {
-  for (const rollout of [{}, { canary: share(100) }, { shadow: share(100) }]) {
-    const sampled = { bucket: 0, targets: [], isRolledBack: true }
-    expect(armOf(rolloutOf(rollout), sampled)).toBe('rollback')
-  }
+test.each([
+  [{}, 'rollback'],
+  [{ canary: share(100) }, 'rollback'],
+  [{ shadow: share(100) }, 'shadow'],
+  [{ canary: share(0) }, 'outside'],
+])('a rollback takes back what is enforced, and nothing else: %j', (rollout, arm) => {
+  const sampled = { bucket: 0, targets: [], isRolledBack: true }
+  expect(armOf(rolloutOf(rollout), sampled)).toBe(arm)
 })
 
 test.each([

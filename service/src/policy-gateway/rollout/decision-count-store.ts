@@ -4,6 +4,8 @@ import { sql } from 'kysely'
 import type { GatewayArm, GatewayDecision } from '#platform/database-types.ts'
 import type { Db, Tx } from '#platform/database.ts'
 
+import type { CallerCounts } from './spike.ts'
+
 /** A configuration that may be rolled back now. */
 export type Candidate = {
   organizationId: string
@@ -69,11 +71,47 @@ export async function readDecisionCounts(
   return rows
 }
 
+/**
+ * How many credentials had calls since then by the rules that are saved now. `all` also has those of which nothing says anything
+ * about the rules, as in the shadow or over a quota; `refused` are those with one of the decisions that count.
+ */
+export async function readCallerCounts(
+  db: Db,
+  { organizationId, since }: CountedSince,
+  decisions: readonly GatewayDecision[],
+): Promise<CallerCounts> {
+  const { rows } = await sql<CallerCounts>`
+    select count(*)::float8 as "all", count(*) filter (where is_enforced)::float8 as "enforced",
+      count(*) filter (where is_refused)::float8 as "refused"
+    from (
+      select bool_or(is_enforced) as is_enforced,
+        bool_or(is_enforced and decision = any (${decisions}::gateway_decision[])) as is_refused
+      from gateway_caller known
+      join gateway_config saved on saved.organization_id = known.organization_id
+      where known.organization_id = ${organizationId} and known.minute >= ${since}
+        and known.policy_epoch >= (
+          select min(epoch) from policy_epoch step
+          where step.organization_id = saved.organization_id
+            and step.gateway_revision = saved.sampling_revision
+        )
+      group by caller
+    ) callers`.execute(db)
+  return rows[0] ?? { all: 0, enforced: 0, refused: 0 }
+}
+
 /** Removes counts that nothing reaches back to. Returns how many rows there were. */
 export async function sweepDecisionCounts(tx: Tx, before: Date, limit: number): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from gateway_decision_minute where ctid = any (array(
       select ctid from gateway_decision_minute where minute < ${before}
+      limit ${limit} for update skip locked))`.execute(tx)
+  return Number(numAffectedRows ?? 0)
+}
+
+export async function sweepCallers(tx: Tx, before: Date, limit: number): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from gateway_caller where ctid = any (array(
+      select ctid from gateway_caller where minute < ${before}
       limit ${limit} for update skip locked))`.execute(tx)
   return Number(numAffectedRows ?? 0)
 }

@@ -4,18 +4,22 @@ import {
   simulateGateway,
 } from '@gatehouse/contract/policy-gateway/gateway'
 import { waitUntil } from '@gatehouse/tools/testing/wait-until'
+import { sql } from 'kysely'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 
 import { assemble, type House } from '#assemble.ts'
 import { insertEvents } from '#audit/event-store.ts'
 import { buildCallEvent } from '#audit/event.ts'
 import { nothingFound } from '#audit/policy-report.ts'
+import { alwaysBlocked } from '#moderation/categories.ts'
+import { transact } from '#platform/transaction.ts'
 import { isRolledBack } from '#policy-gateway/decide/arm.ts'
 import { silentLog } from '#testing/silent-log.ts'
 import { createTestApi } from '#testing/test-api.ts'
 import { createTestClock } from '#testing/test-gateway.ts'
 import { startWorker } from '#worker.ts'
 
+import { sweepCallers } from './decision-count-store.ts'
 import { rollBackSpikes } from './roll-back-spikes.ts'
 
 let api: Awaited<ReturnType<typeof createTestApi>>
@@ -44,26 +48,36 @@ async function readEpoch() {
   return (body as unknown as { policy_epoch: number }).policy_epoch
 }
 
-type Calls = { decision: string; epoch: number; arm?: string }
+type Calls = {
+  decision: string
+  epoch: number
+  arm?: string | undefined
+  actor?: string
+  header?: object
+}
 
 /** Writes the events of so many calls. */
-async function record(count: number, { decision, epoch, arm = 'enforced' }: Calls) {
+async function record(count: number, calls: Calls) {
+  const { decision, epoch, actor = 'key_1' } = calls
+  const arm = 'arm' in calls ? calls.arm : 'enforced'
   const events = Array.from({ length: count }, () => {
     const event = buildCallEvent(
       {
         organizationId: api.organization.organizationId,
         requestId: 'req_1',
         projectId: null,
-        actor: 'key_1',
+        actor,
         model: null,
         target: 'messages',
         outcome: 'completed',
+        dataClassification: 'internal',
         usage: { credits: 0 },
         policies: { ...nothingFound, epoch },
       },
       clock.now(),
     )
-    return { ...event, header: { ...event.header, decision, rollout_mode: arm } }
+    const mode = arm !== undefined && { rollout_mode: arm }
+    return { ...event, header: { ...event.header, decision, ...mode, ...calls.header } }
   })
   await insertEvents(api.db, events)
 }
@@ -111,6 +125,8 @@ test('a spike rolls the configuration back in every process, and an event has th
     requests: 20,
     hits: 5,
     share: 0.25,
+    credentials: 1,
+    credentials_refused: 1,
     threshold: 0.25,
     window_minutes: 15,
     rollback_decisions: ['refuse', 'escalate'],
@@ -228,6 +244,79 @@ test('several processes that look at once roll back once', async () => {
   await Promise.all(Array.from({ length: 5 }, () => rollBackSpikes(api.house)))
   expect(await readRollbacks()).toHaveLength(1)
   expect(await readEpoch()).toBe(epoch + 1)
+})
+
+test('one of several credentials cannot have the configuration rolled back', async () => {
+  const epoch = await save()
+  await record(500, { decision: 'refuse', epoch, actor: 'key_1' })
+  await record(1, { decision: 'allow', epoch, actor: 'key_2' })
+  expect(await look()).toBe(false)
+  // Two of three are more than half.
+  await record(1, { decision: 'refuse', epoch, actor: 'https://idp.example|jane' })
+  expect(await look()).toBe(true)
+  const [rollback] = await readRollbacks()
+  expect(rollback?.header).toMatchObject({ credentials: 3, credentials_refused: 2 })
+})
+
+test.each([
+  ['in the shadow', { arm: 'shadow' }],
+  ['outside of the rollout', { arm: undefined }],
+  ['over a quota', { header: { reason_code: 'USER_QUOTA_EXCEEDED' } }],
+])('nor where the calls of the others are %s', async (_, others) => {
+  const epoch = await save()
+  await record(50, { decision: 'refuse', epoch, actor: 'key_1' })
+  await record(1, { decision: 'allow', epoch, actor: 'key_2', ...others })
+  expect(await look()).toBe(false)
+})
+
+test.each(alwaysBlocked)(
+  'what is refused for %s, which no rule allows, does not count',
+  async (category) => {
+    const epoch = await save()
+    const header = { triggered_categories: [category] }
+    await record(500, { decision: 'refuse', epoch, header })
+    expect(await look()).toBe(false)
+    await record(20, { decision: 'refuse', epoch, header: { triggered_categories: ['hate'] } })
+    expect(await look()).toBe(true)
+  },
+)
+
+test('others who were refused by older rules, or before the window, do not count', async () => {
+  const older = await save()
+  await record(10, { decision: 'refuse', epoch: older, actor: 'key_2' })
+  await record(10, { decision: 'refuse', epoch: older, actor: 'key_3' })
+  const epoch = await save({ rules: { denylist: ['bomb'] } })
+  clock.pass(20 * minuteMs)
+  await record(50, { decision: 'refuse', epoch, actor: 'key_1' })
+  await record(1, { decision: 'allow', epoch, actor: 'key_2' })
+  expect(await look()).toBe(false)
+})
+
+test('many credentials share the places that there are, and are swept', async () => {
+  const epoch = await save()
+  const day = clock.now().toISOString().slice(0, 10)
+  for (let batch = 0; batch < 4; batch++) {
+    await sql`
+      insert into event (day, id, shard, organization_id, kind, at, header, payload, salt, payload_hash)
+      select ${day}::date, gen_random_uuid(), 0, ${api.organization.organizationId}, 'enforcement',
+        ${clock.now()}, jsonb_build_object('phase', 'call', 'actor', ${`${batch}|`}::text || number,
+          'decision', 'refuse', 'rollout_mode', 'enforced', 'policy_epoch', ${epoch}::bigint,
+          'data_classification', 'internal'),
+        '{}', decode(repeat('00', 16), 'hex'), decode(repeat('00', 32), 'hex')
+      from generate_series(1, 5000) number`.execute(api.db)
+  }
+  const callers = async () =>
+    (await api.db.selectFrom('gateway_caller').select('caller').execute()).map(
+      ({ caller }) => caller,
+    )
+  const known = await callers()
+  // 20,000 of them have about 17,230 of 65,536 places.
+  expect(Math.abs(known.length - 17_230)).toBeLessThan(400)
+  expect(Math.max(...known)).toBeLessThan(65_536)
+  expect(await look()).toBe(true)
+  const later = new Date(clock.now().getTime() + minuteMs)
+  expect(await transact(api.db, (tx) => sweepCallers(tx, later, 100_000))).toBe(known.length)
+  expect(await callers()).toEqual([])
 })
 
 test('the worker looks by itself', async () => {

@@ -11,11 +11,24 @@ import { findConfig, setRolledBack } from '#policy-gateway/config/config-store.t
 import { asResource, factsOf } from '#policy-gateway/config/saved-config.ts'
 import { isRolledBack } from '#policy-gateway/decide/arm.ts'
 
-import { type Candidate, readCandidates, readDecisionCounts } from './decision-count-store.ts'
-import { findSpike, rollbackSettingsOf, type Spike, windowStart } from './spike.ts'
+import {
+  type Candidate,
+  readCallerCounts,
+  readCandidates,
+  readDecisionCounts,
+} from './decision-count-store.ts'
+import {
+  type CallerCounts,
+  findSpike,
+  isOfMany,
+  rollbackSettingsOf,
+  type Spike,
+  windowStart,
+} from './spike.ts'
 
 type Deps = { db: Db; now: Clock; log: Log; metrics: Metrics; announce: Announce }
-type Found = Candidate & { spike: Spike }
+type Suspect = Candidate & { since: Date; spike: Spike }
+type Found = Suspect & { callers: CallerCounts }
 
 const minuteMs = 60_000
 
@@ -24,8 +37,10 @@ export async function rollBackSpikes(deps: Deps) {
   const { db, now, log } = deps
   try {
     for await (const candidates of readCandidates(db, now())) {
-      for (const found of await findSpikes(deps, candidates)) {
-        await rollBack(deps, found).catch((error: unknown) => log.problem('rollback_failed', error))
+      for (const suspect of await findSpikes(deps, candidates)) {
+        await rollBackIfOfMany(deps, suspect).catch((error: unknown) =>
+          log.problem('rollback_failed', error),
+        )
       }
     }
   } catch (error) {
@@ -33,14 +48,21 @@ export async function rollBackSpikes(deps: Deps) {
   }
 }
 
-async function findSpikes({ db, now }: Deps, candidates: readonly Candidate[]): Promise<Found[]> {
-  const asked = candidates.map(({ organizationId, rollout, rolledBackUntil }) => ({
-    organizationId,
-    since: windowStart(rollbackSettingsOf(rollout).windowMinutes, rolledBackUntil, now()),
-  }))
+/** Credentials are looked at only where there is a spike: their counts are more to read. */
+async function rollBackIfOfMany(deps: Deps, suspect: Suspect) {
+  const { decisions } = rollbackSettingsOf(suspect.rollout)
+  const callers = await readCallerCounts(deps.db, suspect, decisions)
+  if (isOfMany(callers)) await rollBack(deps, { ...suspect, callers })
+}
+
+async function findSpikes({ db, now }: Deps, candidates: readonly Candidate[]): Promise<Suspect[]> {
+  const asked = candidates.map((candidate) => {
+    const { windowMinutes } = rollbackSettingsOf(candidate.rollout)
+    return { ...candidate, since: windowStart(windowMinutes, candidate.rolledBackUntil, now()) }
+  })
   const enforced = (await readDecisionCounts(db, asked)).filter(({ arm }) => arm !== 'shadow')
   const byOrganization = Map.groupBy(enforced, ({ organizationId }) => organizationId)
-  return candidates.flatMap((candidate) => {
+  return asked.flatMap((candidate) => {
     const counts: Partial<Record<(typeof enforced)[number]['decision'], number>> = {}
     for (const { decision, count } of byOrganization.get(candidate.organizationId) ?? []) {
       counts[decision] = (counts[decision] ?? 0) + count
@@ -52,7 +74,7 @@ async function findSpikes({ db, now }: Deps, candidates: readonly Candidate[]): 
 
 /** One process succeeds: the others find another revision, or that it is done. */
 async function rollBack({ db, now, metrics, announce }: Deps, found: Found) {
-  const { organizationId, revision, rollout, spike } = found
+  const { organizationId, revision, rollout, spike, callers } = found
   const settings = rollbackSettingsOf(rollout)
   const isDone = await transact(db, async (tx) => {
     await lockOrganization(tx, organizationId)
@@ -74,6 +96,8 @@ async function rollBack({ db, now, metrics, announce }: Deps, found: Found) {
         requests: spike.requests,
         hits: spike.hits,
         share: spike.share,
+        credentials: callers.enforced,
+        credentials_refused: callers.refused,
         threshold: settings.threshold,
         window_minutes: settings.windowMinutes,
         rollback_decisions: settings.decisions,

@@ -3,7 +3,13 @@ import { expect, test } from 'vitest'
 
 import { createRandom } from '#testing/fault-proxy.ts'
 
-import { type DecisionCounts, findSpike, rollbackSettingsOf, windowStart } from './spike.ts'
+import {
+  type DecisionCounts,
+  findSpike,
+  isOfMany,
+  rollbackSettingsOf,
+  windowStart,
+} from './spike.ts'
 
 const settingsOf = (rollout: object = {}) =>
   rollbackSettingsOf(GivenGatewayConfig.parse({ rollout }).rollout)
@@ -31,6 +37,19 @@ test('the configuration says which decisions count, and what is too much', () =>
   })
   expect(findSpike(settings, { allow: 1000, refuse: 500 })).toBeNull()
   expect(findSpike(settings, { allow: 999, rewrite: 1 })).toMatchObject({ hits: 1 })
+})
+
+test.each([
+  ['nobody', { all: 0, enforced: 0, refused: 0 }, false],
+  ['the only one', { all: 1, enforced: 1, refused: 1 }, true],
+  ['the only one of whom something is enforced', { all: 2, enforced: 1, refused: 1 }, false],
+  ['one of two', { all: 2, enforced: 2, refused: 1 }, false],
+  ['both', { all: 2, enforced: 2, refused: 2 }, true],
+  ['both, and many in the shadow', { all: 90, enforced: 2, refused: 2 }, true],
+  ['half', { all: 100, enforced: 100, refused: 50 }, false],
+  ['more than half', { all: 100, enforced: 100, refused: 51 }, true],
+])('a spike of %s is one of many: %j, %s', (_, callers, isSpike) => {
+  expect(isOfMany(callers)).toBe(isSpike)
 })
 
 test('a window has whole minutes, and nothing from before the end of the last rollback', () => {

@@ -33,6 +33,22 @@ export function findSpike(settings: RollbackSettings, counts: DecisionCounts): S
   return isSpike && hits > 0 ? { requests, hits, share: hits / requests } : null
 }
 
+/** Credentials with calls in the window. */
+export type CallerCounts = {
+  readonly all: number
+  /** Those whose calls say something about the rules. */
+  readonly enforced: number
+  /** Those of them that had one of the decisions that count. */
+  readonly refused: number
+}
+
+/**
+ * Whether a spike is that of more than half of the credentials. One alone could bring it about by what it sends, and takes the
+ * configuration from everybody else; so it counts alone only where it is the only credential.
+ */
+export const isOfMany = ({ all, enforced, refused }: CallerCounts): boolean =>
+  refused * 2 > enforced && (enforced > 1 || all === 1)
+
 const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0)
 
 const minuteMs = 60_000

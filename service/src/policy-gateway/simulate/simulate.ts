@@ -7,6 +7,7 @@ import { lockOrganization } from '#access/organizations/organization-store.ts'
 import { insertEvents } from '#audit/event-store.ts'
 import { type Actor, buildSimulationEvent, callerOf, type EventHeader } from '#audit/event.ts'
 import { bindMutation, type MutationDeps } from '#http/bind-mutation.ts'
+import type { Principal } from '#http/principal.ts'
 import { categories, type Category } from '#moderation/categories.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { startBackgroundWork } from '#platform/background/background-work.ts'
@@ -18,7 +19,7 @@ import { addToHistory } from '#policy-gateway/config/history-store.ts'
 import type { SimulationContent } from '#policy-gateway/config/list-history.ts'
 import { requireConsistent } from '#policy-gateway/config/save-config.ts'
 import { present } from '#policy-gateway/config/saved-config.ts'
-import { isEnforcedIn, isRolledBack, simulatedMode } from '#policy-gateway/decide/arm.ts'
+import { isProtectedIn, isRolledBack, simulatedMode } from '#policy-gateway/decide/arm.ts'
 import { isFlagged } from '#policy-gateway/decide/categories.ts'
 import { decide } from '#policy-gateway/decide/decide.ts'
 import { buildTermLists } from '#policy-gateway/decide/term-lists.ts'
@@ -34,7 +35,7 @@ export type SimulationDeps = MutationDeps & {
   findCategories(
     asked: { text: string; sent: string },
     flagged: readonly Category[],
-    asker: Asker,
+    asker: Asker & { caller: Principal },
   ): Promise<readonly string[] | null>
 }
 
@@ -48,8 +49,8 @@ export function serveSimulateGateway(app: FastifyInstance, deps: SimulationDeps)
   const results = new WeakMap<Body, Simulated>()
   bindMutation(app, simulateGateway, deps, {
     // Outside of the transaction, because scorers may be asked.
-    async prepare({ body }, { principal: { organizationId } }) {
-      results.set(body, await simulate(deps, organizationId, body))
+    async prepare({ body }, { principal }) {
+      results.set(body, await simulate(deps, principal, body))
     },
     async change(tx, { body }, context) {
       const simulated = results.get(body)
@@ -61,11 +62,8 @@ export function serveSimulateGateway(app: FastifyInstance, deps: SimulationDeps)
   })
 }
 
-async function simulate(
-  deps: SimulationDeps,
-  organizationId: string,
-  body: Body,
-): Promise<Simulated> {
+async function simulate(deps: SimulationDeps, caller: Principal, body: Body): Promise<Simulated> {
+  const { organizationId } = caller
   const saved = await findConfig(deps.db, organizationId)
   const config = body.config ?? body.policy ?? present(saved).config
   requireConsistent(config, body.config ? 'body.config' : 'body.policy')
@@ -75,7 +73,7 @@ async function simulate(
   )
   const given = [...new Set([...(body.scenario?.categories ?? []), ...(body.categories ?? [])])]
   const text = body.scenario?.text
-  const found = text === undefined ? null : await read(deps, organizationId, { text, config, mode })
+  const found = text === undefined ? null : await read(deps, caller, { text, config, mode })
   const outcome = decide(config, {
     arm: mode,
     exceededQuotas: new Set(),
@@ -101,18 +99,18 @@ async function simulate(
 /** What is in the text of a scenario. */
 async function read(
   { findCategories }: SimulationDeps,
-  organizationId: string,
+  caller: Principal,
   { text, config, mode }: { text: string; config: GatewayConfig; mode: Simulation['rollout_mode'] },
 ) {
   const redacted = config.rules.redact ? await redact(text) : null
   // As in a call.
-  const sent = redacted && isEnforcedIn(mode) ? redacted.text : text
+  const sent = redacted && isProtectedIn(mode) ? redacted.text : text
   const work = startBackgroundWork()
   const lists = await work.run(buildTermLists(config.rules))
   const matches = await work.run(lists.locateInSteps(text))
   const flagged = categories.filter((each) => isFlagged(config.rules.flagged_categories, each))
   const found = await within(scoringMaxMs, notScored, (signal) =>
-    findCategories({ text, sent }, flagged, { owner: organizationId, signal }),
+    findCategories({ text, sent }, flagged, { owner: caller.organizationId, signal, caller }),
   )
   if (!found) throw notScored()
   return { terms: lists.find(text), matches, categories: found, redactions: redacted?.redactions }

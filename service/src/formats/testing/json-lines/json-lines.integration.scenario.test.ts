@@ -95,6 +95,7 @@ async function prepare(answer: { status?: number; lines: object[] }) {
       events,
       noteBudgets: async () => undefined,
       limitInferenceCall: limits.limitInferenceCall,
+      openQuestions: limits.openQuestions,
       engine: policies.engine,
       moderation: moderation.current,
       local: moderation.local,

@@ -8,8 +8,10 @@ import {
 } from '#inference/judging/verdicts/policy-refusal.ts'
 import type { Category } from '#moderation/categories.ts'
 import type { CallModeration, CategoryVerdict } from '#moderation/moderate.ts'
+import type { Segment } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { CategoryScores } from '#policies/rules/score.ts'
+import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { noteInHistory, toSegments } from './history-texts.ts'
 
@@ -29,18 +31,26 @@ type Moderated = {
   /** The categories of which one ends the call; the configuration decides about others. */
   refused: readonly Category[]
   findings: Findings
-  signal: AbortSignal
+  asker: Asker
 }
 
-export function moderateHistory({
-  checks,
-  refused,
-  findings,
-  signal,
-}: Moderated): ModeratedHistory {
+/** In steps: a request may have thousands of earlier answers. */
+function* toAll(answers: readonly EarlierAnswer[]): Steps<Segment[]> {
+  const segments: Segment[] = []
+  for (const answer of answers) {
+    for (const segment of toSegments(answer)) segments.push(segment)
+    yield
+  }
+  return segments
+}
+
+export function moderateHistory({ checks, refused, findings, asker }: Moderated): ModeratedHistory {
   type Check = (answers: readonly EarlierAnswer[]) => Promise<CategoryVerdict>
-  const locally: Check = (answers) => checks.checkLocally(answers.flatMap(toSegments), signal)
-  const remotely: Check = (answers) => checks.checkRemotely(answers.flatMap(toSegments), signal)
+  const segmentsOf = (answers: readonly EarlierAnswer[]) => runInTurns(toAll(answers), asker)
+  const locally: Check = async (answers) =>
+    checks.checkLocally(await segmentsOf(answers), asker.signal)
+  const remotely: Check = async (answers) =>
+    checks.checkRemotely(await segmentsOf(answers), asker.signal)
 
   /** All are asked about together. Hardly ever something is found, and only then which of them it is in. */
   async function decide(answers: readonly EarlierAnswer[], check: Check, placeOf: PlaceOf) {

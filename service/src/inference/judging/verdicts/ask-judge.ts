@@ -4,6 +4,7 @@ import {
   type JudgedContent,
   type JudgedRule,
   JudgeFailure,
+  worstOf,
 } from '#moderation/judge.ts'
 import type { RuleOutcome, RuleSet, SetRule } from '#policies/rules/rule-set.ts'
 
@@ -12,6 +13,10 @@ export type CallJudge = {
   readonly judge: Judge
   readonly onError: 'refuse' | 'allow'
   readonly organizationId: string
+  /** What it is asked counts in these. */
+  readonly questions?: JudgeCall['questions']
+  /** It is not asked about what is not known. */
+  readonly isKnownOnly?: boolean
   /** The judge failed, and the call goes on without it. */
   onDegraded(): void
 }
@@ -22,7 +27,7 @@ export type CallJudge = {
  * that refuses this gateway, which stays so until somebody acts.
  */
 export async function judgeRules(
-  { judge, onError, organizationId, onDegraded }: CallJudge,
+  { judge, onError, onDegraded, ...call }: CallJudge,
   asked: { set: RuleSet; indexes: readonly number[]; contents: readonly JudgedContent[] },
   signal: AbortSignal,
 ): Promise<readonly RuleOutcome[]> {
@@ -33,7 +38,7 @@ export async function judgeRules(
   if (rules.length === 0) return []
   const questions = rules.map(({ rule }) => toQuestion(rule))
   const replies = await Promise.all(
-    asked.contents.map((content) => ask(judge, questions, content, { organizationId, signal })),
+    asked.contents.map((content) => ask(judge, questions, content, { ...call, signal })),
   )
   const failures = replies.flatMap(({ failure }) => failure ?? [])
   const mayPass = onError === 'allow' && failures.every(({ isOutage }) => isOutage)
@@ -42,7 +47,10 @@ export async function judgeRules(
     const score = Math.max(0, ...replies.map(({ scores }) => scores.get(rule.policyId) ?? 0))
     const isMatch = score >= rule.threshold
     if (isMatch || failures.length === 0) return [{ index, score, isMatch, isError: false }]
-    return mayPass ? [] : [{ index, score, isMatch: false, isError: true, isUnscored: true }]
+    const failure = worstOf(failures)
+    return mayPass
+      ? []
+      : [{ index, score, isMatch: false, isError: true, isUnscored: true, failure }]
   })
 }
 

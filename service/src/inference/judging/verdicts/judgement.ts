@@ -21,7 +21,7 @@ export type JudgedCall = Pick<
   | 'cancellation'
   | 'addHeaders'
 > &
-  Partial<Pick<InferenceCall, 'counted'>>
+  Partial<Pick<InferenceCall, 'counted' | 'onDecided'>>
 
 /** A request as far as its policies may know it. The estimate of a request that is only counted is 0. */
 export type JudgedRequest = Pick<
@@ -55,6 +55,8 @@ export type Findings = {
   isDegraded: boolean
   /** The judge failed, and the call went on without its verdict on enforcing rules. */
   isJudgeDegraded: boolean
+  /** Who would have been asked about a call, and was not about a count of tokens. */
+  readonly unjudged: Set<'scorer' | 'judge'>
   /** There are parts that nothing has scored, in the request or in the answer: images, files, sound, encrypted data. */
   hasUnscoredParts: boolean
   /** What was redacted; null where nothing is to be. */
@@ -83,6 +85,7 @@ export const createFindings = (): Findings => ({
   triggered: [],
   isDegraded: false,
   isJudgeDegraded: false,
+  unjudged: new Set(),
   hasUnscoredParts: false,
   redacted: null,
   features: null,

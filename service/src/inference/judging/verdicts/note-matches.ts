@@ -45,6 +45,10 @@ export function findUnscored(outcomes: readonly RuleOutcome[], { rules }: RuleSe
   return found && rules[found.index]
 }
 
+/** Why scores are missing; undefined where the reason is not known. */
+export const whyUnscored = (outcomes: readonly RuleOutcome[]): unknown =>
+  outcomes.find(({ failure }) => failure !== undefined)?.failure
+
 /** The monitoring rules of the set could not be evaluated, which is no reason to refuse a call. */
 export function noteUnevaluated(findings: Findings, { rules }: RuleSet) {
   noteUnjudged(

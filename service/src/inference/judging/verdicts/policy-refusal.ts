@@ -5,6 +5,7 @@ import type { ConfiguredCall } from '#inference/gateway/configured-call.ts'
 import type { Category } from '#moderation/categories.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { CompiledPolicy } from '#policies/compile.ts'
+import { BeyondLimits } from '#policies/guard/guard-end.ts'
 import type { SetRule } from '#policies/rules/rule-set.ts'
 
 import type { Findings } from './judgement.ts'
@@ -52,7 +53,7 @@ export const historyBlocked = (findings: Findings, decider: Decider, place: stri
   blocked(findings, decider, inHistory(place), place)
 
 const inHistory = (place: string) =>
-  `does not allow what the assistant is said to have said in ${place}. The request was not sent to a model, and it costs nothing. Remove that message`
+  `does not allow an earlier assistant message (${place}). The request was not sent to a model, and it costs nothing. Remove that message and retry`
 
 function blocked(
   findings: Findings,
@@ -132,18 +133,28 @@ function refuseByConfiguration(findings: Findings): DecidingPolicy | null {
   }
 }
 
-const beyondLimits = new Error('The answer is beyond the limits within which answers are judged.')
+/** An answer that was ended because it could not be judged. Whether it is charged is known when the call has ended. */
+export class UnjudgedAnswer extends ApiError {
+  constructor(message: string, cause: unknown) {
+    super('policy_evaluation_unavailable', message, { cause })
+  }
+
+  /** What the caller is told. The cause is recorded where the failure happens. */
+  tell(isCharged: boolean): ApiError {
+    const charge = isCharged ? 'What was generated is charged.' : 'Nothing is charged.'
+    return new ApiError(this.code, `${this.message} ${charge}`)
+  }
+}
 
 /** Whether an answer could not be judged because of what it is, and not because something failed here. */
 export const isBeyondLimits = (error: unknown): boolean =>
-  error instanceof ApiError && error.cause === beyondLimits
+  error instanceof UnjudgedAnswer && error.cause instanceof BeyondLimits
 
-/** The error by which an answer ends that is beyond the limits of judging. A caller can ask for such an answer. */
+/** The error by which an answer ends that is beyond the limits of judging. */
 export const answerBeyondLimits = () =>
-  new ApiError(
-    'policy_evaluation_unavailable',
-    'The answer is too large to be judged, so it was ended. What was generated is charged.',
-    { cause: beyondLimits },
+  new UnjudgedAnswer(
+    'The answer is too large to be judged, so it was ended.',
+    new BeyondLimits('The answer is beyond the limits within which answers are judged.'),
   )
 
 /**
@@ -229,10 +240,10 @@ export const moderationMissing = () =>
   )
 
 /** An answer that could not be judged, or not in time. */
-export const answerUnjudged = () =>
-  new ApiError(
-    'policy_evaluation_unavailable',
-    'The answer could not be judged by moderation or by the policies of your organization, so it was ended; nothing is charged.',
+export const answerUnjudged = (cause: unknown) =>
+  new UnjudgedAnswer(
+    'The answer could not be judged by moderation or by the policies of your organization, so it was ended.',
+    cause,
   )
 
 /** 503 for calls in the scope of an enforcing policy whose rule this release cannot evaluate. */

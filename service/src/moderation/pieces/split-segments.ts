@@ -1,4 +1,4 @@
-import type { Segment } from './scorer.ts'
+import type { Segment } from '#moderation/scorer.ts'
 
 /** A size that every scorer takes whole, in any language. */
 const pieceMaxLength = 8000

@@ -7,25 +7,32 @@ import type { Metrics } from '#platform/metrics.ts'
 import { callLimits } from './limit-calls.ts'
 import type { Limiter } from './limiter.ts'
 
-const judgeCallsPerMinute = 60
-const limits = callLimits({ perCredential: Infinity, perOrganization: judgeCallsPerMinute })
-
 type Deps = { limiter: Limiter; now: Clock; metrics: Metrics }
 
-/** Counts a call of the judge that somebody makes to try a rule; throws if the organization has made too many. */
-export function createTrialLimit({ limiter, now, metrics }: Deps) {
+export type Counted = {
+  /** The name in metrics. */
+  kind: string
+  /** The name in the error, in the plural. */
+  what: string
+  perMinute: number
+}
+
+/** Counts something that an organization does; throws 429 if it did so too often in the last minute. */
+export function createMinuteLimit({ limiter, now, metrics }: Deps, counted: Counted) {
+  const { kind, what, perMinute } = counted
+  const limits = callLimits({ perCredential: Infinity, perOrganization: perMinute })
   return async (organizationId: string): Promise<void> => {
     const scopes = { organizationId, projectId: '', keyId: '' }
     const call = { ...scopes, tokens: 0, leaseId: randomUUID(), leaseMs: 0 }
     const { verdict } = await limiter(call, limits)
     if (!verdict.refusal) return
     const { scope, metric, waitMs } = verdict.refusal
-    metrics.limitsRefused.inc({ kind: 'trial', scope, metric })
+    metrics.limitsRefused.inc({ kind, scope, metric })
     throw rateLimitExceeded({
-      what: 'calls of the judge in trials',
+      what,
       where: 'organization',
       scope: 'organization',
-      limit: judgeCallsPerMinute,
+      limit: perMinute,
       waitMs,
       now: now(),
     })

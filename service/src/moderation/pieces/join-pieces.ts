@@ -1,5 +1,6 @@
-import type { Category, CategoryScores } from './categories.ts'
-import type { ScoringCall, Segment } from './scorer.ts'
+import type { Category, CategoryScores } from '#moderation/categories.ts'
+import type { ScoringCall, Segment } from '#moderation/scorer.ts'
+
 import type { Piece } from './split-segments.ts'
 
 type Options = {

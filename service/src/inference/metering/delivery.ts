@@ -1,0 +1,23 @@
+import type { AnswerEvent, Frame, Piece } from '#formats/answer.ts'
+
+/** Knows whether the caller has got something of what the model has written. */
+export function createDelivery() {
+  let hasLeft = false
+  return {
+    /** Called with every piece that is passed on to a caller who reads the answer while it is written. */
+    noteLeft(piece: Piece) {
+      hasLeft ||= piece.frames.some(showsSomething)
+    },
+    hasLeft: () => hasLeft,
+  }
+}
+
+const showsSomething = ({ events, hasMedia = false }: Frame): boolean =>
+  hasMedia || events.some(isShown)
+
+/** Blocks that begin or end show nothing by themselves, unless they name a tool. */
+function isShown(event: AnswerEvent): boolean {
+  if (event.type === 'block_delta') return event.text !== ''
+  if (event.type === 'block_started') return event.block.type === 'tool_call'
+  return event.type === 'block_sealed'
+}

@@ -1,0 +1,19 @@
+import type { EndOutcome } from './guard-end.ts'
+import type { ScoreWindows } from './window-queue.ts'
+
+export type GuardOptions = {
+  scoreWindows?: ScoreWindows
+  /** How many windows are judged together at most. */
+  windowsTogether?: number | undefined
+  /** Whose share of the threads is used where patterns are looked for elsewhere. Without it they are looked for here. */
+  owner?: string
+  /** Whether a view joins words that stand apart. */
+  joinsWords?(channel: string): boolean
+  now(): number
+  /** A verdict that came later changed what is cleared, made room for more text, or ended the answer. */
+  onChange?(): void
+  /** A window could not be judged, and no outage of the scorer is the cause. */
+  onUnexpected?(error: unknown): void
+  /** Evaluates the rules without a formula on the whole answer, which is over. Rejects where that cannot be done. */
+  evaluateAtEnd(): Promise<readonly EndOutcome[]>
+}
