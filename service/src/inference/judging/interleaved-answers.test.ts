@@ -38,7 +38,7 @@ test.each([
   ['8 calls, all as fast', Array.from({ length: 8 }, () => 5), 300],
   ['8 calls, one of them slow', [1, ...Array.from({ length: 7 }, () => 20)], 200],
   ['40 calls, all as fast', Array.from({ length: 40 }, () => 3), 120],
-])('%s, leave as they came', { timeout: 30_000 }, async (_, speeds, turns) => {
+])('%s, leave as they came', { timeout: 90_000 }, async (_, speeds, turns) => {
   const frames = writeCalls(speeds, turns)
   const judges = { set, rules, scoreWindows: scoreEach(async () => []) }
   const written = { frames, body: {}, bodySays: [] }
