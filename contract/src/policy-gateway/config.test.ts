@@ -109,6 +109,8 @@ test.each([
   { rules: { assistant_history: 'request' } },
   { rules: { unscored_parts: 'drop' } },
   { rules: { redact_restore: 'yes' } },
+  { rules: { contact: '' } },
+  { rules: { contact: 'x'.repeat(201) } },
   { org_controls: { data_classification: '' } },
   { org_controls: { data_classification: 'x'.repeat(65) } },
   { org_controls: { user_quota: { requests: -1 } } },
@@ -155,7 +157,12 @@ test('the members of a rollback are kept where they are given', () => {
   expect(GivenGatewayConfig.parse({ rollout: rollback }).rollout).toMatchObject(rollback)
 })
 
-const judging = { assistant_history: 'both', unscored_parts: 'refuse', redact_restore: true }
+const judging = {
+  assistant_history: 'both',
+  unscored_parts: 'refuse',
+  redact_restore: true,
+  contact: 'Ask a@b.co.',
+}
 
 test('the optional members of the rules are kept where they are given', () => {
   expect(GivenGatewayConfig.parse({ rules: judging }).rules).toEqual({

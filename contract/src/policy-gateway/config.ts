@@ -71,6 +71,9 @@ const judging = {
     .boolean()
     .optional()
     .describe('Whether answers get back the values that were redacted. Default: false.'),
+  contact: storedText(1, 200)
+    .optional()
+    .describe('A sentence behind the message of every block that tells callers whom to ask.'),
 }
 
 const controls = {

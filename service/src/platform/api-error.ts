@@ -18,6 +18,8 @@ type Details = {
   failing?: readonly FailingExample[]
   /** With codes by which policies refuse. */
   policy?: DecidingPolicy
+  /** Whom the caller can ask, in the words of the organization: follows the message. */
+  contact?: string | undefined
   /** For clients that know more than the code: see Failure. */
   details?: Readonly<Record<string, unknown>>
 }
@@ -39,7 +41,9 @@ export class ApiError extends Error {
 
   constructor(code: ErrorCode, message: string, details: Details = {}) {
     const { status, type } = errors[code]
-    super(message.slice(0, messageMaxLength).toWellFormed(), { cause: details.cause })
+    const bounded = message.slice(0, messageMaxLength)
+    const whole = details.contact === undefined ? bounded : `${bounded} ${details.contact}`
+    super(whole.toWellFormed(), { cause: details.cause })
     this.name = 'ApiError'
     this.code = code
     this.type = type

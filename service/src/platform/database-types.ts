@@ -276,7 +276,7 @@ export interface GatewayCaller {
 
 export interface GatewayConfig {
   /**
-   * Since release 0024 rules may have assistant_history, unscored_parts and redact_restore, which are stored only where they were given.
+   * Since release 0024 rules may have assistant_history, unscored_parts and redact_restore, and since 0029 contact, which are stored only where they were given.
    */
   config: Json;
   created_at: Timestamp;

@@ -244,3 +244,23 @@ test.each([
   const calls = await prepare({ rules: { unscored_parts }, rollout })
   expect((await post(calls, '', withFile)).statusCode).toBe(200)
 })
+
+test('every block ends with whom to ask, where the organization has said so', async () => {
+  const contact = 'Ask the AI help desk: ai@example.com.'
+  const rules = { denylist: ['bomb'], unscored_parts: 'refuse', contact }
+  const calls = await prepare({ rules }, 'Words [[cat:self-harm=0.9]].')
+  const refused = [
+    await post(calls, 'A bomb'),
+    await post(calls, 'Words [[cat:self-harm=0.9]].'),
+    await post(calls, '', withFile),
+    await post(calls, 'Well?'),
+  ]
+  for (const { body } of refused) {
+    const { error } = JSON.parse(body) as { error: { message: string } }
+    expect(error.message).toMatch(/\. Ask the AI help desk: ai@example\.com\.$/)
+  }
+  const streamed = await post(calls, 'Well?', { stream: true })
+  expect(streamed.body).toContain(contact)
+  await configure(calls, { rules: { denylist: ['bomb'] } })
+  expect((await post(calls, 'A bomb')).body).not.toContain('Ask')
+})

@@ -160,7 +160,7 @@ function decideUnscored(
   { settings }: Moderation,
   configured: Findings['configured'],
 ): ApiError | null {
-  if (settings.unscoredParts === 'refuse') return partUnscored()
+  if (settings.unscoredParts === 'refuse') return partUnscored(configured)
   const { unscored_parts } = configured?.gateway.config.rules ?? {}
   return configured?.isProtected && unscored_parts === 'refuse'
     ? partUnscoredByConfiguration(configured)

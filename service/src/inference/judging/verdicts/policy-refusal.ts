@@ -67,8 +67,13 @@ function blocked(
   return new ApiError('policy_blocked', `The policy ${policyId} of your organization ${what}.`, {
     policy: { policy_id: policyId, version, reason_code: reasonCode },
     ...(param !== undefined && { param }),
+    contact: contactOf(findings.configured),
   })
 }
+
+/** Whom callers can ask about a block. It is no rule, so it does not depend on the rollout. */
+const contactOf = (configured: ConfiguredCall | null): string | undefined =>
+  configured?.gateway.config.rules.contact
 
 /** 400 for a request that the configuration of the policy gateway does not allow. */
 export const requestUnconfigured = (findings: Findings, configured: ConfiguredCall) =>
@@ -95,16 +100,20 @@ export const answerUnconfigured = (findings: Findings, configured: ConfiguredCal
 
 function blockedByConfiguration(
   findings: Findings,
-  { gateway }: ConfiguredCall,
+  configured: ConfiguredCall,
   what: string,
   param?: string,
 ): ApiError {
   const policy = refuseByConfiguration(findings)
-  const { policy_id } = gateway.config
+  const { policy_id } = configured.gateway.config
   return new ApiError(
     'policy_blocked',
     `The configuration ${policy_id} of your organization's policy gateway ${what}.`,
-    { ...(policy && { policy }), ...(param !== undefined && { param }) },
+    {
+      ...(policy && { policy }),
+      ...(param !== undefined && { param }),
+      contact: contactOf(configured),
+    },
   )
 }
 
@@ -182,15 +191,20 @@ function moderated(findings: Findings, category: Category, what: string, param?:
   return new ApiError(
     'moderation_blocked',
     `${what}: moderation found content of the category ${category}.${category === 'self-harm' ? ` ${helpLine}` : ''}`,
-    { ...(policy && { policy }), ...(param !== undefined && { param }) },
+    {
+      ...(policy && { policy }),
+      ...(param !== undefined && { param }),
+      contact: contactOf(findings.configured),
+    },
   )
 }
 
 /** 400 where the operator does not let content pass that no scorer can read. */
-export const partUnscored = () =>
+export const partUnscored = (configured: ConfiguredCall | null) =>
   new ApiError(
     'moderation_blocked',
     'This request was not sent to a model, and it costs nothing: it has an image, a file or other data that moderation cannot read.',
+    { contact: contactOf(configured) },
   )
 
 /** 400 where the configuration of the policy gateway does not let such content pass, although the operator does. */
@@ -206,6 +220,7 @@ export function partUnscoredByConfiguration(configured: ConfiguredCall): ApiErro
         version: revision,
         reason_code: 'MODERATION_BLOCKED',
       },
+      contact: contactOf(configured),
     },
   )
 }
