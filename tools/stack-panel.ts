@@ -41,15 +41,15 @@ export function panelOf(stack: Stack, { limits, creditsUsd, hasLlama }: PanelFac
       -d '{"model":"${model}","max_tokens":60,"messages":[{"role":"user","content":"Hello [[cat:self-harm=0.9]]"}]}' \\
       ${url}/v1/messages
 
-  A scripted judge decides about rules in plain language: it knows only marks such as [[rule:<policy id>=0.9]]. Publish such
-  a rule and send a call that it blocks:
+  A scripted judge decides about rules in plain language: it only looks for what they have in quotation marks. Publish such a
+  rule and send a call that it blocks:
 
     export GATEHOUSE_URL=${url} GATEHOUSE_ADMIN_KEY=${adminKey}
-    POLICY=$(./dev gatehouse create-policy --name "Manners" --rule "Nobody may be rude." \\
+    POLICY=$(./dev gatehouse create-policy --name "Falcon" --rule 'Nobody may mention "Project Falcon".' \\
       --mode enforcing --scope organization | awk '$1 == "id:" { print $2 }')
     ./dev gatehouse publish-policy "$POLICY" --revision 1 --wait applied
     ${call} \\
-      -d '{"model":"${model}","max_tokens":60,"messages":[{"role":"user","content":"Hello [[rule:'$POLICY'=0.9]]"}]}' \\
+      -d '{"model":"${model}","max_tokens":60,"messages":[{"role":"user","content":"Tell me about Project Falcon."}]}' \\
       ${url}/v1/messages
 
   Point an SDK at it:

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { adminEndpoint } from './endpoint.ts'
 import { Day, integerInQuery, listOf, ListQuery } from './list.ts'
 import { params, policyPath, Revision, VersionNumber } from './policy.ts'
-import { AnyId, idOf, storedText, Timestamp } from './text.ts'
+import { AnyId, idOf, storedText, Timestamp, Warnings } from './text.ts'
 
 /** Texts to try a rule on are longer than what other calls of the family send. */
 const textsLimitBytes = 256 * 1024
@@ -59,6 +59,7 @@ const PolicyTrialResults = z
     holdback: z
       .union([z.int().min(0), z.enum(['full', 'none'])])
       .describe('How many characters of a streamed answer an enforcing version would hold back.'),
+    warnings: Warnings.optional(),
   })
   .meta({ id: 'PolicyTrialResults' })
 export type PolicyTrialResults = z.infer<typeof PolicyTrialResults>

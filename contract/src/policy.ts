@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 import { adminEndpoint } from './endpoint.ts'
 import { integerInQuery, listOf, ListQuery } from './list.ts'
-import { AnyId, idOf, storedText, Timestamp, trimmedText } from './text.ts'
+import { AnyId, idOf, storedText, Timestamp, trimmedText, Warnings } from './text.ts'
 
 /** The largest revision and version number: that of a 32-bit integer. */
 export const revisionMax = 2_147_483_647
@@ -231,6 +231,7 @@ export const publishPolicy = adminEndpoint({
   body: Publication,
   response: Policy.extend({
     rollout: PolicyRollout.optional().describe('Present when the call waited.'),
+    warnings: Warnings.optional(),
   }).meta({ id: 'PublishedPolicy' }),
   errors: [
     ...changeErrors,

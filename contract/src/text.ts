@@ -35,3 +35,9 @@ export const idOf = (kind: string) =>
 
 /** Unix seconds, in UTC. */
 export const Timestamp = z.int().min(0)
+
+export const Warnings = z
+  .array(z.string())
+  .min(1)
+  .max(10)
+  .describe('Why a rule may not do what it says; present where there is a reason.')

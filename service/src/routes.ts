@@ -93,6 +93,7 @@ function servePolicyRoutes(
     judgeText: (rule, content, asker) =>
       judgeText(rule, content, asker, () => limits.limitTrial(asker.owner)),
     hasJudge: () => current().judge !== null,
+    isJudgeScripted: () => current().settings.judge?.adapter === 'scripted',
   })
   servePolicyGateway(scope, {
     ...mutations,

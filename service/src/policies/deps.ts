@@ -17,6 +17,8 @@ export type PolicyDeps = MutationDeps & {
   judgeText: JudgeText
   /** Whether there is a judge for rules in plain language. */
   hasJudge(): boolean
+  /** Whether that judge is a test double, which understands hardly any rule. */
+  isJudgeScripted(): boolean
   /** How many policies an organization may have. */
   policiesMax: number
   /** What the patterns in force of an organization may cost together, for 8 KB. */

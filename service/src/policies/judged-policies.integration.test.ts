@@ -10,6 +10,7 @@ import {
   publishPolicy,
   resumePolicy,
 } from '@gatehouse/contract/policy'
+import { evaluatePolicy } from '@gatehouse/contract/policy-evaluation'
 import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -105,3 +106,25 @@ test('deleted policies do not count among those that the judge is asked about', 
   }
   expect((await publish()).status).toBe(200)
 })
+
+test.each([
+  ['Nobody may mention "Falcon".', true],
+  ['when: text.contains("a")\nNobody may mention "Falcon".', true],
+  ['cel: text.contains("falcon")', undefined],
+])(
+  'a judge that is a test double is told of where %j is tried or published',
+  async (rule, isWarned) => {
+    const { api } = await openApi()
+    const { body: created } = await api.send(createPolicy, {
+      body: { name: 'Falcon', rule, scope: 'organization', mode: 'enforcing' },
+    })
+    const params = { policy_id: created.id }
+    const texts = [{ text: 'a falcon', direction: 'request' as const }]
+    const { body: tried } = await api.send(evaluatePolicy, { params, body: { texts } })
+    const { body: published } = await api.send(publishPolicy, { params, body: { revision: 1 } })
+    expect(tried).toMatchObject({ results: [{ matched: true }] })
+    const warnings = isWarned && [expect.stringContaining('is a test double')]
+    const both = [tried, published] as { warnings?: unknown }[]
+    expect(both.map((answer) => answer.warnings)).toEqual([warnings, warnings])
+  },
+)

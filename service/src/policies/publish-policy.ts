@@ -14,6 +14,7 @@ import { noUnpublishedChanges, revisionConflict, ruleNotPublishable } from './re
 import { requireJudgeable } from './require-judgeable.ts'
 import { requirePublishable } from './require-projects.ts'
 import { waitUntilApplied } from './rollout/wait-until-applied.ts'
+import { warningsFor } from './rule-warnings.ts'
 import { saveChange } from './save-change.ts'
 import { examplesMaxMs, requirePassingExamples } from './trials/require-passing-examples.ts'
 import { requireAffordable, toStoredCosts } from './versions/require-affordable.ts'
@@ -70,10 +71,11 @@ export function servePublishPolicy(app: FastifyInstance, deps: PolicyDeps) {
       return answer
     },
     async complete(answer, { query }, { principal }, signal) {
-      if (query.wait !== 'applied') return answer
+      const warned = { ...answer, ...warningsFor(answer.draft.rule, deps) }
+      if (query.wait !== 'applied') return warned
       const key = { organizationId: principal.organizationId, policyId: answer.id }
       const rollout = await waitUntilApplied(deps.db, key, signal).catch(ignoreUncountable)
-      return { ...answer, rollout }
+      return { ...warned, rollout }
     },
   })
 }

@@ -194,3 +194,16 @@ test('scripted: a text says itself what it matches, and nobody is asked', async 
   expect(await open('scripted').ask(rules, { ...request, text }, signal)).toEqual([0.9, 0])
   expect(double.requests).toEqual([])
 })
+
+test.each([
+  ['We speak about project falcon.', [0.95, 0.95, 0]],
+  ['We speak about a falcon.', [0, 0, 0]],
+  ['We speak about a falcon. [[rule:pol_none=0.6]]', [0, 0, 0.6]],
+])('scripted: a rule is about what it has in quotation marks: %s', async (text, scores) => {
+  const quoting = [
+    { policyId: 'pol_straight', version: 1, text: 'Nobody may mention "Project Falcon" here.' },
+    { policyId: 'pol_curly', version: 1, text: 'No “tea”, no “Project Falcon”.' },
+    { policyId: 'pol_none', version: 1, text: 'Refuse a falcon.' },
+  ]
+  expect(await open('scripted').ask(quoting, { ...request, text }, signal)).toEqual(scores)
+})

@@ -8,6 +8,7 @@ import { startBackgroundWork } from '#platform/background/background-work.ts'
 import type { Db } from '#platform/database.ts'
 import { within } from '#platform/deadline.ts'
 import { compileEvaluableInSteps } from '#policies/compile.ts'
+import type { PolicyDeps } from '#policies/deps.ts'
 import { requirePolicy } from '#policies/find-policy.ts'
 import { contentOf, type PolicyKey } from '#policies/policy.ts'
 import {
@@ -16,11 +17,12 @@ import {
   policyNotEvaluable,
   versionNotFound,
 } from '#policies/refusals.ts'
+import { warningsFor } from '#policies/rule-warnings.ts'
 import { findVersion } from '#policies/versions/version-store.ts'
 
 import { createTrial, type TrialsDeps } from './trial.ts'
 
-type Deps = TrialsDeps & { db: Db; hasJudge(): boolean }
+type Deps = TrialsDeps & Pick<PolicyDeps, 'db' | 'hasJudge' | 'isJudgeScripted'>
 
 const trialMaxMs = 10_000
 
@@ -50,7 +52,7 @@ export function serveEvaluatePolicy(app: FastifyInstance, deps: Deps) {
         done.push(await trial.explain(each))
         await nextTurn()
       }
-      return { results: done, holdback: trial.holdback }
+      return { results: done, holdback: trial.holdback, ...warningsFor(content.rule, deps) }
     })
   })
 }
