@@ -62,6 +62,7 @@ const known = new WeakMap<Passage, Decoded>()
  * this, all of them are made in one step.
  */
 export function* decodeInSteps(passage: Passage): Steps<Decoded> {
+  if (!hasEscapes(passage)) return nothing
   const done = known.get(passage)
   if (done) return done
   const decoded = { parts: new Array<string>(), wholes: new Array<string>() }
@@ -72,13 +73,16 @@ export function* decodeInSteps(passage: Passage): Steps<Decoded> {
       yield
     }
   }
-  const isAny = decoded.parts.length + decoded.wholes.length > 0
-  if (!isAny) return nothing
   known.set(passage, decoded)
   return decoded
 }
 
-const decodedOf = (passage: Passage): Decoded => finish(decodeInSteps(passage))
+/** Most passages have none, and every call asks several times. */
+const hasEscapes = ({ parts, wholes }: Passage): boolean =>
+  parts.some(canDecode) || wholes.some(canDecode)
+
+const decodedOf = (passage: Passage): Decoded =>
+  hasEscapes(passage) ? finish(decodeInSteps(passage)) : nothing
 
 /** The passage as one text, in every way in which it can be read as a whole: joined, and with its escapes decoded. */
 export function wholesOf(passage: Passage): string[] {
