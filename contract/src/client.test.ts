@@ -30,11 +30,12 @@ test.each([
   ['é😀', '%C3%A9%F0%9F%98%80'],
   [':key_id', '%3Akey_id'],
   ['$&', '%24%26'],
+  [7, '7'],
 ])('the id %j is one segment of the path', (id, segment) => {
   expect(address(id)).toBe(`http://gate.example/v1/organization/projects/${segment}/archive`)
 })
 
-test.each(['', '.', '..', undefined, null, 7, ['x'], {}])('%j is not an id', (id) => {
+test.each(['', '.', '..', undefined, null, 1.5, Number.NaN, ['x'], {}])('%j is not an id', (id) => {
   expect(() => address(id)).toThrow("An id in the path is missing, or is '.' or '..'.")
 })
 
@@ -153,6 +154,26 @@ test('a refusal carries status, code, message, parameter and request id', async 
     param: 'path.project_id',
     requestId: 'req_1',
   })
+})
+
+test.each([
+  [{ error: 'No.', code: 'invalid_api_key' }, 'invalid_api_key', 'No.', null],
+  [{ type: 'error', error: { type: 'x', message: 'No.', code: 'y' } }, 'y', 'No.', null],
+  [
+    { error: { message: 'No.', type: 'x', param: 'body.n', code: null } },
+    'unknown',
+    'No.',
+    'body.n',
+  ],
+  [
+    { detail: [{ loc: ['body', 'messages'], msg: 'Field required', type: 'missing', input: {} }] },
+    'invalid_parameter',
+    'body.messages: Field required.',
+    'body.messages',
+  ],
+])('the error %j of model callers is read', async (body, code, message, param) => {
+  const { baseUrl } = await answerWith(422, JSON.stringify(body))
+  expect(await readOne(baseUrl)).toMatchObject({ status: 422, code, message, param })
 })
 
 test.each([

@@ -34,8 +34,8 @@ export class CallFailed extends Error {
   hadUnknownOutcome = false
 
   constructor({ status, headers }: Pick<Response, 'status' | 'headers'>, body: unknown) {
-    const parsed = AdminError.safeParse(body)
-    const error = parsed.success ? parsed.data.error : undefined
+    const parsed = ErrorBody.safeParse(body)
+    const error = parsed.success ? parsed.data : undefined
     super(error?.message ?? `The service answered ${status} without an explanation.`)
     this.name = 'CallFailed'
     this.status = status
@@ -46,10 +46,29 @@ export class CallFailed extends Error {
   }
 }
 
-/** The members that the client reads; a newer service may send more. */
-const AdminError = z.object({
-  error: z.object({ code: z.string(), message: z.string(), param: z.string().nullish() }),
+/** The first violated rule of a schema, as a count of tokens reports it. */
+const Violation = z.object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string() })
+
+const Explanation = z.object({
+  code: z.string().nullish(),
+  message: z.string(),
+  param: z.string().nullish(),
 })
+
+/** The members that the client reads, in the bodies of all families of endpoints; a newer service may send more. */
+const ErrorBody = z.union([
+  z.object({ error: Explanation }).transform(({ error }) => error),
+  z
+    .object({ error: z.string(), code: z.string() })
+    .transform(({ error, code }) => ({ message: error, code, param: null })),
+  z
+    .object({ detail: z.tuple([Violation]).rest(z.unknown()) })
+    .transform(({ detail: [{ loc, msg }] }) => ({
+      message: `${loc.join('.')}: ${msg}.`,
+      code: 'invalid_parameter',
+      param: loc.join('.'),
+    })),
+])
 
 /**
  * A client whose calls are typed by the schemas of the endpoints. Unknown members in answers are accepted. A call that
@@ -159,8 +178,9 @@ export function buildUrl(
   return `${baseUrl.replace(/\/+$/, '')}${filled}${search && `?${search}`}`
 }
 
-/** `.` and `..` would change the path even when encoded, and an empty id would name the list. */
+/** `.` and `..` would change the path even when encoded, and an empty id would name the list. Versions are numbers. */
 function segment(id: unknown): string {
+  if (Number.isSafeInteger(id)) return String(id)
   if (typeof id !== 'string' || /^\.{0,2}$/.test(id))
     throw new Error("An id in the path is missing, or is '.' or '..'.")
   return encodeURIComponent(id)
