@@ -4,8 +4,8 @@ import { generalFlagsOf } from './arguments.ts'
 import type { Command } from './command.ts'
 import { type Flag, flagsOf, type generalFlags, pathFlags } from './flags.ts'
 import type { Shape } from './member.ts'
+import { aligned, wrapped } from './output/text-columns.ts'
 import { keyVariableFor } from './settings.ts'
-import { aligned, wrapped } from './text-columns.ts'
 
 /** The help of one command: its flags, its permission and its key. */
 export function helpFor({ name, summary }: Command, endpoint: Endpoint): string {

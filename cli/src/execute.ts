@@ -9,7 +9,8 @@ import { CommandFailed } from './failure.ts'
 import { flagsOf } from './flags.ts'
 import { type Input, inputFrom, naming } from './input.ts'
 import { membersOf } from './json-schema.ts'
-import { humanForm } from './output.ts'
+import { humanForm } from './output/human-form.ts'
+import { listColumns } from './output/list-columns.ts'
 import { followPages } from './page.ts'
 import {
   baseUrlFrom,
@@ -27,6 +28,8 @@ export type Machine = {
   readText: ReadText
   wait: Wait
   randomKey: () => string
+  /** How many characters a line of the terminal has. */
+  width: number
   /** Tells how far a long command is, on the standard error. */
   say: (line: string) => void
 }
@@ -38,12 +41,22 @@ export async function execute(command: Command, args: readonly string[], machine
   const given = readArguments(endpoint, flags, args)
   if (given.isOn('help')) return helpFor(command, endpoint)
   const input = inputFrom(endpoint, flags, given, machine.readText)
+  refuseStreams(input)
   const call = { endpoint, input, ...idempotency(endpoint, given, machine) }
   const settings = settingsFor(endpoint, given, machine)
   const answer = await send(call, settings, given, machine).catch((error: unknown) => {
     throw new CommandFailed(error, flags)
   })
-  return given.isOn('json') ? `${JSON.stringify(answer)}\n` : humanForm(answer)
+  if (given.isOn('json')) return `${JSON.stringify(answer)}\n`
+  return humanForm(answer, { width: machine.width, columns: listColumns[endpoint.id] })
+}
+
+/** This client prints an answer when it is complete. */
+function refuseStreams({ body }: Input) {
+  if (body?.['stream'] === true)
+    throw new UsageError(
+      'This client prints whole answers: leave out --stream, or call the service with curl -N.',
+    )
 }
 
 function findEndpoint({ operationId }: Command): Endpoint {

@@ -2,7 +2,7 @@ import { CallFailed } from '@gatehouse/contract/client'
 
 import { Unanswered, Unsettled } from './call.ts'
 import type { Flag, Part } from './flags.ts'
-import { withoutControls } from './text-columns.ts'
+import { withoutControls } from './output/text-columns.ts'
 
 /** A command whose call failed, with the flags that its parameters came from. */
 export class CommandFailed extends Error {
@@ -14,8 +14,13 @@ export class CommandFailed extends Error {
   }
 }
 
-export function explainFailure(error: unknown): string {
-  return error instanceof CommandFailed ? explain(error.cause, error.flags) : explain(error, [])
+/** One line or a few for a person. The stack of an error that nobody expected is added where `wantsStack` asks for it. */
+export function explainFailure(error: unknown, wantsStack: boolean): string {
+  const isOfCommand = error instanceof CommandFailed
+  const reason = isOfCommand ? error.cause : error
+  const explained = explain(reason, isOfCommand ? error.flags : [])
+  const stack = wantsStack && reason instanceof Error ? reason.stack : undefined
+  return stack === undefined ? explained : `${explained}\n${stack}`
 }
 
 function explain(error: unknown, flags: readonly Flag[]): string {
@@ -24,9 +29,13 @@ function explain(error: unknown, flags: readonly Flag[]): string {
     return withoutControls(`${error.message} (${detailsOf(error, flags)})`)
   }
   if (error instanceof Unanswered) return withoutControls(error.message)
-  // A bug of this client: its stack is needed to fix it.
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+  const message = withoutControls(error instanceof Error ? error.message : String(error))
+  // An error of the system, such as a full disk, explains itself.
+  return error instanceof Error && 'syscall' in error ? message : `${message}\n${adviceForBug}`
 }
+
+const adviceForBug =
+  'That is unexpected. Please report it with the command, and with what GATEHOUSE_DEBUG=1 adds to this message.'
 
 const adviceFor = ({ idempotencyKey }: Unsettled) =>
   `The change may have been made. Repeat the command with --idempotency-key '${idempotencyKey}': it then takes effect only once.`

@@ -1,5 +1,5 @@
 import { commands } from './command.ts'
-import { aligned } from './text-columns.ts'
+import { aligned } from './output/text-columns.ts'
 
 /** The list of commands. */
 export function helpForAll(): string {
@@ -25,6 +25,9 @@ export function helpForAll(): string {
     '  GATEHOUSE_URL        the address of the service',
     '  GATEHOUSE_ADMIN_KEY  an administrator key, for /v1/organization',
     '  GATEHOUSE_API_KEY    a project key, for models and credits',
+    '  GATEHOUSE_DEBUG      if set, unexpected errors are shown with their stack',
+    '',
+    'Lists fit the terminal, or 80 columns; --json prints every member for scripts.',
   ]
   return `${lines.join('\n')}\n`
 }

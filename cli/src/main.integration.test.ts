@@ -116,9 +116,9 @@ test('a list is a table that says how to go on', async () => {
   expect(await gatehouse(['list-projects', '--limit', '2', '--order', 'desc'])).toEqual({
     code: 0,
     stdout: [
-      'id                             name       status  created_at            archived_at',
-      'proj_aaaaaaaaaaaaaaaaaaaaaaaa  Project a  active  2026-01-01T00:00:00Z  -',
-      'proj_bbbbbbbbbbbbbbbbbbbbbbbb  Project b  active  2026-01-01T00:00:00Z  -',
+      'id                             name       status  created_at (UTC)',
+      'proj_aaaaaaaaaaaaaaaaaaaaaaaa  Project a  active  2026-01-01 00:00',
+      'proj_bbbbbbbbbbbbbbbbbbbbbbbb  Project b  active  2026-01-01 00:00',
       '',
       'There is more: --after proj_bbbbbbbbbbbbbbbbbbbbbbbb shows the next page.',
       '',
@@ -181,6 +181,22 @@ test('a service that cannot be reached is named', async () => {
   const { code, stderr } = await gatehouse(['list-projects'], { GATEHOUSE_URL: away })
   expect(code).toBe(1)
   expect(stderr).toMatch(new RegExp(`^error: ${away} could not be reached: .*ECONNREFUSED.*\\.\n$`))
+})
+
+test('a number in a path is sent as it is written', async () => {
+  await gatehouse(['retrieve-policy-version', 'pol_1', '3'])
+  await gatehouse(['restore-policy-version', 'pol_1', '--version', '3', '--revision', '2'])
+  expect(seen).toMatchObject([
+    { url: '/v1/organization/policies/pol_1/versions/3' },
+    { url: '/v1/organization/policies/pol_1/versions/3/restore', body: { revision: 2 } },
+  ])
+})
+
+test('a stream is refused: this client prints whole answers', async () => {
+  const args = ['create-message', '--model', 'm', '--max-tokens', '5', '--messages', '[]']
+  const { code, stderr } = await gatehouse([...args, '--stream'])
+  expect([code, stderr]).toEqual([2, expect.stringContaining('leave out --stream')])
+  expect(seen).toEqual([])
 })
 
 test('a missing setting says which variable to set; nothing is sent', async () => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 
+import { terminalWidth } from './output/terminal-width.ts'
 import { run } from './run.ts'
 
 // A reader like `head` may leave early; that is no fault.
@@ -14,6 +15,7 @@ const { exitCode, stdout, stderr } = await run(process.argv.slice(2), {
   readText: (path) => readFileSync(path, 'utf8'),
   wait: (ms) => setTimeout(ms),
   randomKey: randomUUID,
+  width: terminalWidth(process.stdout.columns, process.env['COLUMNS']),
   say: (line) => void process.stderr.write(`${line}\n`),
 })
 

@@ -18,7 +18,8 @@ export async function run(args: readonly string[], machine: Machine): Promise<Ou
       return { exitCode: 2, stdout: '', stderr }
     }
     const { explainFailure } = await import('./failure.ts')
-    return { exitCode: 1, stdout: '', stderr: `error: ${explainFailure(error)}\n` }
+    const wantsStack = Boolean(machine.environment['GATEHOUSE_DEBUG'])
+    return { exitCode: 1, stdout: '', stderr: `error: ${explainFailure(error, wantsStack)}\n` }
   }
 }
 

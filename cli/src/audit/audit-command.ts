@@ -2,7 +2,7 @@ import type { ParseArgsOptionsConfig } from 'node:util'
 
 import { parseFlags } from '../arguments.ts'
 import type { Machine } from '../execute.ts'
-import { aligned } from '../text-columns.ts'
+import { aligned } from '../output/text-columns.ts'
 import { UsageError } from '../usage-error.ts'
 import { type Outcome, verifyCommand } from './verify-command.ts'
 

@@ -1,4 +1,4 @@
-import { aligned, withoutControls } from '../text-columns.ts'
+import { aligned, withoutControls } from '../output/text-columns.ts'
 import { type Fault, sentenceOf } from './fault.ts'
 import { fingerprintOf, type Keys } from './keys.ts'
 import type { Progress } from './verify-records.ts'

@@ -1,30 +1,40 @@
-import { type Page, pageIn } from './page.ts'
-import { aligned, lengthOf, withoutControls } from './text-columns.ts'
+import { type Page, pageIn } from '../page.ts'
+import { type Column, fitTable } from './fit-table.ts'
+import { aligned, withoutControls, wrapped } from './text-columns.ts'
+import { minuteOf, secondOf, timeIn } from './times.ts'
 
 type Item = Record<string, unknown>
 
+export type Form = {
+  /** How many characters a line of the terminal has. */
+  width: number
+  /** The columns of a list, the most important first; without them all plain members are columns. */
+  columns?: readonly string[] | undefined
+}
+
 /** An answer as a table or as one line per member. Scripts use `--json`. */
-export function humanForm(answer: unknown): string {
+export function humanForm(answer: unknown, form: Form): string {
   const page = pageIn(answer)
-  const lines = page ? linesOfPage(page) : linesOfItem(isItem(answer) ? answer : { answer })
+  const lines = page ? linesOfPage(page, form) : linesOfItem(isItem(answer) ? answer : { answer })
   return `${lines.join('\n')}\n`
 }
 
 const isItem = (value: unknown): value is Item =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function linesOfPage({ data, has_more, last_id }: Page): string[] {
+function linesOfPage({ data, has_more, last_id }: Page, { width, columns }: Form): string[] {
   const items = data.filter(isItem)
-  const columns = columnsOf(items)
-  const rows = items.map((item) => columns.map((column) => cellOf(column, item[column])))
-  return [
-    ...(items.length > 0 ? aligned([columns, ...rows]) : ['Nothing to list.']),
-    ...(has_more ? ['', `There is more: --after ${last_id} shows the next page.`] : []),
-  ]
+  const more = has_more ? ['', `There is more: --after ${last_id} shows the next page.`] : []
+  if (items.length === 0) return ['Nothing to list.', ...more]
+  const found = (columns ?? plainMembers(items)).map((path) => columnOf(path, items))
+  const filled = found.filter(({ cells }) => cells.some((cell) => cell !== '-' && cell !== ''))
+  const { rows, left } = fitTable(filled, width)
+  const note = `No room for ${left.join(', ')}: a wider terminal or --json shows all.`
+  return [...aligned(rows), ...(left.length > 0 ? ['', ...wrapped(note, width)] : []), ...more]
 }
 
 /** Id and name first, times last; members that are objects or lists are shown for single items only. */
-function columnsOf(items: readonly Item[]): string[] {
+function plainMembers(items: readonly Item[]): string[] {
   const members = new Set(items.flatMap(Object.keys))
   members.delete('object')
   const plain = [...members].filter((member) => items.every((item) => isPlain(item[member])))
@@ -39,17 +49,29 @@ function rank(member: string): number {
 
 const isPlain = (value: unknown) => typeof value !== 'object' || value === null
 
-const cellMax = 48
+function columnOf(path: string, items: readonly Item[]): Column {
+  const values = items.map((item) => valueAt(item, path))
+  const name = path.split('.').at(-1) ?? path
+  const times = values.map((value) => timeIn(name, value))
+  const head = path.replace(/^record\./, '')
+  return {
+    head: times.some((time) => time !== undefined) ? `${head} (UTC)` : head,
+    cells: values.map((value, index) => {
+      const time = times[index]
+      return time ? minuteOf(time) : withoutControls(textOf(name, value))
+    }),
+    canBeCut: values.every((value, index) => canBeCut(name, value) && times[index] === undefined),
+  }
+}
+
+const valueAt = (item: Item, path: string) =>
+  path.split('.').reduce<unknown>((value, name) => (isItem(value) ? value[name] : undefined), item)
 
 /** An id is never shortened: the next command needs all of it. */
-function cellOf(column: string, value: unknown): string {
-  const text = withoutControls(textOf(column, value))
-  const isShown = column === 'id' || lengthOf(text) <= cellMax
-  return isShown
-    ? text
-    : `${Array.from(text)
-        .slice(0, cellMax - 1)
-        .join('')}…`
+function canBeCut(name: string, value: unknown): boolean {
+  if (value === null || value === undefined) return true
+  const isNeeded = name === 'id' || name.endsWith('_id') || name === 'redacted_value'
+  return typeof value === 'string' && !isNeeded && !/^[a-z]{3,6}_[0-9a-z]{24}$/.test(value)
 }
 
 function linesOfItem(item: Item): string[] {
@@ -78,16 +100,15 @@ function flattened(item: Item, prefix = ''): [name: string, value: unknown][] {
 
 function textOf(name: string, value: unknown): string {
   if (value === null || value === undefined) return '-'
-  if (name.endsWith('_at') && typeof value === 'number') return isoTime(value)
+  const time = timeIn(name.split('.').at(-1) ?? name, value)
+  if (time) return secondOf(time)
   if (typeof value === 'string') return value
+  if (isUsage(value))
+    return value.limit === null ? String(value.used) : `${value.used}/${value.limit}`
   const isListOfPlain = Array.isArray(value) && value.every(isPlain)
   return isListOfPlain ? value.join(', ') || '-' : JSON.stringify(value)
 }
 
-/** The largest value a Date can hold; a larger one is printed as a number. */
-const secondsMax = 8.64e12
-
-function isoTime(seconds: number): string {
-  if (Math.abs(seconds) > secondsMax) return String(seconds)
-  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
-}
+/** What of a quota or a budget is used. */
+const isUsage = (value: unknown): value is { used: number; limit: number | null } =>
+  isItem(value) && Object.keys(value).toSorted().join() === 'limit,used'

@@ -4,5 +4,6 @@ export const bareMachine = {
   readText: () => '',
   wait: () => Promise.resolve(),
   randomKey: () => '',
+  width: 80,
   say: () => {},
 }
