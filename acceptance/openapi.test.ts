@@ -4,125 +4,32 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
 import { dialects } from '@gatehouse/contract/error-body'
-import { stackModels, type UpstreamUrls } from '@gatehouse/tools/stack-models'
 import { createOrganization } from '@gatehouse/tools/start-stack'
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { type Answer, call, codeOf, type Sent } from './support/call.ts'
-import { description, type Operation, operations } from './support/description.ts'
+import { type Answer, call, codeOf } from './support/call.ts'
+import { description, operations } from './support/description.ts'
+import {
+  type Changes,
+  exampleCalls,
+  exampleIn,
+  exampleModels,
+  type Json,
+} from './support/example-calls.ts'
 import { useStack } from './support/use-stack.ts'
 
 // The examples of the description, sent to a running service: every operation answers what the description says. `call`
 // compares every answer of this and of all other tests with it.
 
 const stripeSecret = 'whsec_0123456789abcdef0123456789abcdef'
-/** The model of the examples. */
-const models = (urls: UpstreamUrls) => {
-  const catalogue = stackModels(urls)
-  const [first, ...others] = catalogue.models
-  return { ...catalogue, models: [{ ...first, id: 'example-large' }, ...others] }
-}
-const stack = useStack({ models, environment: { STRIPE_WEBHOOK_SECRETS: stripeSecret } })
-
-type Json = Record<string, unknown>
-const answers = new Map<string, Json>()
-const idFrom = (operation: string) => String(answers.get(operation)?.['id'])
-
-/** What differs from the example, because ids and revisions are those of this service. */
-type Changes = Pick<Sent, 'params' | 'query' | 'headers'> & { body?: Json }
-
-const project = () => ({ params: { project_id: idFrom('createProject') } })
-const projectKey = () => ({
-  params: { ...project().params, key_id: idFrom('createProjectApiKey') },
+const stack = useStack({
+  models: exampleModels,
+  environment: { STRIPE_WEBHOOK_SECRETS: stripeSecret },
 })
-const policy = () => ({ params: { policy_id: idFrom('createPolicy') } })
-const version = () => ({ params: { ...policy().params, version: '1' } })
-const sink = () => {
-  const { export: made } = answers.get('createExport') as { export: { id: string } }
-  return { params: { export_id: made.id } }
-}
-const at = (revision: number) => ({ body: { revision } })
 
+const answers = new Map<string, Json>()
 /** One call of every operation, in an order in which each finds what it needs. */
-const calls: Record<string, () => Changes> = {
-  readRoot: () => ({}),
-  readOpenApi: () => ({}),
-  readWellKnownOpenApi: () => ({}),
-  readLiveness: () => ({}),
-  readReadiness: () => ({}),
-  createProject: () => ({ headers: { 'idempotency-key': 'k1' } }),
-  listProjects: () => ({}),
-  retrieveProject: project,
-  updateProject: project,
-  createProjectApiKey: project,
-  listProjectApiKeys: project,
-  updateProjectApiKey: projectKey,
-  deleteProjectApiKey: projectKey,
-  archiveProject: project,
-  createAdminApiKey: () => ({}),
-  listAdminApiKeys: () => ({}),
-  deleteAdminApiKey: () => ({ params: { key_id: idFrom('createAdminApiKey') } }),
-  createPolicy: () => ({}),
-  listPolicies: () => ({}),
-  updatePolicy: () => ({ ...policy(), ...at(1) }),
-  replacePolicyExamples: () => ({ ...policy(), ...at(2) }),
-  readPolicyExamples: policy,
-  evaluatePolicy: policy,
-  replayPolicy: policy,
-  publishPolicy: () => ({ ...policy(), ...at(3) }),
-  retrievePolicy: policy,
-  pausePolicy: () => ({ ...policy(), ...at(4) }),
-  resumePolicy: () => ({ ...policy(), ...at(5) }),
-  listPolicyVersions: policy,
-  retrievePolicyVersion: version,
-  restorePolicyVersion: () => ({ ...version(), ...at(6) }),
-  readPolicyRollout: policy,
-  readPolicyDecisions: policy,
-  deletePolicy: () => ({
-    ...policy(),
-    query: { revision: answers.get('restorePolicyVersion')?.['revision'] },
-  }),
-  readGatewayConfig: () => ({}),
-  saveGatewayConfig: () => ({}),
-  simulateGateway: () => ({ body: { persist: true } }),
-  listGatewayHistory: () => ({}),
-  listAuditEvents: () => ({ query: { order: 'asc', from: '2026-01-01', to: undefined } }),
-  readAuditKeys: () => ({}),
-  listAuditRecords: () => ({ query: { after: 0 } }),
-  listAuditCheckpoints: () => ({ query: { after: undefined } }),
-  readAuditProof: () => {
-    const { data } = answers.get('listAuditEvents') as { data: { id: string }[] }
-    return { params: { event_id: data[0]?.id } }
-  },
-  createExport: () => ({}),
-  listExports: () => ({}),
-  retrieveExport: sink,
-  updateExport: sink,
-  testExport: sink,
-  replayExport: sink,
-  listExportDeadLetters: sink,
-  requeueExportDeadLetters: sink,
-  deleteExport: sink,
-  restoreGatewayRevision: () => {
-    const { data } = answers.get('listGatewayHistory') as { data: { id: string }[] }
-    return { params: { history_id: data[1]?.id } }
-  },
-  readGatewayRollout: () => ({}),
-  listGatewayQuotas: () => ({}),
-  createMessage: () => ({}),
-  createResponse: () => ({}),
-  createChatCompletion: () => ({}),
-  countTokens: () => ({}),
-  listModels: () => ({}),
-  retrieveModel: () => ({}),
-  readCredits: () => ({}),
-  readLimits: () => ({}),
-  listOrganizationModels: () => ({}),
-  readOrganizationCredits: () => ({}),
-  listLedgerEntries: () => ({}),
-  readUsage: () => ({}),
-  receiveStripeEvent: () => ({}),
-}
+const calls = exampleCalls(answers)
 
 const endpointOf = (id: string): Endpoint => {
   const endpoint = endpoints.find((each) => each.id === id)
@@ -134,17 +41,6 @@ const credentialFor = ({ credentials }: Endpoint) => {
   const { admin_key, project_key } = stack().description
   if (credentials.length === 0) return undefined
   return credentials.some((kind) => kind === 'admin_key') ? admin_key : project_key
-}
-
-/** The example of an operation as the description shows it. */
-function exampleIn({ parameters = [], requestBody }: Operation) {
-  const shown = parameters.filter((parameter) => 'example' in parameter)
-  const inPlace = (place: string) =>
-    Object.fromEntries(
-      shown.filter((each) => each.in === place).map(({ name, example }) => [name, example]),
-    )
-  const body = requestBody?.content['application/json']?.example as Json | undefined
-  return { params: inPlace('path'), query: inPlace('query'), body }
 }
 
 /** Stripe signs the bytes of the body. */
