@@ -1,10 +1,13 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 
+import { createProjectApiKey } from '@gatehouse/contract/api-key'
 import { createExport, deleteExport } from '@gatehouse/contract/exports/export-sink'
+import { listModels } from '@gatehouse/contract/model'
 import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
 import { listProjects } from '@gatehouse/contract/project'
 import { programFile } from '@gatehouse/tools/program'
+import type { NewOrganization } from '@gatehouse/tools/start-stack'
 import pg from 'pg'
 import { expect, test } from 'vitest'
 
@@ -74,6 +77,66 @@ test('create --usd still prints the key when the grant fails, reports why, and e
     await admin.query('drop function if exists refuse_grant cascade')
     await admin.end()
   }
+})
+
+test('create --plan and limits hold at once: 70 calls in a minute work', async () => {
+  const limits = ['--requests-per-minute', '200', '--concurrent-requests', '9']
+  const create = ['organizations', 'create', '--name', 'Busy', '--usd', '20', '--plan', 'developer']
+  const { code, output } = await operator(...create, ...limits, '--json')
+  expect(code).toBe(0)
+  const made = JSON.parse(output) as NewOrganization
+  const given = { requests_per_minute: 200, concurrent_requests: 9 }
+  expect(made).toMatchObject({ plan: 'developer', tier: 'tier_1', ...given })
+  const shown = JSON.parse(
+    (await operator('limits', 'show', made.organization_id, '--json')).output,
+  ) as object
+  expect(shown).toMatchObject({ data: [{ scope: 'organization', limits: given }] })
+  const { base_url } = stack().description
+  const key = await call(base_url, createProjectApiKey, {
+    credential: made.admin_key,
+    params: { project_id: made.project_id },
+    body: { name: 'first' },
+  })
+  const credential = (key.json as { value: string }).value
+  const statuses: number[] = []
+  for (let count = 0; count < 70; count++)
+    statuses.push((await call(base_url, listModels, { credential })).status)
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  const events = await operator('audit', 'events', made.organization_id, '--json')
+  const { data } = JSON.parse(events.output) as { data: object[] }
+  expect(data.at(-1)).toMatchObject({ payload: { after: { plan: 'developer', limits: given } } })
+})
+
+test('a mistake in a plan or a limit creates nothing, and neither does a failure in the middle', async () => {
+  const countOrganizations = async () =>
+    (JSON.parse((await operator('organizations', 'list', '--json')).output) as { data: object[] })
+      .data.length
+  const before = await countOrganizations()
+  const create = (...flags: string[]) =>
+    operator('organizations', 'create', '--name', 'Half', '--plan', 'growth', ...flags)
+  for (const [flag, value] of [
+    ['--plan', 'gold'],
+    ['--requests-per-minute', '0'],
+    ['--tokens-per-day', 'many'],
+    ['--project', 'proj_1'],
+  ] as const) {
+    const { code, errors } = await create(flag, value)
+    expect([code, errors]).toEqual([2, expect.stringContaining(flag)])
+  }
+  const admin = new pg.Client({ connectionString: stack().database.url })
+  await admin.connect()
+  try {
+    await admin.query(`create function refuse_limits() returns trigger language plpgsql as
+      $$ begin raise exception 'no limits today'; end $$`)
+    await admin.query(`create trigger no_limits before insert on limit_override
+      for each row execute function refuse_limits()`)
+    const { code, output, errors } = await create('--requests-per-minute', '5')
+    expect([code, output, errors]).toEqual([1, '', expect.stringContaining('no limits today')])
+  } finally {
+    await admin.query('drop function if exists refuse_limits cascade')
+    await admin.end()
+  }
+  expect(await countOrganizations()).toBe(before)
 })
 
 test('plan sets the operator plan; show prints it beside the subscribed plan', async () => {

@@ -129,6 +129,7 @@ test('Run it with your own models: from an empty server to the first call with e
   expect(firstCall).toMatch(/^claude-sonnet {2}/m)
   expect(firstCall).toContain('"content":"Hello from the scripted upstream."')
   expect(firstCall).toContain('"estimated_credits_used":')
+  expect(await statusesOf(70, url, key)).toEqual(new Set([200]))
   expect(await runSdks(url, key)).toEqual([
     'OpenAI: Hello from the scripted upstream.',
     'Anthropic: Hello from the scripted upstream.',
@@ -136,6 +137,20 @@ test('Run it with your own models: from an empty server to the first call with e
     'AI SDK: Hello from the scripted upstream.',
   ])
 })
+
+/** The statuses of as many calls to the model, one after the other. */
+async function statusesOf(count: number, url: string, key: string): Promise<Set<number>> {
+  const statuses = new Set<number>()
+  const message = { role: 'user', content: 'Hello' }
+  const body = JSON.stringify({ model: 'claude-sonnet', messages: [message] })
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  for (let made = 0; made < count; made++) {
+    const answer = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body })
+    await answer.text()
+    statuses.add(answer.status)
+  }
+  return statuses
+}
 
 /** Runs the example for the SDKs where they are installed; returns what it prints. */
 async function runSdks(url: string, key: string): Promise<string[]> {

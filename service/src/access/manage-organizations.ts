@@ -1,3 +1,4 @@
+import type { LimitValues, Plan } from '@gatehouse/contract/limits'
 import { AdminKeyPermission } from '@gatehouse/contract/permission'
 
 import type { Announce } from '#audit/announce.ts'
@@ -9,6 +10,7 @@ import { transact } from '#platform/transaction.ts'
 
 import { makeKey } from './keys/make-key.ts'
 import { presentAdminKey } from './keys/present-key.ts'
+import { saveOverride } from './limit-overrides/override-store.ts'
 import {
   insertOrganization,
   lockOrganization,
@@ -20,12 +22,25 @@ import type { HashKey } from './secret.ts'
 
 type Deps = { db: Db; now: Clock; hashKey: HashKey; announce: Announce }
 
-/** Creates an organization with a project named Default and a key that has every permission of its kind. */
-export async function createOrganization(name: string, { db, now, hashKey, announce }: Deps) {
+/** What the operator gives an organization: a plan, and limits that hold instead of its tier's. */
+export type StartingTerms = { plan: Plan; limits: LimitValues }
+
+const usualTerms: StartingTerms = { plan: 'free', limits: {} }
+
+/**
+ * Creates an organization with a project named Default and a key that has every permission of its kind. Plan and limits
+ * are part of the same transaction: there is never an organization without what it was to have.
+ */
+export async function createOrganization(
+  name: string,
+  { db, now, hashKey, announce }: Deps,
+  { plan, limits } = usualTerms,
+) {
   return transact(db, async (tx) => {
     const createdAt = now()
-    const organization = { id: createId('org', createdAt), name, createdAt }
+    const organization = { id: createId('org', createdAt), name, plan, createdAt }
     const { id, status } = await insertOrganization(tx, organization)
+    await saveOverride(tx, { organizationId: id, scope: 'organization', scopeId: id }, limits)
     const project = await insertProject(tx, id, {
       id: createId('proj', createdAt),
       name: 'Default',
@@ -35,7 +50,15 @@ export async function createOrganization(name: string, { db, now, hashKey, annou
     const creation = { name: 'First administrator key', permissions: AdminKeyPermission.options }
     const scope = { organizationId: id, projectId: null }
     const key = await makeKey(tx, scope, creation, { hashKey, now: createdAt })
-    const after = { ...withStatus(id, status), name, project_id: project.id, key_id: key.row.id }
+    const hasLimits = Object.keys(limits).length > 0
+    const after = {
+      ...withStatus(id, status),
+      name,
+      ...(plan !== 'free' && { plan }),
+      ...(hasLimits && { limits }),
+      project_id: project.id,
+      key_id: key.row.id,
+    }
     await announce(tx, { organizationId: id, by: operator, action: 'created', before: null, after })
     return { organizationId: id, projectId: project.id, adminKey: key.value }
   })

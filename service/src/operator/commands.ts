@@ -18,25 +18,41 @@ import {
   readLimitNumbers,
   readLimitsTarget,
   readName,
+  readNewLimits,
   readPlan,
   readPositiveAmount,
 } from './read-values.ts'
 import { rewrapSecrets } from './secrets.ts'
 
+const limitSynopsis = [
+  '[--requests-per-minute <n>] [--requests-per-day <n>] [--concurrent-requests <n>]',
+  '[--tokens-per-minute <n>] [--tokens-per-day <n>]',
+]
+
 const create: Command = {
-  synopsis: 'create --name <name> [--usd <amount>]',
+  synopsis: [
+    'create --name <name> [--plan <free|developer|growth|scale>] [--usd <amount>]',
+    ...limitSynopsis,
+  ].join('\n      '),
   help: [
     'Creates an organization and prints its first administrator key, which is not shown again.',
+    '--plan decides its tier, and with it the limits of its keys and projects; it is free without.',
+    "The other flags set limits of the organization instead of the tier's, as 'limits set' does.",
     '--usd also grants it credits. If that fails, credits_granted is false and the exit code is 1,',
     'but the organization and its key are valid.',
   ],
   organizationId: 'none',
   required: ['name'],
-  optional: ['usd'],
-  prepare({ values }) {
-    const name = readName(values.name)
-    const credits = values.usd === undefined ? 0n : readAmount(values.usd)
-    return (deps) => createOrganizationWithCredits({ name, credits }, deps)
+  optional: ['plan', 'usd', ...Object.values(limitFlags)],
+  prepare(args) {
+    const { values } = args
+    const organization = {
+      name: readName(values.name),
+      plan: values.plan === undefined ? 'free' : readPlan(values.plan),
+      limits: readNewLimits(args),
+      credits: values.usd === undefined ? 0n : readAmount(values.usd),
+    }
+    return (deps) => createOrganizationWithCredits(organization, deps)
   },
 }
 
@@ -137,11 +153,9 @@ const reconcile: Command = {
 }
 
 const setLimits: Command = {
-  synopsis: [
-    'set <organization id> [--project <id>] [--key <id>]',
-    '[--requests-per-minute <n>] [--requests-per-day <n>] [--concurrent-requests <n>]',
-    '[--tokens-per-minute <n>] [--tokens-per-day <n>]',
-  ].join('\n      '),
+  synopsis: ['set <organization id> [--project <id>] [--key <id>]', ...limitSynopsis].join(
+    '\n      ',
+  ),
   help: [
     "Sets limits that hold instead of the tier's, everywhere within 5 seconds. Limits that are",
     "not named stay as they are; --requests-per-day none returns to the tier's number. Without",

@@ -1,6 +1,11 @@
 import type { Plan } from '@gatehouse/contract/limits'
 
-import { createOrganization, recoverOrganization, setStatus } from '#access/manage-organizations.ts'
+import {
+  createOrganization,
+  type StartingTerms,
+  recoverOrganization,
+  setStatus,
+} from '#access/manage-organizations.ts'
 import {
   findOrganization,
   findOrganizationPosition,
@@ -8,17 +13,26 @@ import {
 } from '#access/organizations/organization-store.ts'
 import { setPlan } from '#access/organizations/tier.ts'
 import { findAccount } from '#credits/holds/account-store.ts'
+import { tierOf } from '#limits/tiers.ts'
 
 import type { CommandOutput, OperatorDeps } from './command.ts'
 import { grantStartingCredits } from './credits.ts'
 import { noOrganization, presentAccount, presentOrganization, presentWithPlans } from './present.ts'
 
 export async function createOrganizationWithCredits(
-  { name, credits }: { name: string; credits: bigint },
+  { name, credits, ...terms }: StartingTerms & { name: string; credits: bigint },
   deps: OperatorDeps,
 ): Promise<CommandOutput> {
-  const { organizationId, projectId, adminKey } = await createOrganization(name, deps)
-  const made = { organization_id: organizationId, project_id: projectId, admin_key: adminKey }
+  const { organizationId, projectId, adminKey } = await createOrganization(name, deps, terms)
+  const { plan, limits } = terms
+  const made = {
+    organization_id: organizationId,
+    project_id: projectId,
+    admin_key: adminKey,
+    plan,
+    tier: tierOf({ plan, paidMicroUsd: 0 }),
+    ...limits,
+  }
   if (credits === 0n) return { result: made }
   // The key is shown only now, so a failed grant must not keep it from being printed.
   const failure = await grantStartingCredits(organizationId, credits, deps)

@@ -1,7 +1,13 @@
 import { didYouMean } from '@gatehouse/contract/did-you-mean'
-import { type LimitName, organizationLimitNumbers, Plan } from '@gatehouse/contract/limits'
+import {
+  type LimitName,
+  type LimitValues,
+  organizationLimitNumbers,
+  Plan,
+} from '@gatehouse/contract/limits'
 import { trimmedText } from '@gatehouse/contract/text'
 
+import { editLimits } from '#access/limit-overrides/own-limits.ts'
 import { parseUsd } from '#credits/money.ts'
 
 import { type CommandArguments, type Flag, UsageError } from './command.ts'
@@ -63,18 +69,27 @@ export function readLimitsTarget({ organizationId, values }: CommandArguments): 
   }
 }
 
+/** The limits of an organization that is to be created: all that is not given is the tier's. */
+export const readNewLimits = ({ values }: CommandArguments): LimitValues =>
+  editLimits({}, readNumbers(values))
+
 /** The numbers that are given; `none` returns to the tier's. */
 export function readLimitNumbers({ values }: CommandArguments): OperatorEdit {
-  const names = Object.keys(limitFlags) as LimitName[]
-  const given = names.filter((name) => values[limitFlags[name]] !== undefined)
-  if (given.length === 0) {
-    const all = names.map((name) => `--${limitFlags[name]}`)
+  const numbers = readNumbers(values)
+  if (Object.keys(numbers).length === 0) {
+    const all = Object.values(limitFlags).map((flag) => `--${flag}`)
     throw new UsageError(`Nothing is to be set; give at least one of ${all.join(', ')}.`)
   }
   const isOrganization = values.project === undefined && values.key === undefined
   if (values['tokens-per-day'] !== undefined && !isOrganization) {
     throw new UsageError('--tokens-per-day is a limit of organizations only.')
   }
+  return numbers
+}
+
+function readNumbers(values: CommandArguments['values']): OperatorEdit {
+  const names = Object.keys(limitFlags) as LimitName[]
+  const given = names.filter((name) => values[limitFlags[name]] !== undefined)
   return Object.fromEntries(given.map((name) => [name, readLimit(name, values[limitFlags[name]])]))
 }
 

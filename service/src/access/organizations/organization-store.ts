@@ -1,3 +1,4 @@
+import type { Plan } from '@gatehouse/contract/limits'
 import type { Selectable } from 'kysely'
 
 import type { Organization } from '#platform/database-types.ts'
@@ -8,11 +9,11 @@ export type OrganizationRow = Selectable<Organization>
 
 export async function insertOrganization(
   tx: Tx,
-  { id, name, createdAt }: { id: string; name: string; createdAt: Date },
+  { id, name, plan, createdAt }: { id: string; name: string; plan: Plan; createdAt: Date },
 ): Promise<OrganizationRow> {
   return tx
     .insertInto('organization')
-    .values({ id, name, created_at: createdAt })
+    .values({ id, name, plan, operator_plan: plan, created_at: createdAt })
     .returningAll()
     .executeTakeFirstOrThrow()
 }
