@@ -108,7 +108,7 @@ const Config = z.object({
   PORT: port.prefault('8080'),
   OPERATIONS_HOST: z.string().min(1).default('127.0.0.1'), // metrics and health details; not public by default
   OPERATIONS_PORT: port.prefault('9090'),
-  DATABASE_URL: url(/^postgres(ql)?$/, 'postgres://user:password@host:5432/gatehouse'),
+  DATABASE_URL: url(/^postgres(ql)?$/, 'postgres://user:<password>@host:5432/gatehouse'),
   DATABASE_POOL_SIZE: whole(2, 200).prefault('10'),
   REDIS_URL: url(/^rediss?$/, 'redis://host:6379').optional(), // shares the counts of limits; changes arrive at once instead of within a second
   REDIS_CLUSTER: z

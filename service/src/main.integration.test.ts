@@ -1,35 +1,19 @@
-import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { fileURLToPath } from 'node:url'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
 
-import { redisUrl, serverUrl } from './testing/servers.ts'
+import { runMain as run } from './testing/processes/run-main.ts'
+import { redisUrl } from './testing/servers.ts'
 
 // A process that cannot start says why, once, and ends.
 
-const main = fileURLToPath(new URL('./main.ts', import.meta.url))
-const masterKeys = `1:${Buffer.from(Array.from({ length: 32 }, (_, index) => index * 7)).toString('base64')}`
-
-async function run(environment: Record<string, string>) {
-  const child = spawn(process.execPath, [main], {
-    env: {
-      PATH: process.env['PATH'],
-      DATABASE_URL: serverUrl,
-      MASTER_KEYS: masterKeys,
-      HOST: '127.0.0.1',
-      PORT: '0',
-      OPERATIONS_PORT: '0',
-      ROLES: 'api',
-      ...environment,
-    },
-  })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  let [stdout, stderr] = ['', '']
-  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
-  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
-  const code = await new Promise((resolve) => child.once('close', resolve))
-  return { code, stdout, stderr }
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-main-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
 }
 
 async function usedPort(): Promise<string> {
@@ -50,13 +34,21 @@ test('an invalid setting: every line of the reason is on standard error, and not
   })
 })
 
+test('an example in a message is shown as it is: it holds no secret', async () => {
+  const { code, stderr } = await run({ DATABASE_URL: 'localhost' })
+  expect([code, stderr]).toEqual([
+    1,
+    'gatehouse: The configuration is not valid:\n  DATABASE_URL: must be a URL such as postgres://user:<password>@host:5432/gatehouse\n',
+  ])
+})
+
 test('a catalogue that cannot be read', async () => {
-  const outcome = await run({ MODELS_FILE: '/nowhere/models.json', STATE_DIRECTORY: '/nowhere' })
+  const outcome = await run({ MODELS_FILE: '/nowhere/models.json', STATE_DIRECTORY: makeFolder() })
   expect(outcome).toEqual({
     code: 1,
     stdout: '',
     stderr: `gatehouse: Bad model catalogue in MODELS_FILE (/nowhere/models.json):
-ENOENT: no such file or directory, open '/nowhere/models.json'
+  the file: cannot be read (ENOENT); correct MODELS_FILE, or write the file as docs/models.md shows
 `,
   })
 })
@@ -66,7 +58,7 @@ test('limits that cannot be read', async () => {
     code: 1,
     stdout: '',
     stderr: `gatehouse: Bad limits in LIMITS_FILE (/nowhere/limits.json):
-ENOENT: no such file or directory, open '/nowhere/limits.json'
+  the file: cannot be read (ENOENT); correct LIMITS_FILE, write the file as docs/limits.md shows, or unset LIMITS_FILE to use the built-in limits
 `,
   })
 })
@@ -76,7 +68,7 @@ test('moderation settings that cannot be read', async () => {
     code: 1,
     stdout: '',
     stderr: `gatehouse: Bad moderation settings in MODERATION_FILE (/nowhere/moderation.json):
-  the file: cannot be read (ENOENT); write it as docs/moderation.md shows, or unset MODERATION_FILE
+  the file: cannot be read (ENOENT); correct MODERATION_FILE, or write the file as docs/moderation.md shows: the shortest is {"accept_local_only": true}, for trying it out
 `,
   })
 })
@@ -104,12 +96,12 @@ test.each(['HOST', 'OPERATIONS_HOST'])('%s is not an address of this machine', a
 const several = { PROCESSES: '3', REDIS_URL: redisUrl }
 
 test('several processes with a catalogue that cannot be read', async () => {
-  const files = { MODELS_FILE: '/nowhere/models.json', STATE_DIRECTORY: '/nowhere' }
+  const files = { MODELS_FILE: '/nowhere/models.json', STATE_DIRECTORY: makeFolder() }
   expect(await run({ ...several, ...files })).toEqual({
     code: 1,
     stdout: '',
     stderr: `gatehouse: Bad model catalogue in MODELS_FILE (/nowhere/models.json):
-ENOENT: no such file or directory, open '/nowhere/models.json'
+  the file: cannot be read (ENOENT); correct MODELS_FILE, or write the file as docs/models.md shows
 `,
   })
 })

@@ -35,7 +35,7 @@ export function followLimitsFile({ file, log, metrics, everyMs = 2000 }: Options
   try {
     take(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new Error(`Bad limits in LIMITS_FILE (${file}):\n${(error as Error).message}`)
+    throw new Error(`Bad limits in LIMITS_FILE (${file}):\n${explain(error)}`)
   }
 
   async function look(path: string) {
@@ -58,4 +58,10 @@ export function followLimitsFile({ file, log, metrics, everyMs = 2000 }: Options
 
   const timer = setInterval(() => void look(file), everyMs).unref()
   return { current: () => current, stop: () => clearInterval(timer) }
+}
+
+function explain(error: unknown): string {
+  const { message, code } = error as NodeJS.ErrnoException
+  if (code === undefined) return message
+  return `  the file: cannot be read (${code}); correct LIMITS_FILE, write the file as docs/limits.md shows, or unset LIMITS_FILE to use the built-in limits`
 }

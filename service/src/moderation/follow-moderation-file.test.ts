@@ -101,7 +101,7 @@ test('a process does not start with a bad file, an absent one or one of more tha
   expect(() => followModerationFile(options)).toThrow('is larger than 64 KiB')
   await rm(file)
   expect(() => followModerationFile(options)).toThrow(
-    'cannot be read (ENOENT); write it as docs/moderation.md shows, or unset MODERATION_FILE',
+    'cannot be read (ENOENT); correct MODERATION_FILE, or write the file as docs/moderation.md shows: the shortest is {"accept_local_only": true}, for trying it out',
   )
 })
 

@@ -76,5 +76,6 @@ export function followModerationFile(options: Options) {
 function explain(error: unknown): string {
   const { message, code } = error as NodeJS.ErrnoException
   if (code === undefined) return message
-  return `  the file: cannot be read (${code}); write it as docs/moderation.md shows, or unset MODERATION_FILE`
+  // Not to unset the setting: calls to models would be refused then.
+  return `  the file: cannot be read (${code}); correct MODERATION_FILE, or write the file as docs/moderation.md shows: the shortest is {"accept_local_only": true}, for trying it out`
 }

@@ -20,6 +20,8 @@ test.each([
   ['"Basic dXNlcjpjYW5hcnk="', '"Basic [removed]"'],
   [`postgres://user:${password}@db:5432/x`, 'postgres://user:[removed]@db:5432/x'],
   [`redis://:${password}@cache`, 'redis://:[removed]@cache'],
+  ['such as postgres://user:<password>@host/x', 'such as postgres://user:<password>@host/x'],
+  [`postgres://u:<password>@${password}@db/x`, 'postgres://u:[removed]@db/x'],
   [`to postgres://u:p@${password}@db/x failed`, 'to postgres://u:[removed]@db/x failed'],
   [`postgres://user@server:${password}@db/x`, 'postgres://user@server:[removed]@db/x'],
   [`a://b:${password}@c d://e:${password}@f`, 'a://b:[removed]@c d://e:[removed]@f'],

@@ -102,9 +102,15 @@ function describe(thrown: unknown, depth = 0): Record<string, unknown> {
 export function withoutSecrets(text: string): string {
   // A long text is cut at white space, because half a secret would not match the patterns below.
   const [start = ''] = /^[^]{0,4000}(?=\s|$)/.exec(text) ?? []
-  return start
-    .replaceAll(/gate_(adm|prj)_[0-9A-Za-z]{8,64}/g, 'gate_$1_[removed]')
-    .replaceAll(/eyJ[\w-]{8,4000}\.[\w-]{1,4000}\.[\w-]{0,4000}/g, '[removed token]')
-    .replaceAll(/(:\/\/[^\s:/]{0,200}:)[^\s/]{1,4000}@/g, '$1[removed]@')
-    .replaceAll(/\b(bearer|basic)\s+[\w.~+/=-]{4,4000}/gi, '$1 [removed]')
+  return (
+    start
+      .replaceAll(/gate_(adm|prj)_[0-9A-Za-z]{8,64}/g, 'gate_$1_[removed]')
+      .replaceAll(/eyJ[\w-]{8,4000}\.[\w-]{1,4000}\.[\w-]{0,4000}/g, '[removed token]')
+      // `<password>` is what our own messages have in its place.
+      .replaceAll(
+        /(:\/\/[^\s:/]{0,200}:)(?!<password>@[^\s@]{0,4000}(?:\s|$))[^\s/]{1,4000}@/g,
+        '$1[removed]@',
+      )
+      .replaceAll(/\b(bearer|basic)\s+[\w.~+/=-]{4,4000}/gi, '$1 [removed]')
+  )
 }

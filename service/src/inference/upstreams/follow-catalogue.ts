@@ -48,7 +48,7 @@ export function followCatalogue(options: Options) {
   try {
     take(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new Error(`Bad model catalogue in MODELS_FILE (${file}):\n${(error as Error).message}`)
+    throw new Error(`Bad model catalogue in MODELS_FILE (${file}):\n${explain(error)}`)
   }
 
   async function look(path: string) {
@@ -61,7 +61,7 @@ export function followCatalogue(options: Options) {
       lastProblem = ''
     } catch (error) {
       // The same problem is found every two seconds and logged once.
-      const { message } = error as Error
+      const message = explain(error)
       if (message === lastProblem) return
       lastProblem = message
       metrics.catalogueIsStale.set(1)
@@ -83,4 +83,10 @@ function hasSameKey(
   } catch {
     return false
   }
+}
+
+function explain(error: unknown): string {
+  const { message, code } = error as NodeJS.ErrnoException
+  if (code === undefined) return message
+  return `  the file: cannot be read (${code}); correct MODELS_FILE, or write the file as docs/models.md shows`
 }
