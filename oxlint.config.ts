@@ -18,6 +18,7 @@ export const mayImport: Record<string, readonly string[]> = {
   credits: ['access', 'audit', 'http', 'platform'], // payments decide the tier; grants and refunds are events
   policies: ['access', 'audit', 'http', 'platform', 'redaction', 'text'],
   exports: ['access', 'audit', 'http', 'platform'], // reading the log and sending it on; locks organizations
+  installation: ['exports', 'http', 'platform'], // which database this is, and whether the master key is its own
   // puts policies in force, and decides by the configuration of the policy gateway
   'policy-gateway': [
     'policies',
@@ -45,7 +46,17 @@ export const mayImport: Record<string, readonly string[]> = {
     'http',
     'platform',
   ],
-  operator: ['credits', 'policies', 'exports', 'text', 'access', 'limits', 'audit', 'platform'], // the commands of `gatehouse operator`
+  operator: [
+    'installation',
+    'credits',
+    'policies',
+    'exports',
+    'text',
+    'access',
+    'limits',
+    'audit',
+    'platform',
+  ], // the commands of `gatehouse operator`
 }
 
 /** Folders in formats/ that are no formats: `texts` finds the texts of an answer in all of them. */

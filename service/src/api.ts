@@ -3,17 +3,14 @@ import type { FastifyInstance } from 'fastify'
 import { createOperationsServer, type Readiness } from '#http/health.ts'
 import { listen } from '#http/listen.ts'
 import { createServer } from '#http/server.ts'
-import { findModerationGap } from '#moderation/moderate.ts'
 import type { Metrics } from '#platform/metrics.ts'
-import { findMismatch, readSchemaState } from '#platform/migrations.ts'
 import { describePinned } from '#policy-gateway/in-force.ts'
 
 import type { House } from './assemble.ts'
 import type { Config } from './config.ts'
+import { logReadiness } from './log-readiness.ts'
+import { createReadiness } from './readiness.ts'
 import { serveRoutes } from './routes.ts'
-
-/** A process that has not heard of changes for this long should not get traffic. */
-const staleMs = 30_000
 
 /** How long calls that are ended may take to charge what was sent and to tell their callers. */
 const lastWordsMs = 1000
@@ -44,26 +41,10 @@ export async function startApi(
 ) {
   const { config } = house
   let isDraining = false
-  const findSchemaFault = createSchemaCheck(house)
+  const findReasons = createReadiness(house)
   const readiness: Readiness = async () => {
-    const reasons = isDraining ? ['draining'] : []
-    // Limits that each process counts for itself would multiply with their number.
-    if (!config.REDIS_URL && house.policies.others() > 0) {
-      reasons.push('several processes share this database, but REDIS_URL is not set')
-    }
-    // Calls to models are refused meanwhile.
-    const gap =
-      config.MODELS_FILE === undefined ? null : findModerationGap(house.moderation.current())
-    if (gap !== null) reasons.push(gap)
-    if (isFresh(house)) {
-      // The poll has found what is published, which is put in force after it.
-      if (!house.policies.areKnown()) reasons.push('the policies are not in force yet')
-      const fault = await findSchemaFault()
-      return fault === null ? reasons : [...reasons, fault]
-    }
-    // Without the database a process that is alone serves on, by the policies it last knew.
-    if (house.policies.canServeAlone()) return reasons
-    return [...reasons, 'no configuration changes were received lately: is the database up?']
+    const reasons = await findReasons()
+    return isDraining ? ['draining', ...reasons] : reasons
   }
   const app = createServer({
     ...house,
@@ -90,11 +71,13 @@ export async function startApi(
   )
   const { address: operationsAddress } = operations
   logListening(house, address, operationsAddress)
+  const readinessLog = logReadiness(findReasons, house.log)
   return {
     address,
     operationsAddress,
     async drain() {
       isDraining = true
+      readinessLog.stop()
       await new Promise((resolve) => setTimeout(resolve, config.UNREADY_SECONDS * 1000))
       await closeInTime(app, house)
       await operations.close()
@@ -124,32 +107,6 @@ async function closeInTime(app: FastifyInstance, { config, inference }: House) {
   // Plain calls go on without their callers, who may have hung up.
   await inference.openCalls.ended(Math.max(lastWordsMs, endsAtMs - performance.now()))
   for (const timer of timers) clearTimeout(timer)
-}
-
-function isFresh({ follower, now }: House): boolean {
-  const lastPollAt = follower.lastPollAt()
-  return lastPollAt !== undefined && now().getTime() - lastPollAt.getTime() < staleMs
-}
-
-const missingMigrations = 'migrations are missing: run migrate'
-/** A newer release may migrate at any time; how often a process that is ready looks again. */
-const schemaCheckMs = 10_000
-
-/** What is wrong with the schema, as a reason not to be ready. A check that fails leaves the last result in force. */
-function createSchemaCheck({ db, now }: House) {
-  let fault: string | null = missingMigrations
-  let checkedAtMs = 0
-  async function check() {
-    checkedAtMs = now().getTime()
-    const state = await readSchemaState(db).catch(() => undefined)
-    if (state) fault = findMismatch(state) ?? (state.missing.length > 0 ? missingMigrations : null)
-  }
-  return async () => {
-    if (fault !== null) await check()
-    // Nobody waits for this one: a probe must not fail because all connections are in use.
-    else if (now().getTime() - checkedAtMs >= schemaCheckMs) void check()
-    return fault
-  }
 }
 
 function logListening(

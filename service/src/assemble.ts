@@ -14,6 +14,7 @@ import { createOverload } from '#http/overload/overload.ts'
 import type { Principal } from '#http/principal.ts'
 import { createInference } from '#inference/create-inference.ts'
 import { readKey } from '#inference/upstreams/read-key.ts'
+import { createInstallation } from '#installation/installation.ts'
 import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
 import { periodAt } from '#limits/quotas/calendar.ts'
@@ -38,7 +39,8 @@ export function assemble(config: Config, edges: Edges = {}) {
   const foundation = layFoundation(config, edges)
   const { now, log, metrics, db } = foundation
   const hashKey = createKeyHasher(config.MASTER_KEYS)
-  const access = assembleAccess(foundation, hashKey)
+  const installation = createInstallation({ db, keyring: config.MASTER_KEYS, log })
+  const access = assembleAccess(foundation, hashKey, installation.noteProof)
   const moderation = assembleModeration(foundation)
   const policies = assemblePolicies(foundation, () => moderation.current().judge !== null)
   const limits = assembleLimits(foundation, policies.others)
@@ -66,6 +68,8 @@ export function assemble(config: Config, edges: Edges = {}) {
     log,
     metrics,
     db,
+    installation,
+    stateDirectory: foundation.stateDirectory,
     docsUrl: config.DOCS_URL,
     responsesErrors: config.RESPONSES_ERRORS,
     hashKey,
@@ -108,6 +112,7 @@ const assembleBodies = (config: Config, limits: ReturnType<typeof assembleLimits
 function assembleAccess(
   { config, db, now, steadyNow, log, metrics, egress, files }: Foundation,
   hashKey: HashKey,
+  onKeyVerified: (version: number) => void,
 ) {
   return createAccess({
     db,
@@ -119,6 +124,7 @@ function assembleAccess(
     files,
     masterKeys: config.MASTER_KEYS,
     hashKey,
+    onKeyVerified,
     issuers: config.JWT_ISSUERS,
     outageMs: config.KEY_CACHE_OUTAGE_SECONDS * 1000,
     freeTier: {

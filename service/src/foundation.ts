@@ -8,6 +8,7 @@ import { createLog, type Log, type LogLevel } from '#platform/log.ts'
 import { createMetrics, type Metrics } from '#platform/metrics.ts'
 import { connectRedis, type Redis } from '#platform/redis.ts'
 import { deriveKeys } from '#platform/secrets.ts'
+import { watchStateDirectory } from '#platform/state-directory/watch-directory.ts'
 import { createTrustedFiles } from '#platform/trusted-file.ts'
 
 import type { Config } from './config.ts'
@@ -52,6 +53,7 @@ export function layFoundation(config: Config, edges: Edges) {
     now,
     keys: deriveKeys(config.MASTER_KEYS, 'file-authentication'),
   })
+  const stateDirectory = watchStateDirectory({ directory: config.STATE_DIRECTORY, log, metrics })
   return {
     config,
     environment,
@@ -68,7 +70,9 @@ export function layFoundation(config: Config, edges: Edges) {
     exportEgress,
     findAddresses: edges.findAddresses ?? createAddressFinder(),
     files,
+    stateDirectory,
     async stop() {
+      await stateDirectory.stop()
       redis?.close()
       await egress.close()
       await exportEgress.close()

@@ -1,5 +1,6 @@
 import { createKeyHasher } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
+import { recognizeDatabase } from '#installation/installation.ts'
 import { systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
 import { requireCompatibleSchema } from '#platform/migrations.ts'
@@ -44,7 +45,9 @@ async function withDeps(execute: (deps: OperatorDeps) => Promise<CommandOutput>)
   const db = connectDatabase({ url: config.DATABASE_URL, poolSize: 2 })
   const now = systemClock
   try {
-    await requireCompatibleSchema(db)
+    const { missing } = await requireCompatibleSchema(db)
+    const known = missing.length === 0 && (await recognizeDatabase(db, config.MASTER_KEYS))
+    if (known && known.fault !== null) throw new Error(known.fault)
     // Without a hint to the processes: they poll at least once a second.
     const announce = createAnnouncer(now, () => undefined)
     const hashKey = createKeyHasher(config.MASTER_KEYS)

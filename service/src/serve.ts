@@ -1,11 +1,11 @@
 import { flushCompileCache } from 'node:module'
 
-import { findMismatch, readSchemaState } from '#platform/migrations.ts'
 import { stopOnSignals } from '#platform/shutdown.ts'
 import { answerSupervisor, receivePlace, reportUp } from '#processes/answer-supervisor.ts'
 
 import { startApi } from './api.ts'
 import { assemble, type House } from './assemble.ts'
+import { checkStart } from './check-start.ts'
 import type { Config } from './config.ts'
 import { startWorker } from './worker.ts'
 
@@ -13,8 +13,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /** Runs the roles of a process that is alone. */
 export async function serve(config: Config, environment: Environment) {
+  await checkStart(config)
   const house = assemble(config, { environment })
-  await refuseForeignSchema(house)
   const api = config.ROLES.includes('api') ? await startApi(house) : undefined
   const worker = config.ROLES.includes('worker') ? startWorker(house) : undefined
   const warmUp = warmUpSoon(house)
@@ -27,8 +27,8 @@ export async function serve(config: Config, environment: Environment) {
 /** Runs one of several processes: its supervisor says with which settings, and asks it for what operators want to see. */
 export async function serveSupervised(environment: Environment) {
   const { number, settings: config } = await receivePlace<Config>()
+  await checkStart(config)
   const house = assemble(config, { environment, processNumber: number })
-  await refuseForeignSchema(house)
   const api = await startApi(house, undefined, async ({ metrics, ...answers }) => {
     answerSupervisor({ ...answers, metrics: () => metrics.registry.getMetricsAsJSON() })
     return { close: async () => undefined }
@@ -71,10 +71,3 @@ const stepsOf = (
   { name: 'worker', stop: async () => worker?.stop() },
   { name: 'house', stop: house.stop },
 ]
-
-/** A database that is away is no reason not to start: readiness checks its schema when it is back. */
-async function refuseForeignSchema({ db }: House) {
-  const state = await readSchemaState(db).catch(() => undefined)
-  const mismatch = state && findMismatch(state)
-  if (mismatch) throw new Error(mismatch)
-}

@@ -26,6 +26,7 @@ export type KeyDeps = {
   log: Log
   metrics: Metrics
   hashKey: HashKey
+  onKeyVerified: (version: number) => void
   cache: KeyCache
   guessesByAddress: FailedAttempts
   guessesByHint: FailedAttempts
@@ -109,14 +110,16 @@ async function findKey(deps: KeyDeps, { text, hashes, cacheKey, address }: Sough
 }
 
 async function load(
-  { db, log }: KeyDeps,
+  { db, log, onKeyVerified }: KeyDeps,
   hashes: readonly [KeyHash, ...KeyHash[]],
 ): Promise<FoundKey | undefined> {
   const found = await findKeyByHash(
     db,
     hashes.map(({ hash }) => hash),
   )
-  if (!found || !hashes.some(({ hash }) => timingSafeEqual(hash, found.key_hash))) return undefined
+  const verified = found && hashes.find(({ hash }) => timingSafeEqual(hash, found.key_hash))
+  if (!verified) return undefined
+  onKeyVerified(verified.version)
   const [current] = hashes
   if (found.hash_version !== current.version) {
     // Not awaited. After a failure the key stays on its older pepper until it is next looked up.

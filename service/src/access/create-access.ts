@@ -31,6 +31,8 @@ type Options = {
   files: TrustedFiles
   masterKeys: Keyring
   hashKey: HashKey
+  /** A key of the database has proved that the master key of this version is the right one. */
+  onKeyVerified: (version: number) => void
   issuers: IssuerTable
   /** How long cached credentials stay valid while the database is unreachable. */
   outageMs: number
@@ -59,6 +61,7 @@ export function createAccess(options: Options) {
       log,
       metrics,
       hashKey,
+      onKeyVerified: options.onKeyVerified,
       uses,
       guessesByAddress: createFailedAttempts({ ...counting, countedBy: 'address', guessesMax: 10 }),
       guessesByHint: createFailedAttempts({ ...counting, countedBy: 'key', guessesMax: 20 }),

@@ -20,7 +20,7 @@ import {
   sendJson,
 } from './bind.ts'
 import { errorText } from './error-dialect.ts'
-import { claimKey, type IdempotencyClaim, storeAnswer } from './idempotency-store.ts'
+import { claimKey, type IdempotencyClaim, sealContextOf, storeAnswer } from './idempotency-store.ts'
 
 export type MutationDeps = {
   db: Db
@@ -135,8 +135,7 @@ async function runOnce(
   { db, secretBox, docsUrl }: MutationDeps,
   run: (tx: Tx) => Promise<Answer>,
 ): Promise<Answer> {
-  const { organizationId, scope, key } = claim
-  const context = `idempotency_key/answer/${organizationId}/${scope.toString('hex')}/${key}`
+  const context = sealContextOf(claim)
   const answer = await transact(db, async (tx): Promise<Answer> => {
     const stored = await claimKey(tx, claim).catch(inProgress)
     if (stored) {

@@ -1,3 +1,5 @@
+import { sql } from 'kysely'
+
 import type { Tx } from '#platform/database.ts'
 
 export type IdempotencyClaim = {
@@ -56,6 +58,20 @@ export async function storeAnswer(
     .where('scope', '=', claim.scope)
     .where('key', '=', claim.key)
     .execute()
+}
+
+type Row = Pick<IdempotencyClaim, 'organizationId' | 'scope' | 'key'>
+
+/** Names table, column, organization and row, so that a sealed answer cannot be moved to another key. */
+export const sealContextOf = ({ organizationId, scope, key }: Row) =>
+  `idempotency_key/answer/${organizationId}/${scope.toString('hex')}/${key}`
+
+/** The newest ones. */
+export async function listSealedAnswers(tx: Tx, limit: number) {
+  const { rows } = await sql<Row & { answer: Buffer }>`
+    select organization_id as "organizationId", scope, key, answer from idempotency_key
+    where answer is not null order by created_at desc limit ${limit}`.execute(tx)
+  return rows
 }
 
 /** Deletes at most `rowsMax` keys past their lifetime; returns how many. */

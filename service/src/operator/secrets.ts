@@ -1,9 +1,11 @@
 import { rewrapSinkSecrets } from '#exports/sinks/rewrap-secrets.ts'
+import { rewrapKeyCheck } from '#installation/installation.ts'
 
 import type { CommandOutput, OperatorDeps } from './command.ts'
 
 /** Seals what an older master key has sealed with the current one. */
 export async function rewrapSecrets({ db, secretBox }: OperatorDeps): Promise<CommandOutput> {
+  await rewrapKeyCheck(db, secretBox)
   const { sinks, rewrapped, unreadable } = await rewrapSinkSecrets(db, secretBox)
   const result = { sinks, rewrapped, unreadable: unreadable.length }
   if (unreadable.length === 0) return { result }

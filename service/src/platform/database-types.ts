@@ -319,6 +319,12 @@ export interface IdempotencyKey {
   status: number | null;
 }
 
+export interface Installation {
+  id: Generated<string>;
+  is_only: Generated<boolean>;
+  key_check: Buffer | null;
+}
+
 export interface LedgerEntry {
   amount: Int8;
   at: Generated<Timestamp>;
@@ -574,6 +580,7 @@ export interface DB {
   gateway_decision_minute: GatewayDecisionMinute;
   gateway_history: GatewayHistory;
   idempotency_key: IdempotencyKey;
+  installation: Installation;
   ledger_entry: LedgerEntry;
   limit_override: LimitOverride;
   organization: Organization;

@@ -54,6 +54,12 @@ export function createMetrics() {
       help: 'Credentials refused without a lookup, because their sender tried too many unknown ones.',
       registers,
     }),
+    stateDirectoryUnusable: new Gauge({
+      name: 'gatehouse_state_directory_unusable',
+      help: '1 while STATE_DIRECTORY cannot be written, or belongs to another database; the process is not ready then.',
+      aggregator: 'max',
+      registers,
+    }),
     logDropped: new Counter({
       name: 'gatehouse_log_lines_dropped_total',
       help: 'Log lines that were dropped because standard output is not read fast enough.',

@@ -1,9 +1,10 @@
 import { createHmac, type KeyObject, randomUUID, timingSafeEqual } from 'node:crypto'
 import { constants } from 'node:fs'
-import { lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { lstat, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 import type { Clock } from './clock.ts'
+import { makeDirectory } from './state-directory/make-directory.ts'
 
 /**
  * Last good copies on disk, authenticated with a key. A process with write access to the folder but without
@@ -36,13 +37,20 @@ const leftoverAfterMs = 60 * 60 * 1000
 
 export function createTrustedFiles({ directory, now, keys }: Options): TrustedFiles {
   if (directory === undefined) return nothingKept
+  // Once: a directory that is missing later may be a volume that is not mounted, and files below it would be lost with the next mount.
+  let made: Promise<void> | undefined
+  const makeOnce = () =>
+    (made ??= makeDirectory(directory).catch((error: unknown) => {
+      made = undefined
+      throw error
+    }))
   return {
     async keep(name, text) {
       const path = join(directory, checked(name))
       // A file that would be too large to read must not replace a readable one.
       if (Buffer.byteLength(text) > textBytesMax) throw new Error(`${name} is too large to keep.`)
       const file = toFile(name, { text, keptAtMs: now().getTime() }, keys[0])
-      await mkdir(directory, { recursive: true, mode: 0o700 })
+      await makeOnce()
       await replaceFile(path, file)
     },
     async read(name, maxAgeMs) {
@@ -121,7 +129,7 @@ async function readBounded(path: string): Promise<Buffer | undefined> {
 }
 
 /** Processes may share the folder: each writes a temporary file of its own and renames it. */
-async function replaceFile(path: string, parts: readonly Buffer[]): Promise<void> {
+export async function replaceFile(path: string, parts: readonly Buffer[]): Promise<void> {
   const temporary = `${path}.${randomUUID()}${temporaryEnding}`
   try {
     await writeTemporary(temporary, path, parts)

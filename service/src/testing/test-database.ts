@@ -48,7 +48,7 @@ export async function openEmptyDatabase() {
     await dropDatabase(server, name)
     await server.destroy()
   })
-  return { db, connect }
+  return { db, connect, url: databaseUrl(name) }
 }
 
 /**

@@ -1,0 +1,96 @@
+import { findModerationGap } from '#moderation/moderate.ts'
+import type { Db } from '#platform/database.ts'
+import { findMismatch, readSchemaState } from '#platform/migrations.ts'
+
+import type { House } from './assemble.ts'
+
+/** A process that has not heard of changes for this long should not get traffic. */
+const staleMs = 30_000
+
+/** Why a process should get no traffic. */
+export function createReadiness(house: House): () => Promise<string[]> {
+  const { config, policies, moderation, stateDirectory } = house
+  const findDatabaseFault = createDatabaseCheck(house)
+  const explainSilence = createSilenceCheck(house)
+  return async () => {
+    const reasons: (string | null)[] = []
+    // Limits that each process counts for itself would multiply with their number.
+    if (!config.REDIS_URL && policies.others() > 0) {
+      reasons.push('several processes share this database, but REDIS_URL is not set')
+    }
+    // Calls to models are refused meanwhile.
+    if (config.MODELS_FILE !== undefined) reasons.push(findModerationGap(moderation.current()))
+    // What calls cost could not be kept while the database is away.
+    reasons.push(stateDirectory.fault())
+    if (isFresh(house)) {
+      // The poll has found what is published, which is put in force after it.
+      if (!policies.areKnown()) reasons.push('the policies are not in force yet')
+      reasons.push(await findDatabaseFault())
+    } else if (!policies.canServeAlone()) {
+      // Without the database a process that is alone serves on, by the policies it last knew.
+      reasons.push(explainSilence())
+    }
+    return reasons.filter((reason) => reason !== null)
+  }
+}
+
+function isFresh({ follower, now }: House): boolean {
+  const lastPollAt = follower.lastPollAt()
+  return lastPollAt !== undefined && now().getTime() - lastPollAt.getTime() < staleMs
+}
+
+const noChanges = 'no configuration changes were received lately: is the database up?'
+
+/** Why there are no changes: the database may be there and have no tables. Nobody waits for the answer of a database that is away. */
+function createSilenceCheck({ db }: House) {
+  let explanation = noChanges
+  let isChecking = false
+  function check() {
+    if (isChecking) return
+    isChecking = true
+    const explain = (fault: string | null) => (explanation = fault ?? noChanges)
+    void findSchemaFault(db)
+      .then(explain, () => explain(null))
+      .finally(() => (isChecking = false))
+  }
+  check()
+  return () => {
+    check()
+    return explanation
+  }
+}
+
+async function findSchemaFault(db: Db): Promise<string | null> {
+  const state = await readSchemaState(db)
+  return findMismatch(state) ?? (state.missing.length > 0 ? missingMigrations : null)
+}
+
+const missingMigrations = 'migrations are missing: run migrate'
+/** A newer release may migrate at any time; how often a process that is ready looks again. */
+const databaseCheckMs = 10_000
+
+/**
+ * What is wrong with the schema, or with the master key, as a reason not to be ready. A check that fails leaves the last result
+ * in force.
+ */
+function createDatabaseCheck({ db, now, installation, stateDirectory }: House) {
+  let fault: string | null = missingMigrations
+  let checkedAtMs = 0
+  async function findFault(): Promise<string | null> {
+    const schemaFault = await findSchemaFault(db)
+    if (schemaFault !== null) return schemaFault
+    const known = await installation.recognize()
+    if (known) stateDirectory.belongsTo(known.databaseId)
+    return known?.fault ?? null
+  }
+  async function check() {
+    checkedAtMs = now().getTime()
+    fault = await findFault().catch(() => fault)
+  }
+  return async () => {
+    if (fault !== null) await check()
+    // Nobody waits for this one: a probe must not fail because all connections are in use.
+    else if (now().getTime() - checkedAtMs >= databaseCheckMs) void check()
+    return fault
+  }
+}
