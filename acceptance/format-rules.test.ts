@@ -131,6 +131,34 @@ describe.each(formats)('a caller of %s', (format) => {
   })
 })
 
+/** Where a model finds the instructions that a caller of Messages sends between other messages. */
+const instructionRole = {
+  'claude-scripted': 'system',
+  'responses-scripted': 'developer',
+  'chat-scripted': 'system',
+} as const
+
+test.each(models)('instructions between messages reach %s in their place', async (model) => {
+  const messages = [
+    { role: 'user', content: 'one' },
+    { role: 'assistant', content: 'two' },
+    { role: 'system', content: 'Be brief.', clear_at: 'next_user_message' },
+    { role: 'user', content: promptFor({ text: 'Done.' }) },
+  ]
+  const answer = await send({ format: 'messages', model, body: { messages } })
+  expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('Done.')])
+  const body = await lastBody()
+  const sent = (body['input'] ?? body['messages']) as { role: string }[]
+  expect(sent.map(({ role }) => role)).toEqual([
+    'user',
+    'assistant',
+    instructionRole[model],
+    'user',
+  ])
+  expect(JSON.stringify(sent[2])).toContain('Be brief.')
+  if (model === 'claude-scripted') expect(sent[2]).toEqual(messages[2])
+})
+
 test.each(models)('a stream of Messages from %s starts with a count and a ping', async (model) => {
   const script = { text: 'Done.', usage: { input: 321, output: 2 } }
   const { status, text } = await ask(target(), { format: 'messages', model, script })
@@ -151,7 +179,7 @@ test.each(models)('count_tokens for %s fills in what may be left out', async (mo
       headers: { 'x-api-key': project_key, 'content-type': 'application/json' },
       body: JSON.stringify({ model, tools, ...body }),
     })
-    return [response.status, await response.json()] as const
+    return [response.status, (await response.json()) as { input_tokens: number }] as const
   }
   const tools = [{ name: 'look_up', input_schema: { type: 'object' } }]
   const bare = { messages: [{ content: 'Hello there.' }] }
@@ -165,6 +193,10 @@ test.each(models)('count_tokens for %s fills in what may be left out', async (mo
     expect(counted).toEqual([200, { input_tokens: expect.any(Number) as number }])
     expect(counted).toEqual(await count({ ...full, ...meant }))
   }
+  const instructed = [...full.messages, { role: 'system', content: 'Be brief. '.repeat(50) }]
+  const [status, { input_tokens: more }] = await count({ messages: instructed })
+  expect(status).toBe(200)
+  expect(more).toBeGreaterThan((await count(full))[1].input_tokens + 100)
   expect((await count({ ...full, tool_choice: {} }))[0]).toBe(422)
   expect((await count({ ...full, thinking: {} }))[0]).toBe(422)
 })

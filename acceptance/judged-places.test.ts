@@ -145,7 +145,30 @@ describe('instructions are judged like messages', () => {
       if (format === 'responses') return { ...common, instructions: content, input: 'Hi.' }
       return { ...common, max_tokens: 20, system: content, messages: messages.slice(1) }
     }),
+    ...amongMessages(content),
   ]
+
+  /** Messages with instructions between others, behind the last of them and before the first. */
+  const amongMessages = (content: string): NamedRequest[] => {
+    const [system, user] = [
+      { role: 'system', content },
+      { role: 'user', content: 'Hi.' },
+    ]
+    const answer = { role: 'assistant', content: 'Yes?' }
+    const places = {
+      'before the others': [system, user],
+      'behind the others': [user, system],
+      'between them': [user, answer, system, user],
+      'between answers': [user, answer, system, answer, user],
+    }
+    return ['claude-scripted', 'chat-scripted'].flatMap((model) =>
+      Object.entries(places).map(([place, messages]) => ({
+        name: `${model}: ${place}, ${content}`,
+        format: 'messages' as const,
+        body: { model, max_tokens: 20, messages },
+      })),
+    )
+  }
 
   test.each(['cel: text.matches("AKIA[0-9A-Z]{16}")', 'cel: pii("CARD") > 0'])(
     '%s',
@@ -160,6 +183,20 @@ describe('instructions are judged like messages', () => {
     await applyConfig(stack(), { rules: { denylist: ['kumquat'] } })
     await expectAll(instructed(forbidden), 'refused')
     await expectAll(instructed('Be brief.'), 'served')
+  })
+
+  test('what is always blocked', async () => {
+    await expectAll(instructed('[[cat:self-harm=0.99]]'), 'refused')
+    await expectAll(instructed('[[cat:self-care=0.99]]'), 'served')
+  })
+
+  test('rules that name `system` see those among messages, and rules that name `user_text` do not', async () => {
+    await putInForce(stack(), {
+      rule: 'cel: system.contains("kumquat") || user_text.contains("orange")',
+      direction: 'request',
+    })
+    await expectAll(amongMessages('kumquat'), 'refused')
+    await expectAll(amongMessages('orange'), 'served')
   })
 })
 

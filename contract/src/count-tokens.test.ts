@@ -34,7 +34,9 @@ test('every member of the contract is accepted, and so are other members of a me
 test('type and role may be left out where the meaning is clear', () => {
   const bare = [{ content: 'Hello.' }]
   expect(accepts({ model: 'm', messages: bare })).toBe(true)
-  expect(accepts({ model: 'm', messages: [{ role: 'system', content: 'Hello.' }] })).toBe(false)
+  expect(accepts({ model: 'm', messages: [{ role: 'tool', content: 'Hello.' }] })).toBe(false)
+  const instructed = [...bare, { role: 'system', content: 'Be brief.' }]
+  expect(accepts({ model: 'm', messages: instructed })).toBe(true)
   expect(accepts({ model: 'm', messages: [{ content: '' }] })).toBe(false)
   expect(accepts({ model: 'm', messages, tool_choice: { name: 'look_up' } })).toBe(true)
   expect(accepts({ model: 'm', messages, tool_choice: {} })).toBe(false)

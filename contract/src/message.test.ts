@@ -101,9 +101,19 @@ test.each([
   ],
   ['no content', request({ messages: [{ role: 'user' }] }), 'messages.0.content'],
   [
-    'a system message',
-    request({ messages: [{ role: 'system', content: 'a' }] }),
+    'an unknown role',
+    request({ messages: [{ role: 'developer', content: 'a' }] }),
     'messages.0.role',
+  ],
+  [
+    'instructions with more than text',
+    request({
+      messages: [
+        { role: 'user', content: 'a' },
+        { role: 'system', content: [{ type: 'text', text: 'a' }, { type: 'compaction' }] },
+      ],
+    }),
+    'messages.1.content.1.type',
   ],
   ['an image as system prompt', request({ system: [{ type: 'image' }] }), 'system.0.type'],
   ['no messages', request({ messages: [] }), 'messages'],
@@ -132,6 +142,7 @@ test('a temperature up to 2 and an empty list of categories are allowed', () => 
 
 const user = { role: 'user', content: 'a' }
 const assistant = (content: unknown) => ({ role: 'assistant', content })
+const system = (content: unknown) => ({ role: 'system', content })
 
 test.each([
   ['a trailing empty text of the assistant', [user, assistant('')], undefined],
@@ -143,6 +154,10 @@ test.each([
   ],
   ['an empty text of the user', [{ role: 'user', content: '' }], 'messages.0.content'],
   ['an empty list of the user', [{ role: 'user', content: [] }, user], 'messages.0.content'],
+  ['instructions in their place', [user, system('a'), assistant('b'), user], undefined],
+  ['instructions as text blocks', [user, system([{ type: 'text', text: 'a' }])], undefined],
+  ['empty instructions', [user, system([])], 'messages.1.content'],
+  ['settings alone', [user, { ...system([]), output_config: { effort: 'low' } }], undefined],
 ])('%s: accepted or refused by its position', (_what, messages, path) => {
   expect(pathOf(request({ messages }))).toBe(path)
 })

@@ -18,7 +18,9 @@ import {
 import { ContentBlock, TextBlock } from './message-content.ts'
 
 const MessageParam = z.looseObject({
-  role: z.enum(['user', 'assistant']),
+  role: z
+    .enum(['user', 'assistant', 'system'])
+    .describe('`system`: instructions in their place in the conversation, as text.'),
   content: textOr(listOf(ContentBlock)),
 })
 export type MessageParam = z.infer<typeof MessageParam>
@@ -26,11 +28,18 @@ export type MessageParam = z.infer<typeof MessageParam>
 /** A message whose author may be missing, which then is the user. */
 const AnyMessageParam = MessageParam.extend({ role: MessageParam.shape.role.optional() })
 
-/** Only the last message may be empty, and only if it is the assistant's: a prefill. */
-function refuseEmpty({ value, issues }: z.core.ParsePayload<z.infer<typeof AnyMessageParam>[]>) {
-  const index = value.findIndex(({ content }) => content.length === 0)
+type ConversationPayload = z.core.ParsePayload<z.infer<typeof AnyMessageParam>[]>
+
+/** A prefill may be empty, which is the assistant's last message, and so may instructions that only change settings. */
+function refuseEmpty({ value, issues }: ConversationPayload) {
+  const index = value.findIndex(
+    ({ role, content, output_config: settings }, position) =>
+      content.length === 0 &&
+      !(role === 'assistant' && position === value.length - 1) &&
+      !(role === 'system' && typeof settings === 'object' && settings !== null),
+  )
   const empty = value[index]
-  if (!empty || (index === value.length - 1 && empty.role === 'assistant')) return
+  if (!empty) return
   issues.push({
     code: 'too_small',
     origin: typeof empty.content === 'string' ? 'string' : 'array',
@@ -41,10 +50,31 @@ function refuseEmpty({ value, issues }: z.core.ParsePayload<z.infer<typeof AnyMe
   })
 }
 
+/** Instructions are text, as in `system`. */
+function refuseOtherInstructions({ value, issues }: ConversationPayload) {
+  for (const [index, { role, content }] of value.entries()) {
+    if (role !== 'system' || typeof content === 'string') continue
+    const position = content.findIndex(({ type }) => type !== 'text')
+    if (position === -1) continue
+    const path = [index, 'content', position, 'type']
+    issues.push({
+      code: 'invalid_value',
+      values: ['text'],
+      input: content[position]?.type,
+      path,
+    })
+    return
+  }
+}
+
 const Messages = listOf(MessageParam, { min: 1 })
 const AnyMessages = listOf(AnyMessageParam, { min: 1 })
-const Conversation = Messages.check(refuseEmpty).meta({ ...Messages.meta() })
-export const LenientConversation = AnyMessages.check(refuseEmpty).meta({ ...AnyMessages.meta() })
+const Conversation = Messages.check(refuseEmpty, refuseOtherInstructions).meta({
+  ...Messages.meta(),
+})
+export const LenientConversation = AnyMessages.check(refuseEmpty, refuseOtherInstructions).meta({
+  ...AnyMessages.meta(),
+})
 
 export const SystemPrompt = textOr(listOf(TextBlock))
 

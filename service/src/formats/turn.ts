@@ -31,7 +31,8 @@ export type Turn = {
   other: readonly string[]
 }
 
-export type TurnMessage = { role: 'user' | 'assistant'; parts: readonly Part[] }
+/** `system`: instructions between other messages, which have parts of text only. */
+export type TurnMessage = { role: 'user' | 'assistant' | 'system'; parts: readonly Part[] }
 
 export type Part =
   | TextPart

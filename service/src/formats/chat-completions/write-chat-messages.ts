@@ -8,7 +8,7 @@ import type { DocumentPart, ImagePart, Part, TextPart, TurnMessage } from '#form
  */
 export const writeMessages = (messages: readonly TurnMessage[]): Json[] =>
   groupByRole(messages.filter(isWritten)).flatMap((group) =>
-    group[0]?.role === 'assistant' ? writeAssistant(group) : writeUser(group),
+    writers[group[0]?.role ?? 'user'](group),
   )
 
 /** Whether something of a message is left in this format: without it, the messages around it are consecutive. */
@@ -81,6 +81,15 @@ function writeUser(group: readonly TurnMessage[]): Json[] {
   const content = writeMerged(messages.filter((parts) => parts.length > 0))
   return content === null ? written : [...written, { role: 'user', content }]
 }
+
+/** One text: not every upstream accepts parts here. */
+const writeSystem = (group: readonly TurnMessage[]): Json[] => [
+  { role: 'system', content: group.flatMap(({ parts }) => parts.flatMap(textOf)).join('\n\n') },
+]
+
+const textOf = (part: Part) => (part.type === 'text' ? [part.text] : [])
+
+const writers = { user: writeUser, assistant: writeAssistant, system: writeSystem }
 
 /** Messages that are a text each stay a text, because not every upstream accepts parts. */
 function writeMerged(messages: readonly (readonly UserPart[])[]): string | Json[] | null {

@@ -34,7 +34,7 @@ export const betaRows: readonly Row[] = [
       'interleaved-thinking',
       'mcp-client',
       'mid-conversation-output-config',
-      'mid-conversation-system-clear-at',
+      'mid-conversation-system',
       'mid-conversation-tool-changes',
       'model-context-window-exceeded',
       'output-128k',

@@ -198,6 +198,27 @@ test('an empty message at the end says nothing', () => {
   expect(turnOf({ messages: body }).messages).toHaveLength(1)
 })
 
+const instructed = [
+  { role: 'system', content: 'Be kind.' },
+  { role: 'user', content: 'a' },
+  { role: 'system', content: [text('Be brief.'), text('Be clear.')] },
+  { role: 'assistant', content: 'b' },
+  { role: 'user', content: 'c' },
+  { role: 'system', content: [], output_config: { effort: 'low' } },
+  { role: 'system', content: [{ ...text(''), unknown: 'words' }] },
+]
+
+test('instructions between messages stay in their place; those at the beginning are the system prompt', () => {
+  const turn = turnOf({ system: 'First.', messages: instructed })
+  expect(turn.system).toEqual(['First.', 'Be kind.'])
+  expect(turn.messages).toEqual([
+    user(says('a'), { type: 'foreign', text: '{"unknown":"words"}' }),
+    { role: 'system', parts: [says('Be brief.'), says('Be clear.')] },
+    assistant(says('b')),
+    user(says('c')),
+  ])
+})
+
 test('neighbours of one role become one message, with the results of tools first', () => {
   const result: Part = { type: 'tool_result', callId: 'a', parts: [], isError: false }
   const conversation = [

@@ -17,11 +17,28 @@ import type {
 
 type Block<Type extends ContentBlock['type']> = Extract<ContentBlock, { type: Type }>
 
-/** A conversation, without the messages that have no parts. */
-export function readMessages(messages: readonly MessageParam[]): TurnMessage[] {
-  return messages
-    .map(({ role, content }) => ({ role, parts: readContent(content) }))
-    .filter(({ parts }) => parts.length > 0)
+/** `foreign` holds the unknown members of instructions. */
+type Conversation = { system: string[]; messages: TurnMessage[]; foreign: ForeignPart[] }
+
+/**
+ * A conversation, without the messages that have no parts. Instructions at its beginning belong to the system prompt; later
+ * ones refer to the messages before them, so they stay in their place.
+ */
+export function readMessages(messages: readonly MessageParam[]): Conversation {
+  const conversation: Conversation = { system: [], messages: [], foreign: [] }
+  for (const { role, content } of messages) {
+    const parts = readContent(content)
+    if (role === 'system') addInstructions(conversation, parts)
+    else if (parts.length > 0) conversation.messages.push({ role, parts })
+  }
+  return conversation
+}
+
+function addInstructions({ system, messages, foreign }: Conversation, parts: readonly Part[]) {
+  const texts = parts.filter((part) => part.type === 'text')
+  for (const part of parts) if (part.type === 'foreign') foreign.push(part)
+  if (messages.length === 0) for (const { text } of texts) system.push(text)
+  else if (texts.length > 0) messages.push({ role: 'system', parts: texts })
 }
 
 function readContent(content: MessageParam['content']): Part[] {

@@ -15,9 +15,10 @@ export function readMessageTurn(request: Json): Turn {
   refuseThread(request)
   // Its schema has been checked: see contract/src/message.ts.
   const body = request as CreateMessage
+  const { system, messages, foreign } = readMessages(body.messages)
   return {
-    system: readSystem(body.system),
-    messages: addForeign(readMessages(body.messages), readForeign(body)),
+    system: [...readSystem(body.system), ...system],
+    messages: addForeign(messages, [...foreign, ...readForeign(body)]),
     tools: readTools(body.tools),
     toolChoice: readToolChoice(body),
     canCallToolsInParallel: readParallel(body.tool_choice),

@@ -16,7 +16,11 @@ export function writeInput(messages: readonly TurnMessage[]): Json[] {
       if (content && open?.role === role) open.content.push(content)
       else if (content) {
         open = { role, content: [content] }
-        items.push({ type: 'message', ...open })
+        items.push({
+          type: 'message',
+          role: role === 'system' ? 'developer' : role,
+          content: open.content,
+        })
       }
       const item = writeItem(part)
       if (!item) continue

@@ -106,6 +106,12 @@ export const fullRequests: Record<CallerFormatName, Json> = {
           { type: 'tool_result', tool_use_id: 'toolu_2', content: 'Bare.' },
         ],
       },
+      {
+        role: 'system',
+        content: [{ type: 'text', text: 'Later instructions.', cache_control: marker }],
+        clear_at: 'next_user_message',
+      },
+      { role: 'system', content: [], output_config: { effort: 'low' } },
       { role: 'user', content: 'And now?' },
     ],
     tools: [

@@ -90,7 +90,15 @@ const tool: Reading = (value, add, owner) =>
 
 const members = {
   model: seen, // one of the catalogue's
-  messages: listOf(objectWith({ role: seen, content: textOrListOf(block) })),
+  messages: listOf(
+    objectWith({
+      role: seen,
+      content: textOrListOf(block),
+      // Of instructions between other messages.
+      clear_at: setting,
+      output_config: settingsOf('effort'),
+    }),
+  ),
   system: textOrListOf(textBlock),
   tools: listOf(tool),
   tool_choice: settingsOf('type', 'name', 'disable_parallel_tool_use'),

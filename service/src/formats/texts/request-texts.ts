@@ -30,8 +30,8 @@ export type RequestTexts = {
   history: readonly EarlierAnswer[]
   /** The beginning of the answer, which the model goes on with. */
   prefill: string
-  /** Of the last message. Results of tools are messages of the user, as in a `Turn`. */
-  role: TurnMessage['role']
+  /** Of the last message that is not an instruction. Results of tools are messages of the user, as in a `Turn`. */
+  role: Exclude<TurnMessage['role'], 'system'>
   /** The addresses of images; those that were sent along are `data:` addresses. */
   images: readonly string[]
   /** Whether there is content that neither rules nor scorers can read: a file, or binary data. */
@@ -49,6 +49,10 @@ export function* readTextsInSteps(turn: Turn): Steps<RequestTexts> {
   let prefill = ''
   for (const run of runsOf(turn.messages)) {
     yield
+    if (run.role === 'system') {
+      yield* addSystemRun(found, run)
+      continue
+    }
     if (run.role === 'user') {
       lastMessage = yield* addUserRun(found, run)
       continue
@@ -71,16 +75,21 @@ export function* readTextsInSteps(turn: Turn): Steps<RequestTexts> {
   const others = turn.other.flatMap((text) => saidIn('user', null, [text]))
   return {
     text: [...system, ...found.said, ...tools, ...others],
-    userText: found.said.filter(({ part }) => part !== 'prefill'),
+    userText: found.said.filter(({ part }) => part !== 'prefill' && part !== 'system'),
     lastMessage,
-    system,
+    system: [...system, ...found.said.filter(({ part }) => part === 'system')],
     tools,
     history: found.history,
     prefill,
-    role: turn.messages.at(-1)?.role ?? 'user',
+    role: lastRoleOf(turn),
     images: found.images,
     hasUnreadable: found.hasUnreadable,
   }
+}
+
+function lastRoleOf({ messages }: Turn): RequestTexts['role'] {
+  const role = messages.findLast((message) => message.role !== 'system')?.role
+  return role === 'assistant' ? role : 'user'
 }
 
 /** Decodes the escapes of all texts in steps, so that later readers find them decoded. */
@@ -134,6 +143,17 @@ const isSilent = ({ role, parts }: TurnMessage) =>
 /** Not as arguments: there may be more than a function takes. */
 function addAll<Item>(list: Item[], added: readonly Item[]) {
   for (const item of added) list.push(item)
+}
+
+/** Adds instructions that stand between other messages. */
+function* addSystemRun(found: Found, { messages, first }: Run): Steps<void> {
+  const texts: string[][] = []
+  for (const [number, { parts }] of messages.entries()) {
+    texts.push(parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])))
+    for (const part of parts) addAll(found.said, yield* readOther(found, part, first + number))
+    yield
+  }
+  addAll(found.said, toSaid('system', first, joinMessages(texts)))
 }
 
 /** Adds what is said in messages of the user; returns what the last of them says. */

@@ -148,6 +148,7 @@ describe('reasoning of earlier turns', () => {
       { role: 'user', parts: [text('3')] },
       { role: 'assistant', parts: [thinks('b')] },
       { role: 'user', parts: [result] },
+      { role: 'system', parts: [text('rule')] },
       { role: 'assistant', parts: [thinks('c'), text('4')] },
       { role: 'user', parts: [text('5')] },
     ],
@@ -157,7 +158,7 @@ describe('reasoning of earlier turns', () => {
       .flatMap(({ parts }) => parts)
       .flatMap((part) => (part.type === 'reasoning' ? [part.text] : []))
 
-  test('is left out; tool results do not end the last turn of the assistant', () => {
+  test('is left out; tool results and instructions do not end the last turn of the assistant', () => {
     expect(thoughts(withoutEarlierReasoning(turn))).toEqual(['b', 'c'])
   })
 

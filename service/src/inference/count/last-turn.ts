@@ -2,7 +2,7 @@ import type { Turn, TurnMessage } from '#formats/turn.ts'
 
 /**
  * The index where the assistant's last turn starts: its last message and the earlier ones that only tool results
- * separate from it. Without a message of the assistant, the index after the last message.
+ * and instructions separate from it. Without a message of the assistant, the index after the last message.
  */
 export function startOfLastTurn<Message extends { role: string }>(
   messages: readonly Message[],
@@ -14,7 +14,7 @@ export function startOfLastTurn<Message extends { role: string }>(
     const message = messages[index]
     if (!message) break
     if (message.role === 'assistant') start = index
-    else if (!isToolResult(message)) break
+    else if (message.role !== 'system' && !isToolResult(message)) break
   }
   return start
 }

@@ -5,7 +5,7 @@ import type { CallerFormatName } from '#formats/format-name.ts'
 import { callerFormats } from '#formats/formats.ts'
 import { type EarlierAnswer, readRequestTexts } from '#formats/texts/request-texts.ts'
 import { stringPlacesIn } from '#formats/texts/testing/string-places.ts'
-import { emptyTurn, type Part } from '#formats/turn.ts'
+import { emptyTurn, type Part, type TurnMessage } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { type Passage, readingsOf, textOf } from '#text/passage.ts'
 
@@ -71,7 +71,7 @@ test.each(names)(
 
 /** What looks like an id or a setting there is one. */
 const idOrSetting =
-  /(^|[._])(type|id|user|effort|summary|display|detail|format|signature|media_type|data|encrypted_content)$|^tool_choice\.|^messages\[\]\.name$/
+  /(^|[._])(type|id|user|effort|summary|display|detail|format|signature|media_type|data|encrypted_content|clear_at)$|^tool_choice\.|^messages\[\]\.name$/
 
 test.each(names)('%s: a word is found, but for ids and settings too', (name) => {
   const isExpected = (path: string) => Object.hasOwn(noText[name], path) || idOrSetting.test(path)
@@ -102,7 +102,7 @@ test.each(names)('%s: what is said stands with those who said it', (format) => {
 
 const says = (text: string): Part => ({ type: 'text', text })
 
-const turnOf = (...messages: ['user' | 'assistant', ...Part[]][]) => ({
+const turnOf = (...messages: [TurnMessage['role'], ...Part[]][]) => ({
   ...emptyTurn,
   messages: messages.map(([role, ...parts]) => ({ role, parts })),
 })
@@ -166,6 +166,32 @@ test('the beginning of an answer that the caller writes is no history', () => {
   expect(linesOf(text)).toEqual(['one', 'three', 'four'])
   expect([historyOf(history), linesOf(lastMessage)]).toEqual([['two'], ['three']])
   expect([prefill, linesOf(history[0]?.question ?? [])]).toEqual(['four', ['one']])
+})
+
+test('instructions between messages belong to the system prompt, and divide what stands around them', () => {
+  const texts = readRequestTexts({
+    ...turnOf(
+      ['user', says('one')],
+      ['assistant', says('two')],
+      ['system', says('the ru'), says('le')],
+      ['assistant', says('three')],
+      ['user', says('four')],
+      ['assistant', says('five')],
+      ['system', says('six')],
+    ),
+    system: ['zero'],
+  })
+  expect(texts.system.map(readingsOf)).toEqual([
+    ['zero'],
+    ['the ru', 'le', 'the ru\nle', 'the rule'],
+    ['six'],
+  ])
+  expect(texts.system.map(({ message }) => message)).toEqual([null, 2, 6])
+  expect(linesOf(texts.text)).toEqual(['zero', 'one', 'the ru\nle', 'four', 'six'])
+  expect([texts.userText, texts.lastMessage].map(linesOf)).toEqual([['one', 'four'], ['four']])
+  // What follows an answer makes it an earlier one: the model does not go on with it.
+  expect([historyOf(texts.history), texts.prefill]).toEqual([['two', 'three', 'five'], ''])
+  expect(texts.role).toBe('assistant')
 })
 
 test('messages of the assistant at the end are one beginning, however many there are', () => {

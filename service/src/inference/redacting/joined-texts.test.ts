@@ -33,6 +33,19 @@ const joined: Record<string, Write> = {
   'Chat: instructions at the beginning': (one, two) => ({
     messages: [{ role: 'system', content: one }, { role: 'developer', content: two }, user('Hi.')],
   }),
+  'Messages: the system prompt and instructions at the beginning': (one, two) => ({
+    system: [text('Be brief.'), text(one)],
+    messages: [{ role: 'system', content: two }, user('Hi.')],
+  }),
+  'Messages: instructions in a row between messages': (one, two) => ({
+    messages: [
+      user('Hi.'),
+      assistant('Yes?'),
+      { role: 'system', content: [text(one)] },
+      { role: 'system', content: two },
+      user('Go on.'),
+    ],
+  }),
   'Chat: instructions behind an empty message': (one, two) => ({
     messages: [
       { role: 'system', content: 'Be brief.' },

@@ -28,7 +28,9 @@ export class JoinedTexts {
    * format gets the messages of a turn, and joins them. See `readMessages` and `readInput` of the formats.
    */
   *readConversation(request: Json): Steps<void> {
-    yield* this.#readRuns(findRuns(messagesOf(listOf(request['messages']))))
+    yield* this.#readRuns(
+      findRuns([...systemPromptOf(request), ...messagesOf(listOf(request['messages']))]),
+    )
     yield* this.#readRuns(
       findRuns([...instructionsOf(request), ...itemsOf(listOf(request['input']))]),
     )
@@ -130,6 +132,15 @@ const instructionsOf = (request: Json): Message[] =>
     ? [{ speaker: 'system', parts: [slotOf(request, 'instructions')] }]
     : []
 
+/** Of Messages. Instructions at the beginning of the messages follow it. */
+function systemPromptOf(request: Json): Message[] {
+  const { system } = request
+  if (Array.isArray(system)) return [{ speaker: 'system', parts: system.map(partOf) }]
+  return typeof system === 'string'
+    ? [{ speaker: 'system', parts: [slotOf(request, 'system')] }]
+    : []
+}
+
 const isInstructions = (role: string | undefined) => role === 'system' || role === 'developer'
 
 const systemOf = (message: Json): Message => ({ speaker: 'system', parts: partsOfMessage(message) })
@@ -145,7 +156,10 @@ function messageOf(message: Json, role: string | undefined): Message[] {
   return isCall || !parts.every(isSilent) ? [{ speaker, parts }] : []
 }
 
-/** Of a turn, where the instructions at its beginning are not messages. The results of tools come from the user. */
+/**
+ * Of a turn, where the instructions at its beginning are not messages. The results of tools come from the user. So do later
+ * instructions in Chat Completions; in Messages they stay apart, and reading them together only finds more.
+ */
 const speakers: ReadonlyMap<string | undefined, Speaker> = new Map([
   ['user', 'user'],
   ['system', 'user'],

@@ -65,6 +65,12 @@ export const richRequests: Record<CallerFormatName, Json> = {
           { type: 'text', text: 'And now?' },
         ],
       },
+      {
+        role: 'system',
+        content: [{ type: 'text', text: 'Later instructions.', mood: 'calm' }],
+        clear_at: 'next_user_message',
+        output_config: { effort: 'low' },
+      },
     ],
     tools: [
       { name: 'look', description: 'Looks.', input_schema: schema, hint: 'far' },
