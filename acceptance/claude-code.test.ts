@@ -297,10 +297,10 @@ describe('an error', () => {
     expect(JSON.parse(text)).toMatchObject({ type: 'error', error: { type: 'overloaded_error' } })
   })
 
-  test('400 for an unknown model, and no upstream is called', async () => {
+  test('404 for an unknown model, and no upstream is called', async () => {
     const { status, text } = await send(bearer(), { body: { model: 'claude-unknown' } }).answer
-    expect([status, text]).toEqual([400, expect.stringContaining('claude-unknown')])
-    const error = { type: 'invalid_request_error', code: 'model_not_found' }
+    expect([status, text]).toEqual([404, expect.stringContaining('claude-unknown')])
+    const error = { type: 'not_found_error', code: 'model_not_found' }
     expect(JSON.parse(text)).toMatchObject({ type: 'error', error })
     expect(await recordedBy(upstreamUrl())).toEqual([])
   })

@@ -125,19 +125,19 @@ const refusals: readonly Refused[] = [
   },
   { id: 'createProject', changes: { body: { colour: 'red' } }, status: 422, code: 'unknown_field' },
   { id: 'listPolicies', changes: { query: { after: 'x' } }, status: 400, code: 'invalid_cursor' },
-  { id: 'createMessage', changes: { body: { model } }, status: 400, code: 'model_not_found' },
+  { id: 'createMessage', changes: { body: { model } }, status: 404, code: 'model_not_found' },
   {
     id: 'countTokens',
     changes: { body: { messages: [] } },
     status: 422,
     code: 'invalid_parameter',
   },
-  { id: 'countTokens', changes: { body: { model } }, status: 400, code: 'model_not_found' },
-  { id: 'createResponse', changes: { body: { model } }, status: 400, code: 'model_not_found' },
+  { id: 'countTokens', changes: { body: { model } }, status: 404, code: 'model_not_found' },
+  { id: 'createResponse', changes: { body: { model } }, status: 404, code: 'model_not_found' },
   {
     id: 'createChatCompletion',
     changes: { body: { model } },
-    status: 400,
+    status: 404,
     code: 'model_not_found',
   },
   {

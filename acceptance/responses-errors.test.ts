@@ -24,12 +24,17 @@ const caught = async (promise: PromiseLike<unknown>): Promise<APIError> =>
 describe('the official client shows message, code, type and parameter of', () => {
   test('a request that is refused', async () => {
     const error = await caught(clientOf().responses.create({ model: 'none', input: 'Hello' }))
-    expect(error).toBeInstanceOf(BadRequestError)
-    expect(error).toMatchObject({ code: 'model_not_found', type: 'invalid_request_error' })
-    expect(error.message).toMatch(/^400 .*model.*\.$/i)
+    expect(error).toBeInstanceOf(NotFoundError)
+    expect(error).toMatchObject({
+      code: 'model_not_found',
+      type: 'invalid_request_error',
+      param: 'model',
+    })
+    expect(error.message).toMatch(/^404 .*model.*\.$/i)
     const invalid = await caught(
       clientOf().responses.create({ model: 'gpt-scripted', input: 'x', temperature: 9 }),
     )
+    expect(invalid).toBeInstanceOf(BadRequestError)
     expect(invalid).toMatchObject({ code: 'invalid_request', param: 'body.temperature' })
   })
 

@@ -166,7 +166,7 @@ describe('the official clients', () => {
 describe.each(formats)('%s: although a stream was requested', (format) => {
   const model = `by-${format}`
 
-  test('400, 401, 403 and 502 are plain JSON', async () => {
+  test('400, 401, 403, 404 and 502 are plain JSON', async () => {
     const { base_url: baseUrl, admin_key, project_id } = stack().description
     const client = createClient({ baseUrl, credential: admin_key })
     const { value: cannot } = await client.call(createProjectApiKey, {
@@ -175,7 +175,8 @@ describe.each(formats)('%s: although a stream was requested', (format) => {
     })
     const invalid = { messagesType: 'invalid_request_error' }
     const unknown = await ask(target(), { format, model: 'unknown' })
-    expectRefusal(unknown, format, { ...invalid, status: 400, code: 'model_not_found' })
+    const absent = { code: 'model_not_found', messagesType: 'not_found_error' }
+    expectRefusal(unknown, format, { ...absent, status: 404 })
     const malformed = await ask(target(), { format, model, body: { temperature: 'hot' } })
     expectRefusal(malformed, format, { ...invalid, status: 400, code: 'invalid_request' })
     const stranger = await ask(target(`gate_prj_${'x'.repeat(40)}`), { format, model })

@@ -55,10 +55,6 @@ export const errors = {
     400,
     'The request is not valid HTTP, or its headers or its body are not valid for this operation. The message and `param` say what to correct.',
   ),
-  model_not_found: invalid(
-    400,
-    'No model has this id. GET /v1/models lists the models you can call.',
-  ),
   upstream_rejected: invalid(
     400,
     "The model provider refused the request. The message is the provider's own, unless moderation or a policy does not let it pass: correct the request accordingly.",
@@ -147,6 +143,9 @@ export const errors = {
     'No audit event with this id exists in your organization, or it is older than the events that are kept.',
   ),
   export_not_found: notFound('No export sink with this id exists in your organization.'),
+  model_not_found: notFound(
+    'The call names a model that does not exist here. GET /v1/models lists the models you can call; correct `model`.',
+  ),
   unknown_model: notFound('No model has this id or alias. GET /v1/models lists the models.'),
   project_not_found: notFound(
     'No project with this id exists in your organization; for a token, no active one.',

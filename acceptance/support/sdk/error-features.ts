@@ -38,7 +38,7 @@ async function expectOverloaded(cell: Cell) {
 async function expectUnknownModel(cell: Cell) {
   const connection = { ...cell.connection, model: 'no-such-model' }
   const reported = await captureError(cell, () => cell.client.open(connection).sendMessage('Hello'))
-  expect(reported).toMatchObject({ kind: kindFor(cell, 'BadRequestError'), status: 400 })
+  expect(reported).toMatchObject({ kind: kindFor(cell, 'NotFoundError'), status: 404 })
   expectMessage(cell, reported, "There is no model 'no-such-model'")
 }
 

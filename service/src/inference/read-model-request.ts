@@ -115,7 +115,7 @@ export function findModel(catalogue: Catalogue, name: string): CatalogueModel {
   throw new ApiError(
     'model_not_found',
     `There is no model '${name.slice(0, 100)}'; GET /v1/models lists those you can call.`,
-    { param: 'body.model' },
+    { param: 'model' },
   )
 }
 

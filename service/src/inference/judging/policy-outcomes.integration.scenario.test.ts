@@ -246,7 +246,7 @@ test('a call without policies has an event without lists', async () => {
 
 test.each([
   ['{"model":', 400, 'invalid_json'],
-  ['{"model":"none","messages":[{"role":"user","content":"Hi"}]}', 400, 'model_not_found'],
+  ['{"model":"none","messages":[{"role":"user","content":"Hi"}]}', 404, 'model_not_found'],
   ['{"model":"m","messages":[]}', 422, 'invalid_parameter'],
 ])('a count of %s that is refused leaves its event', async (payload, status, code) => {
   const calls = await prepare(() => ({}))
