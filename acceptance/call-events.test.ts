@@ -108,7 +108,7 @@ const kinds: readonly (() => Promise<unknown>)[] = [
   () => note('400 not JSON', anyKey(), '{'),
   () => note('402 poor', poorKey, bodyOf({ tokens: 3 })),
   () => note('403 forbidden', readerKey, bodyOf({ tokens: 3 })),
-  () => note('400 no such model', anyKey(), bodyOf({}).replace('chat-scripted', 'none')),
+  () => note('404 no such model', anyKey(), bodyOf({}).replace('chat-scripted', 'none')),
   () => sendRaw('413 too large', anyKey(), `Content-Length: ${64 * 1024 * 1024}`),
   () => note('401 unknown key', `gate_prj_${'a'.repeat(40)}`, bodyOf({ tokens: 3 })),
 ]
@@ -148,7 +148,7 @@ test('every kind of call that passed the limiter has one event', async () => {
     '200 served: completed',
     '200 streamed: completed',
     '400 invalid: refused',
-    '400 no such model: refused',
+    '404 no such model: refused',
     '400 not JSON: refused',
     '401 unknown key: undefined',
     '402 poor: refused',

@@ -93,7 +93,7 @@ const attempts: Record<string, [status: number | undefined, attempt: Attempt]> =
   'a body of another type': [400, raw('{}', { 'content-type': 'text/plain' })],
   'a body that violates the schema': [400, raw('{"model":7}')],
   'a body of 33 MiB': [413, raw(tooLarge)],
-  'an unknown model': [400, (target, format) => ask(target, { format, model: 'unknown' })],
+  'an unknown model': [404, (target, format) => ask(target, { format, model: 'unknown' })],
   'an upstream that refuses': [400, scripted({ error: { status: 400 } })],
   'an upstream that fails': [502, scripted({ error: { status: 500 } })],
   'an upstream that fails midway': [

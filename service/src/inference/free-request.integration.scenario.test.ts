@@ -156,7 +156,7 @@ test('400: a header that was sent twice is not understood', async () => {
 test('400: a request that cannot be read spends nothing', async () => {
   const { statusOf, claims } = await prepare()
   expect(await statusOf({ body: { model: 'm' } })).toBe(400)
-  expect(await statusOf({ body: { ...bodies['createMessage'], model: 'unknown' } })).toBe(400)
+  expect(await statusOf({ body: { ...bodies['createMessage'], model: 'unknown' } })).toBe(404)
   expect(await claims()).toEqual([])
   expect(await statusOf({})).toBe(200)
 })

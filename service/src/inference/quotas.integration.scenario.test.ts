@@ -116,7 +116,7 @@ async function readAlerts(db: Parameters<ReturnType<typeof sql>['execute']>[0]) 
 
 test('a call that a later step refuses counts as a request without tokens', async () => {
   const { call, readUsage } = await prepareQuotaCalls({ config: userQuota('daily', 2) })
-  expect((await call({ ...ann, model: 'no-such-model' })).status).toBe(400)
+  expect((await call({ ...ann, model: 'no-such-model' })).status).toBe(404)
   expect(await readUsage()).toMatchObject([{ requests: 1, tokens: 0, credits: 0 }])
   expect([(await call(ann)).status, (await call(ann)).status]).toEqual([200, 429])
 })
