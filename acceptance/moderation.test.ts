@@ -160,11 +160,9 @@ async function captureError(client: Caller, way: Way, target: Account['target'])
 }
 
 describe('the official SDKs', () => {
-  // OpenAI's own clients show the message of an error of /v1/responses only in this form.
-  const sdkStack = useStack({ environment: { RESPONSES_ERRORS: 'openai' } })
   const target = () => ({
-    baseUrl: sdkStack().description.base_url,
-    credential: sdkStack().description.project_key,
+    baseUrl: stack().description.base_url,
+    credential: stack().description.project_key,
   })
 
   test.each(ways)(

@@ -135,6 +135,12 @@ const refusals: readonly Refused[] = [
   { id: 'countTokens', changes: { body: { model } }, status: 404, code: 'model_not_found' },
   { id: 'createResponse', changes: { body: { model } }, status: 404, code: 'model_not_found' },
   {
+    id: 'createResponse',
+    changes: { body: { model }, headers: { 'x-stainless-lang': 'js' } },
+    status: 404,
+    code: 'model_not_found',
+  },
+  {
     id: 'createChatCompletion',
     changes: { body: { model } },
     status: 404,

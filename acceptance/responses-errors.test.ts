@@ -4,12 +4,15 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { eventsOf, promptFor } from './support/streams/call.ts'
 import { useStack } from './support/use-stack.ts'
 
-// With RESPONSES_ERRORS=openai the official client shows what is wrong; without it the flat body stays as it was.
+// Official clients show what is wrong; everybody else gets the flat body, unless the operator chooses one for all.
 
-const stack = useStack({ environment: { RESPONSES_ERRORS: 'openai' } })
-let flatUrl = ''
+const stack = useStack()
+const urls = { auto: '', flat: '', openai: '' }
 beforeAll(async () => {
-  flatUrl = (await stack().startApi('flat', { RESPONSES_ERRORS: 'flat' })).baseUrl
+  urls.auto = stack().description.base_url
+  for (const setting of ['flat', 'openai'] as const) {
+    urls[setting] = (await stack().startApi(setting, { RESPONSES_ERRORS: setting })).baseUrl
+  }
 })
 
 const clientOf = (apiKey = stack().description.project_key) =>
@@ -97,41 +100,98 @@ describe('the official client shows message, code, type and parameter of', () =>
   })
 })
 
-const post = (baseUrl: string, body: object) =>
-  fetch(`${baseUrl}/v1/responses`, {
+const vary = 'x-stainless-lang, user-agent'
+type Setting = keyof typeof urls
+
+const post = (setting: Setting, body: object, headers: Record<string, string> = {}) =>
+  fetch(`${urls[setting]}/v1/responses`, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${stack().description.project_key}`,
       'content-type': 'application/json',
+      ...headers,
     },
     body: JSON.stringify(body),
   })
 
+const unknown = { model: 'none', input: 'Hello' }
+const flat = { error: expect.any(String) as string, code: 'model_not_found' }
+const object = {
+  error: expect.objectContaining({ code: 'model_not_found', param: 'model' }) as object,
+}
 const broken = {
   model: 'gpt-scripted',
   input: promptFor({ text: 'One two three four.', closeAfter: { pieces: 2 } }),
   stream: true,
 }
 
-/** The types of the events, and their numbers, which must be those of their places. */
-async function readEvents(baseUrl: string) {
-  const response = await post(baseUrl, broken)
+/** The types of the last events, and how the answer depends on the client. */
+async function readEnd(setting: Setting, headers?: Record<string, string>) {
+  const response = await post(setting, broken, headers)
   const events = eventsOf(await response.text()).map(
     ({ data }) => data as { type: string; sequence_number: number },
   )
   expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, index) => index))
-  return events.map(({ type }) => type)
+  const [before, last] = events.slice(-2).map(({ type }) => type)
+  return { hasErrorEvent: before === 'error', last, vary: response.headers.get('vary') }
 }
 
-test('the event stands before response.failed, which other clients read', async () => {
-  const types = await readEvents(stack().description.base_url)
-  expect(types.slice(-2)).toEqual(['error', 'response.failed'])
+/** By the headers of the client: whether it is an official one. */
+const clients: [string, Record<string, string>, boolean][] = [
+  ['x-stainless-lang', { 'x-stainless-lang': 'python' }, true],
+  ['the AI SDK', { 'user-agent': 'ai/5.0.1 ai-sdk/provider-utils/3.0.1 runtime/node.js/24' }, true],
+  ['a provider of the AI SDK', { 'user-agent': 'my-app/1.0 ai-sdk/openai/4.0.1' }, true],
+  ['a later one', { 'user-agent': 'ai-sdk-openai/4.0.111 ai-sdk-provider-utils/5.0.76' }, true],
+  ['no official client', { 'user-agent': 'openai-like/1.0' }, false],
+  ['a name that ends in ai', { 'user-agent': 'main-ai/2.0' }, false],
+  ['Codex', { 'user-agent': 'codex_cli_rs/0.166.0' }, false],
+]
+
+describe.each(clients)('with the headers of %s', (_, headers, isOfficial) => {
+  test('the body is for the client', async () => {
+    const response = await post('auto', unknown, headers)
+    expect([response.status, response.headers.get('vary')]).toEqual([404, vary])
+    expect(await response.json()).toEqual(isOfficial ? object : flat)
+  })
+
+  test('so is the end of a stream; response.failed stays the last event', async () => {
+    expect(await readEnd('auto', headers)).toEqual({
+      hasErrorEvent: isOfficial,
+      last: 'response.failed',
+      vary,
+    })
+  })
 })
 
-test('without the setting the body is flat, and the stream has no such event', async () => {
-  const response = await post(flatUrl, { model: 'none', input: 'Hello' })
-  expect(await response.json()).toEqual({ error: expect.any(String), code: 'model_not_found' })
-  const types = await readEvents(flatUrl)
-  expect(types).not.toContain('error')
-  expect(types.at(-1)).toBe('response.failed')
+test.each([
+  ['flat', flat],
+  ['openai', object],
+] as const)('RESPONSES_ERRORS=%s: everybody gets the same', async (setting, body) => {
+  for (const [, headers] of clients) {
+    const response = await post(setting, unknown, headers)
+    expect(await response.json()).toEqual(body)
+    expect(response.headers.get('vary')).toBeNull()
+    expect(await readEnd(setting, headers)).toEqual({
+      hasErrorEvent: setting === 'openai',
+      last: 'response.failed',
+      vary: null,
+    })
+  }
+})
+
+test('a path below, and a request without a key, have the body of the client too', async () => {
+  const [below, headers] = [`${urls.auto}/v1/responses/resp_1`, { 'x-stainless-lang': 'js' }]
+  for (const given of [{}, headers]) {
+    const isFlat = given !== headers
+    for (const answer of [
+      await fetch(below, { headers: given }),
+      await post('auto', unknown, { ...given, authorization: 'Bearer wrong' }),
+    ]) {
+      const { error } = (await answer.json()) as { error: unknown }
+      expect([typeof error, answer.headers.get('vary')]).toEqual([
+        isFlat ? 'string' : 'object',
+        vary,
+      ])
+    }
+  }
 })

@@ -55,10 +55,6 @@ export const notes = {
     'The finish reason reports the refusal, and its explanation is the text of the answer.',
   refusal_without_words:
     'Messages reports a refusal by its stop reason, and its explanation has no counterpart here. It arrives as the finish reason of a content filter.',
-  failed_response:
-    'A Responses stream reports a failure as a response with the status `failed`, which the client returns.',
-  words_in_body:
-    'Errors of `/v1/responses` have a flat body. The client exposes the class and the status of the error; the message is in `responseBody`.',
   whole_arguments: 'An answer that is not streamed has its arguments as a whole.',
   credits_beside:
     'The credit members are in the raw answer, or in the raw frames of a stream, which the client exposes.',
@@ -74,7 +70,6 @@ type Exception = {
 export type Feature = { title: string; exceptions?: readonly Exception[] }
 
 const byResponses: readonly CallerId[] = ['openai_responses', 'ai_responses']
-const wordsInBody = { note: 'words_in_body', callers: ['ai_responses'] } as const
 const byAiSdk: readonly CallerId[] = ['ai_anthropic', 'ai_responses', 'ai_chat']
 
 const table = {
@@ -168,25 +163,13 @@ const table = {
       { note: 'refusal_by_reason', callers: byAiSdk },
     ],
   },
-  rejected: { title: 'Error: the provider rejects the request', exceptions: [wordsInBody] },
-  overloaded: { title: 'Error: the provider is overloaded', exceptions: [wordsInBody] },
-  unknown_model: { title: 'Error: unknown model', exceptions: [wordsInBody] },
-  bad_body: { title: 'Error: invalid body', exceptions: [wordsInBody] },
+  rejected: { title: 'Error: the provider rejects the request' },
+  overloaded: { title: 'Error: the provider is overloaded' },
+  unknown_model: { title: 'Error: unknown model' },
+  bad_body: { title: 'Error: invalid body' },
   bad_key: { title: 'Error: wrong key' },
-  failure_midway: {
-    title: 'Error in the middle of an answer',
-    exceptions: [
-      { note: 'failed_response', callers: ['openai_responses'], modes: ['streamed'] },
-      { ...wordsInBody, modes: ['plain'] },
-    ],
-  },
-  broken_connection: {
-    title: 'Connection lost in the middle of an answer',
-    exceptions: [
-      { note: 'failed_response', callers: ['openai_responses'], modes: ['streamed'] },
-      { ...wordsInBody, modes: ['plain'] },
-    ],
-  },
+  failure_midway: { title: 'Error in the middle of an answer' },
+  broken_connection: { title: 'Connection lost in the middle of an answer' },
   credits: {
     title: 'Credit members',
     exceptions: [{ note: 'credits_beside', callers: byAiSdk }],

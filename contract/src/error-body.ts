@@ -133,9 +133,11 @@ const OpenAiErrorBody = z
   })
   .meta({ id: 'OpenAiError' })
 
-const ResponsesErrorBody = z
-  .object({ error: z.string(), code: z.string() })
-  .meta({ id: 'ResponsesError' })
+const ResponsesErrorBody = z.object({ error: z.string(), code: z.string() }).meta({
+  id: 'ResponsesError',
+  description:
+    "What callers get. OpenAI's official clients and the AI SDK, which show nothing of this body, get `OpenAiError` instead; the operator can choose one of the two for all callers.",
+})
 
 /** The schema of each family's body, for tests and OpenAPI. */
 export const errorBodies = {

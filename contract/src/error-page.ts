@@ -36,5 +36,6 @@ const introduction = `# Errors
 Generated from \`contract/src/error.ts\` by \`./dev generate\`. A \`code\` is stable; \`message\` is for people and may change.
 Every answer has its request id in the headers \`x-request-id\` and \`request-id\`: quote it when you report a problem.
 The shape of an error body depends on the path, see [the specification](specification/errors.md#families). On
-\`/v1/responses\` the operator can choose the object that OpenAI's own clients read, with \`RESPONSES_ERRORS=openai\`.
+\`/v1/responses\` OpenAI's official clients and the AI SDK get the object that they read, all others the flat body, unless the
+operator chooses one of the two for everybody with \`RESPONSES_ERRORS\`.
 `

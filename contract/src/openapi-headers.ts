@@ -45,6 +45,9 @@ const headers: Record<string, Header> = {
     'no-store',
     'no-cache',
   ),
+  Vary: text(
+    'Which headers of the request decide about the form of errors, unless the operator has chosen one for all callers.',
+  ),
   'X-Accel-Buffering': text('On streams: tells proxies not to buffer.', 'no'),
   'Retry-After': count('How many seconds to wait at least. Add a small random delay.', 1),
   'WWW-Authenticate': text(
@@ -99,6 +102,8 @@ export function headersOf(endpoint: Endpoint, status: number) {
       isStored(endpoint, status) && { 'Idempotent-Replayed': 'sometimes' }),
     ...(endpoint.etag && status === endpoint.successStatus && { ETag: 'always' }),
     ...(isInference(endpoint) && inferenceHeaders(endpoint, status)),
+    // Before the path is known, errors have the body of the administration.
+    ...(endpoint.dialect === 'responses' && status !== 431 && { Vary: 'sometimes' as const }),
   }
   return Object.fromEntries(
     Object.entries(present).map(([name, presence]) => [

@@ -264,6 +264,15 @@ test('an answer of a model carries its limits, what the policies decided and wha
   })
 })
 
+test('what depends on the client says so', () => {
+  for (const [{ dialect }, { responses }] of operations) {
+    for (const [status, answer] of Object.entries(responses)) {
+      const isByClient = dialect === 'responses' && status !== '431'
+      expect(presenceOf(answer).sometimes.includes('Vary')).toBe(isByClient)
+    }
+  }
+})
+
 test('a refusal says how to go on', () => {
   const { responses } = find('updatePolicy')
   expect(presenceOf(responses[401]).always).toContain('WWW-Authenticate')

@@ -48,7 +48,7 @@ test('two settings are enough, and the others have safe defaults', () => {
     EXPORT_ALLOW_INSECURE_TLS: false,
     EXPORT_S3_FLUSH_SECONDS: 60,
     TRUSTED_PROXIES: [],
-    RESPONSES_ERRORS: 'flat',
+    RESPONSES_ERRORS: 'auto',
     LOG_LEVEL: 'info',
     POLICIES_MAX: 500,
     PATTERN_COST_MS_MAX: 2000,

@@ -140,7 +140,7 @@ const Config = z.object({
     .transform((text) => text === 'true'), // whether sinks may ignore the certificates of their destinations
   TRUSTED_PROXIES: list.pipe(z.array(ProxyAddress)).prefault(''), // whose X-Forwarded-For is used
   DOCS_URL: url(/^https?$/, 'https://docs.example.com').optional(), // base of doc_url in error bodies
-  RESPONSES_ERRORS: z.enum(['flat', 'openai']).default('flat'), // error bodies of /v1/responses; openai: as OpenAI's own clients read them
+  RESPONSES_ERRORS: z.enum(['auto', 'flat', 'openai']).default('auto'), // error bodies of /v1/responses; openai: as OpenAI's own clients read them; auto: by the client
   LOG_LEVEL: z.enum(['info', 'warn', 'error', 'silent']).default('info'),
   POLICIES_MAX: whole(1, 1_000_000).prefault('500'), // how many policies an organization may have
   PATTERN_COST_MS_MAX: whole(1, 60_000).prefault('2000'), // what the published patterns of an organization may take together for 8 KB

@@ -101,7 +101,7 @@ function createCaller(provider: Provider): Caller {
       const { name: kind } = (error as Error).constructor
       const { message } = error as Error
       if (!APICallError.isInstance(error)) return { kind, status: undefined, message }
-      return { kind, status: error.statusCode, message, body: error.responseBody }
+      return { kind, status: error.statusCode, message }
     },
   }
 }

@@ -85,8 +85,6 @@ export type ReportedError = {
   message: string
   /** The code of the service, where the client exposes it. */
   code?: unknown
-  /** The response body, where the client exposes it. */
-  body?: string | undefined
 }
 
 export type Caller = {

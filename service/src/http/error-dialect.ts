@@ -9,8 +9,26 @@ export type ErrorDeps = {
   log: Log
   docsUrl: string | undefined
   /** The error bodies of /v1/responses (docs/specification/errors.md#responses-body). */
-  responsesErrors: 'flat' | 'openai'
+  responsesErrors: ResponsesErrors
 }
+export type ResponsesErrors = 'auto' | 'flat' | 'openai'
+
+/**
+ * Whether the caller of /v1/responses gets errors as OpenAI's object. With `auto` that depends on the client, which the answer
+ * says in `Vary`: official clients show nothing of a flat body.
+ */
+export function hasErrorObject(
+  setting: ResponsesErrors,
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+): boolean {
+  if (setting !== 'auto') return setting === 'openai'
+  void reply.header('vary', 'x-stainless-lang, user-agent')
+  return headers['x-stainless-lang'] !== undefined || aiSdk.test(headers['user-agent'] ?? '')
+}
+
+/** How releases of the AI SDK name themselves: `ai/7.0.1 …`, `ai-sdk/openai/2.0.1 …`, `ai-sdk-openai/4.0.1 …`. */
+const aiSdk = /^ai\/|ai-sdk[/-]/
 
 /** Sets the family of error bodies for the routes of a scope. */
 export function setErrorDialect(app: FastifyInstance, dialect: Dialect, deps: ErrorDeps) {
@@ -33,7 +51,7 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, failure:
   // sets when a body is refused, the connection stays open and the rest of the body is read and discarded.
   const isSending = !request.raw.complete && error.code !== 'request_timeout'
   if (isSending && dialect !== 'admin') void reply.removeHeader('connection')
-  const hasObject = dialect === 'responses' && responsesErrors === 'openai'
+  const hasObject = dialect === 'responses' && hasErrorObject(responsesErrors, request, reply)
   const body = { ...failure, dialect: hasObject ? ('openai' as const) : dialect }
   return reply
     .status(statusIn(dialect, error.status))

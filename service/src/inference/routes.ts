@@ -79,7 +79,7 @@ export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteD
         now,
         metrics,
         log: deps.errors.log,
-        hasErrorEvent: deps.errors.responsesErrors === 'openai',
+        responsesErrors: deps.errors.responsesErrors,
       })
     })
   }

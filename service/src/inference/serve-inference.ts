@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Answering, CallerFormat } from '#formats/format.ts'
 import { pickForwardedHeaders } from '#formats/forwarded-headers.ts'
 import { route, sendJson } from '#http/bind.ts'
+import { hasErrorObject, type ResponsesErrors } from '#http/error-dialect.ts'
 import { openEventStream } from '#http/event-stream.ts'
 import type { Overload } from '#http/overload/overload.ts'
 import { shareOf } from '#http/principal.ts'
@@ -37,7 +38,7 @@ export type InferenceDeps = ReadDeps & {
   overload: Pick<Overload, 'waitForTurn'>
   ending: Cancellation
   openCalls: Pick<OpenCalls, 'begin'>
-  hasErrorEvent: boolean
+  responsesErrors: ResponsesErrors
 }
 
 /** Serves one inference endpoint. No model is reached but through `runInference`. */
@@ -69,7 +70,7 @@ export function serveInference(
       deps.metrics.firstTokenSeconds.observe({ upstream }, (performance.now() - startedAtMs) / 1000)
       try {
         // Awaited here: until the answer is sent the caller may hang up.
-        return await answer({ call, reply, parts, deps })
+        return await answer({ call, request, reply, parts, deps })
       } finally {
         await parts.return?.() // for an answer that was not read to its end
       }
@@ -80,17 +81,21 @@ export function serveInference(
 
 type StartedCall = {
   call: InferenceCall
+  request: FastifyRequest
   reply: FastifyReply
   parts: AsyncIterable<AnswerPart>
   deps: InferenceDeps
 }
 
-async function answer({ call, reply, parts, deps }: StartedCall) {
+async function answer({ call, request, reply, parts, deps }: StartedCall) {
   const { format, cancellation } = call
-  const request = requireRequest(call.parsed)
-  const { hasErrorEvent } = deps
-  const answering = { ...toAnswering(call.requestId, request, deps.now()), hasErrorEvent }
-  if (!request.isStreamed) {
+  const asked = requireRequest(call.parsed)
+  const answering = {
+    ...toAnswering(call.requestId, asked, deps.now()),
+    hasErrorEvent:
+      format.errorDialect === 'responses' && hasErrorObject(deps.responsesErrors, request, reply),
+  }
+  if (!asked.isStreamed) {
     return sendJson(reply, 200, await foldAnswer(parts, format, answering))
   }
   const { streamsOpen } = deps.metrics
