@@ -331,13 +331,23 @@ test('secrets rewrap seals the secrets of sinks with a new master key, and says 
   expect(JSON.parse(rewrapped.output)).toEqual({ sinks: 1, rewrapped: 1, unreadable: 0 })
   const again = await rewrapWith(String(keys[0]))
   expect(JSON.parse(again.output)).toEqual({ sinks: 1, rewrapped: 0, unreadable: 0 })
-  const without = await rewrapWith(String(keys[1]))
+  const wrong = await rewrapWith(String(keys[1]))
+  expect([wrong.code, wrong.output]).toEqual([1, ''])
+  expect(wrong.errors).toContain('operator: MASTER_KEYS does not belong to this database: ')
+  // As if it had been sealed with a key that is lost.
+  const admin = new pg.Client({ connectionString: stack().database.url })
+  await admin.connect()
+  const damaged = 'set_byte(secrets, 40, 255 - get_byte(secrets, 40))'
+  await admin.query(`update export_sink set secrets = ${damaged} where id = $1`, [id])
+  await admin.end()
+  // Back to the key of the stack, which the other tests use.
+  const without = await rewrapWith(`${old},${keys[0]}`)
   expect([without.code, JSON.parse(without.output)]).toEqual([
     1,
     { sinks: 1, rewrapped: 0, unreadable: 1 },
   ])
   expect(without.errors).toContain(`No key of MASTER_KEYS opens the secrets of ${id}.`)
-  const shown = [rewrapped, again, without].flatMap(({ output, errors }) => [output, errors])
+  const shown = [rewrapped, again, wrong, without].flatMap(({ output, errors }) => [output, errors])
   expect(shown.join('')).not.toContain(config.token)
   await call(base_url, deleteExport, { credential, params: { export_id: id } })
 })
