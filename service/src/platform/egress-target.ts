@@ -6,6 +6,8 @@ export type TargetRules = {
   privateTargets: readonly string[]
   /** The allowed ports of all other targets; only 443 by default. */
   ports?: readonly number[] | undefined
+  /** The name of the operator's list, for the refusal of a port. */
+  setting?: string
 }
 
 /** A call that was refused before it was made. `reason` is safe to show: it reveals nothing about our network. */
@@ -51,7 +53,8 @@ export function checkTarget(address: string, rules: TargetRules): URL {
   checkName(url.hostname)
   const ports = rules.ports ?? [443]
   if (!ports.includes(portOf(url))) {
-    throw new EgressBlocked(`The port is not one of ${ports.join(', ')}.`)
+    const remedy = rules.setting ? `; the operator can allow another one in ${rules.setting}` : ''
+    throw new EgressBlocked(`The port is not one of ${ports.join(', ')}${remedy}.`)
   }
   return url
 }

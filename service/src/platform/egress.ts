@@ -52,12 +52,11 @@ export type Egress = AsyncDisposable & {
 
 const operatorLimits = { connections: 64, callsMax: 256, idleOriginsMax: 64, keepAliveMs: 4000 }
 const tenantLimits = { connections: 4, callsMax: 256, idleOriginsMax: 64, keepAliveMs: 30_000 }
-/** HTTPS, and the usual ports of Splunk, Elasticsearch and Elastic Cloud. */
-export const sinkPorts = [443, 8088, 9200, 9243]
 
 /** The HTTP client for addresses that the operator has configured, such as the keys of token issuers. */
 export function createEgress(options: EgressOptions): Egress {
-  return createClient({ ...options, limits: { ...operatorLimits, ...options.limits } }, [
+  const limits = { ...operatorLimits, ...options.limits }
+  return createClient({ ...options, limits, setting: 'EGRESS_PRIVATE_TARGETS' }, [
     options.resolve ?? resolveBySystem,
     options.resolve ?? resolveBySystem,
   ])
@@ -69,14 +68,14 @@ export function createEgress(options: EgressOptions): Egress {
  */
 export function createTenantEgress(options: EgressOptions): Egress {
   const limits = { ...tenantLimits, ...options.limits }
-  return createClient({ ports: sinkPorts, ...options, limits }, [
+  return createClient({ ...options, limits, setting: 'EXPORT_PRIVATE_TARGETS' }, [
     options.resolve ?? createTenantResolver(),
     resolveBySystem,
   ])
 }
 
 function createClient(
-  options: EgressOptions & { limits: PoolLimits },
+  options: EgressOptions & { limits: PoolLimits; setting: string },
   [resolvePublic, resolveListed]: readonly [Resolve, Resolve],
 ): Egress {
   const { isPublic = isPublicAddress, connectTimeoutMs = 5000 } = options
@@ -98,7 +97,7 @@ function createClient(
   return {
     async request(address, details) {
       const { ports = options.ports } = details
-      const url = checkTarget(address, { privateTargets, ports })
+      const url = checkTarget(address, { privateTargets, ports, setting: options.setting })
       checkHeaders(details.headers ?? {})
       using deadline = startDeadline(details.deadlineMs, details.signal)
       const { signal } = deadline

@@ -4,6 +4,7 @@ import type { SinkConfig } from '@gatehouse/contract/exports/sink-config'
 
 import type { DestinationDeps, DestinationType } from '#exports/destinations/destination.ts'
 import type { Destinations } from '#exports/destinations/destinations.ts'
+import { portsOf } from '#exports/destinations/ports.ts'
 import { ConfigUnusable, openSinkConfig } from '#exports/sinks/open-config.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
@@ -137,7 +138,7 @@ function prepareTurn(
     withDeadline() {
       const signal = AbortSignal.any([stopping, AbortSignal.timeout(batchMaxMs)])
       const calls: DestinationDeps = {
-        request: (address, call) => request(address, { ...call, signal }),
+        request: (address, call) => request(address, { ...call, ports: portsOf[type], signal }),
         now,
         signal,
       }

@@ -65,8 +65,9 @@ export type DestinationCall = {
   tls?: { ca?: string | undefined; verify?: boolean | undefined }
   /** How large an answer may be; 64 KB where it is not given. */
   answerLimitBytes?: number
-  /** Given by whoever started the delivery, not by a destination. */
+  /** Given by whoever started the delivery, not by a destination, as the next one is. */
   signal?: AbortSignal
+  ports?: readonly number[]
 }
 export type DestinationAnswer = {
   status: number

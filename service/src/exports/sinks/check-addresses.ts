@@ -2,8 +2,8 @@ import type { SinkType } from '@gatehouse/contract/exports/sink-config'
 
 import type { DestinationType } from '#exports/destinations/destination.ts'
 import type { Destinations } from '#exports/destinations/destinations.ts'
+import { portsOf } from '#exports/destinations/ports.ts'
 import { checkTarget, EgressBlocked, isPrivateTarget } from '#platform/egress-target.ts'
-import { sinkPorts } from '#platform/egress.ts'
 import type { FindAddresses } from '#platform/egress/find-addresses.ts'
 import { isPublicAddress } from '#platform/egress/special-addresses.ts'
 
@@ -28,7 +28,11 @@ export function requireAllowedAddress(
   const { endpoint } = config
   const address = typeof endpoint === 'string' ? endpoint : destination.addressOf(config)
   try {
-    return checkTarget(address, { privateTargets, ports: sinkPorts })
+    return checkTarget(address, {
+      privateTargets,
+      ports: portsOf[type],
+      setting: 'EXPORT_PRIVATE_TARGETS',
+    })
   } catch (error) {
     if (!(error instanceof EgressBlocked)) throw error
     const rule = `is not allowed: ${error.reason.replace(/\.$/, '')}`

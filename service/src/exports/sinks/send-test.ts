@@ -10,6 +10,7 @@ import type {
 } from '#exports/destinations/destination.ts'
 import type { Destinations } from '#exports/destinations/destinations.ts'
 import { outcomeForSink } from '#exports/destinations/outcome-for-sink.ts'
+import { portsOf } from '#exports/destinations/ports.ts'
 import type { Clock } from '#platform/clock.ts'
 import { createUuid } from '#platform/id.ts'
 
@@ -35,7 +36,7 @@ export function createTestSender({ destinations, request, now }: Deps): SendTest
     const batch = [{ record, json: JSON.stringify(record) }]
     const signal = AbortSignal.timeout(testMaxMs)
     const deps: DestinationDeps = {
-      request: (address, call) => request(address, { ...call, signal }),
+      request: (address, call) => request(address, { ...call, ports: portsOf[sink.type], signal }),
       now,
       signal,
     }

@@ -166,6 +166,35 @@ test('422: a wrong configuration is refused with the name of its member, and not
   expect((await calls.list()).data).toEqual([])
 })
 
+const ports = {
+  splunk_hec: [443, 8088],
+  elastic: [443, 9200, 9243],
+  s3: [443, 9000],
+  otlp_logs: [443, 4318],
+  webhook: [443, 8443],
+}
+
+test.each(Object.entries(ports))('%s may have the ports %o and no others', async (type, own) => {
+  const candidates = new Set([...Object.values(ports).flat(), 22, 80, 5432, 6379, 8080, 10_250])
+  for (const port of candidates) {
+    const config = { ...smallest[type], endpoint: `https://sink.example.com:${port}` }
+    const { status, error } = await calls.create({ type, config, enabled: false })
+    if (own.includes(port)) {
+      expect([port, status]).toEqual([port, 201])
+      continue
+    }
+    expect([port, status, error.code, error.param]).toEqual([
+      port,
+      422,
+      'invalid_export_config',
+      'body.config.endpoint',
+    ])
+    expect(error.message).toContain(
+      `is not allowed: The port is not one of ${own.join(', ')}; the operator can allow another one in EXPORT_PRIVATE_TARGETS`,
+    )
+  }
+})
+
 test('the refusal of the older Azure interface says what to use instead', async () => {
   const { error } = await calls.create({ type: 'azure_monitor', config: { workspace_id: 'w' } })
   expect(error.message).toMatch(/Data Collector API.*14 September 2026.*data collection rule/)

@@ -44,14 +44,18 @@ export async function serve(answer: RequestListener): Promise<number> {
 export function callServer(port: number) {
   const egress = createTenantEgress({
     privateTargets: [],
-    ports: [port],
     resolve: async () => [{ address: '127.0.0.1' }],
     isPublic: () => true,
   })
   onTestFinished(() => egress.close())
   const request: Parameters<TestDelivery['startWorker']>[0] = {
     request: (address, call) =>
-      egress.request(address, { answerLimitBytes: 65_536, ...call, deadlineMs: 10_000 }),
+      egress.request(address, {
+        answerLimitBytes: 65_536,
+        ...call,
+        ports: [port],
+        deadlineMs: 10_000,
+      }),
   }
   return request
 }

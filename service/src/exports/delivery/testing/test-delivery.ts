@@ -47,14 +47,19 @@ export async function openDelivery({ resolve, ports, findAddresses, ...options }
   const log = createLog('info', { write: (line) => logged.push(line) })
   const { azureLoginUrl = doubles.azureLoginUrl } = options
   const destinations = createDestinations({ azureLoginUrl, s3PatienceMs: 0 })
-  const guard = { ...(resolve && { resolve }), ...(ports && { ports }) }
+  const guard = resolve && { resolve }
   const openEgress = () => createTenantEgress({ privateTargets, ca: [doubles.ca], ...guard })
   const testEgress = openEgress()
   onTestFinished(() => testEgress.close())
   const requestBy =
     (egress: Egress): DestinationDeps['request'] =>
     (address, call) =>
-      egress.request(address, { answerLimitBytes: 65_536, ...call, deadlineMs: 3000 })
+      egress.request(address, {
+        answerLimitBytes: 65_536,
+        ...call,
+        ...(ports && { ports }),
+        deadlineMs: 3000,
+      })
   const api = await createTestApi({
     environment,
     ...(findAddresses && { findAddresses }),
