@@ -11,21 +11,27 @@ export const creditMembers = ({ remainingCredits, creditsUsed, costUsd }: Receip
   estimated_cost_usd: costUsd,
 })
 
+type Change = (answer: Json) => Json
+
+export const replaceUsage = (usage: Json | null): Change | null =>
+  usage && ((answer) => ({ ...answer, usage }))
+
 /**
  * The text of a plain answer with the receipt as its last members. Everything before them stays as the upstream
- * wrote it, unless a member must be replaced: its `usage`, or a receipt of another Gatehouse.
+ * wrote it, unless a member must be replaced: by `change`, or because it is a receipt of another Gatehouse.
  */
 export function spliceReceipt(
   { data, json }: SourceFrame,
   receipt: Receipt,
-  usage: Json | null,
+  change: Change | null,
 ): string {
   const members = creditMembers(receipt)
   const isReplaced =
-    usage !== null || Object.keys(members).some((name) => Object.hasOwn(json, name))
+    change !== null || Object.keys(members).some((name) => Object.hasOwn(json, name))
   if (!isReplaced)
     return `${data.slice(0, data.lastIndexOf('}'))},${JSON.stringify(members).slice(1)}`
-  return JSON.stringify({ ...parseAnswer(data), ...(usage && { usage }), ...members })
+  const answer = parseAnswer(data)
+  return JSON.stringify({ ...(change?.(answer) ?? answer), ...members })
 }
 
 /** Parses an answer so that its numbers can be written as they were. */

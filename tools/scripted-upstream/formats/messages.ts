@@ -74,9 +74,9 @@ function blocksOf(ask: Ask, answer: Answer): Block[] {
   }
   if (text.length > 0) {
     blocks.push({
-      empty: { type: 'text', text: '', citations: null },
+      empty: { type: 'text', text: '' },
       deltas: text.map((piece) => ({ type: 'text_delta', text: piece })),
-      full: { type: 'text', text: text.join(''), citations: null },
+      full: { type: 'text', text: text.join('') },
     })
   }
   return [...blocks, ...toolCalls.map((call, index) => toolBlock(call, `${number}${index}`))]

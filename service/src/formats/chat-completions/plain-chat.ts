@@ -7,7 +7,7 @@ import {
   type SourceFrame,
 } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
-import { spliceReceipt } from '#formats/credit-members.ts'
+import { replaceUsage, spliceReceipt } from '#formats/credit-members.ts'
 import { asObject, asText } from '#formats/json-values.ts'
 import { toProviderError } from '#formats/provider-failure.ts'
 
@@ -56,4 +56,4 @@ function addReasoning(message: Json, blocks: ReturnType<typeof createBlocks>) {
 }
 
 export const settlePlainChat = (source: SourceFrame, receipt: Receipt): string =>
-  spliceReceipt(source, receipt, receipt.usage && writeUsage(receipt.usage))
+  spliceReceipt(source, receipt, replaceUsage(receipt.usage && writeUsage(receipt.usage)))

@@ -67,9 +67,16 @@ function addDelta(open: OpenBlock | undefined, delta: Json): OpenBlock {
 const join = (start: unknown, more: unknown) => (asText(start) ?? '') + (asText(more) ?? '')
 
 function completeBlock({ block, json }: OpenBlock, isCut: boolean): Json {
-  if (block['type'] === 'text') return { citations: null, ...block }
+  if (block['type'] === 'text') return withoutNullCitations(block)
   if (json === '') return block
   return { ...block, input: parseInput(json, isCut) }
+}
+
+/** A block without `citations` where there are none: some clients accept a list there, or nothing. */
+export function withoutNullCitations(block: Json): Json {
+  if (block['citations'] !== null) return block
+  const { citations: _, ...others } = block
+  return others
 }
 
 /** An answer that ran out of tokens inside a tool's input has an empty one. */

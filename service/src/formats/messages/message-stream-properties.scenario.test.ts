@@ -156,7 +156,7 @@ function joined(events: readonly AnswerEvent[]): AnswerEvent[] {
 
 function contentOf({ block, texts, seal, kind }: Planned): Json {
   const whole = texts.join('')
-  if (block.type === 'text') return { type: 'text', text: whole, citations: null }
+  if (block.type === 'text') return { type: 'text', text: whole }
   if (kind === 'redacted') return { type: 'redacted_thinking', data: seal }
   if (block.type === 'reasoning') {
     return { type: 'thinking', thinking: whole, signature: seal ?? '' }

@@ -84,6 +84,24 @@ test('numbers in the input of a tool keep their digits', () => {
   expect(settlePlainMessage(plainSource(text), receipt)).toContain(input)
 })
 
+test('citations that are null are left out, and everything else stays as it was', () => {
+  const cited = [{ type: 'char_location', cited_text: 'q' }]
+  const body = message([
+    { type: 'text', text: 'a', citations: null },
+    { type: 'text', text: 'b', citations: cited },
+    { type: 'tool_use', id: 't', name: 'f', input: { citations: null, n: 'HERE' } },
+  ])
+  const text = JSON.stringify(body).replace('"HERE"', '1234567890123456789')
+  const settled = settlePlainMessage(plainSource(text), receipt)
+  expect(settled).toContain('"input":{"citations":null,"n":1234567890123456789}')
+  expect((JSON.parse(settled) as Json)['content']).toMatchObject([
+    { type: 'text', text: 'a' },
+    { type: 'text', text: 'b', citations: cited },
+    { type: 'tool_use' },
+  ])
+  expect(settled.match(/"citations":null/g)).toHaveLength(1)
+})
+
 test('counts that a usage must have are added', () => {
   const body = message([], { usage: { input_tokens: 4, speed: 'fast' } })
   expect(JSON.parse(settlePlainMessage(plainSource(body), receipt))).toMatchObject({

@@ -1,10 +1,11 @@
 import type { AnswerEvent, Frame, Json, Receipt, SourceFrame } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import { parseAnswer, spliceReceipt } from '#formats/credit-members.ts'
-import { asObject, asText, isObject, objectOf } from '#formats/json-values.ts'
+import { asObject, asText, isObject, listOf, objectOf } from '#formats/json-values.ts'
 import { toProviderError } from '#formats/provider-failure.ts'
 import { mayHaveUnsafeNumber } from '#platform/exact-json.ts'
 
+import { withoutNullCitations } from './fold-message-stream.ts'
 import { readMessageError } from './message-error.ts'
 import { completeUsage, isCompleteUsage, readUsage, writeUsage } from './message-usage.ts'
 import { createBlockReader } from './read-message-block.ts'
@@ -48,9 +49,19 @@ function contentOf({ json, data }: SourceFrame): readonly unknown[] {
 
 const isToolUse = (block: unknown) => objectOf(block)['type'] === 'tool_use'
 
-/** The message with the receipt, and with every count that a usage must have. */
+/** The message with the receipt, with every count that a usage must have, and without citations that are null. */
 export function settlePlainMessage(source: SourceFrame, receipt: Receipt): string {
-  return spliceReceipt(source, receipt, changedUsage(objectOf(source.json['usage']), receipt))
+  const { json } = source
+  const usage = changedUsage(objectOf(json['usage']), receipt)
+  const hasNull = listOf(json['content']).some((block) => objectOf(block)['citations'] === null)
+  if (!usage && !hasNull) return spliceReceipt(source, receipt, null)
+  return spliceReceipt(source, receipt, (message) => ({
+    ...message,
+    content: listOf(message['content']).map((block) =>
+      isObject(block) ? withoutNullCitations(block) : block,
+    ),
+    ...(usage && { usage }),
+  }))
 }
 
 function changedUsage(reported: Json, { usage }: Receipt): Json | null {

@@ -154,7 +154,5 @@ test.each([
 
 test('a refusal is told as text', () => {
   const frames = write(opening(0, { type: 'refusal' }), delta(0, 'No.'), ending(0), finished('end'))
-  expect(messageCallerFormat.fold(frames)['content']).toEqual([
-    { type: 'text', text: 'No.', citations: null },
-  ])
+  expect(messageCallerFormat.fold(frames)['content']).toEqual([{ type: 'text', text: 'No.' }])
 })

@@ -1,6 +1,6 @@
 import type { Frame, Json, OutFrame, Receipt, SourceFrame } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
-import { spliceReceipt } from '#formats/credit-members.ts'
+import { replaceUsage, spliceReceipt } from '#formats/credit-members.ts'
 import { asIndex, asObject, asText, listOf, objectOf } from '#formats/json-values.ts'
 import { readComplaint, toProviderError } from '#formats/provider-failure.ts'
 
@@ -33,7 +33,7 @@ function asLastFrame({ json: response, data, bytes }: SourceFrame): SourceFrame 
 }
 
 export const settlePlainResponse = (source: SourceFrame, receipt: Receipt): string =>
-  spliceReceipt(source, receipt, receipt.usage && writeUsage(receipt.usage))
+  spliceReceipt(source, receipt, replaceUsage(receipt.usage && writeUsage(receipt.usage)))
 
 /** The plain answer is the response in the last frame of the stream. */
 export function foldResponseStream(frames: readonly OutFrame[]): Json {
