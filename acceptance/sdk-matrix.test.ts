@@ -3,6 +3,7 @@ import {
   callers,
   featureIds,
   type FeatureId,
+  featuresOfPrevious,
   type FormatId,
   formats,
   modes,
@@ -12,7 +13,13 @@ import {
 import { createTenants, type Tenant } from '@gatehouse/tools/start-stack'
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { type Cell, type CellEnvironment, matrixModels, openCell } from './support/sdk/cell.ts'
+import {
+  type Cell,
+  type CellEnvironment,
+  matrixModels,
+  openCell,
+  type Release,
+} from './support/sdk/cell.ts'
 import { contentFeatures } from './support/sdk/content-features.ts'
 import { errorFeatures } from './support/sdk/error-features.ts'
 import { continueResponse, continueStoredItems, continueThread } from './support/sdk/state.ts'
@@ -36,18 +43,23 @@ const places: Place[] = (Object.keys(callers) as CallerId[]).flatMap((caller) =>
 )
 
 const stack = useStack({ models: matrixModels(places) })
-let tenants: Tenant[]
+const tenants: Partial<Record<Release, Tenant[]>> = {}
 beforeAll(async () => {
-  tenants = await createTenants(stack().service, places.length)
+  const made = await createTenants(stack().service, places.length * 2)
+  tenants.newest = made.slice(0, places.length)
+  tenants.previous = made.slice(places.length)
 })
 
 /** Each cell has its own key: together they exceed the limits of one key. */
-function environmentOf({ caller, format, mode }: Place): CellEnvironment {
+function environmentOf(
+  { caller, format, mode }: Place,
+  release: Release = 'newest',
+): CellEnvironment {
   const { base_url: baseUrl, upstream_url: upstreamUrl } = stack().description
   const index = places.findIndex(
     (place) => place.caller === caller && place.format === format && place.mode === mode,
   )
-  return { baseUrl, upstreamUrl, key: tenants[index]!.project_key }
+  return { baseUrl, upstreamUrl, key: tenants[release]![index]!.project_key, release }
 }
 
 /** Adds the note of the cell to the message of a failure. */
@@ -84,6 +96,12 @@ describe('conversations stored by the provider are refused', () => {
       statusCode: 400,
       responseBody: expect.stringContaining('store: false'),
     })
+  })
+})
+
+describe.each(places)('the previous major of $caller, upstream of $format, $mode', (place) => {
+  test.concurrent.each(featuresOfPrevious)('%s', async (feature) => {
+    await expectFeature(feature, openCell(feature, place, environmentOf(place, 'previous')))
   })
 })
 

@@ -1,10 +1,17 @@
 import { readFile } from 'node:fs/promises'
 
-import { callers, featureIds, formats, modes, notes } from '@gatehouse/tools/compatibility'
+import {
+  callers,
+  clientPackages,
+  featureIds,
+  formats,
+  modes,
+  notes,
+} from '@gatehouse/tools/compatibility'
 import { toCompatibilityPage } from '@gatehouse/tools/compatibility-page'
 import { expect, test } from 'vitest'
 
-const page = toCompatibilityPage()
+const page = await toCompatibilityPage()
 const tables = page.split(/^## /m).filter((section) => section.includes('\n| Feature |'))
 const cellsOf = (row: string) => row.split('|').slice(1, -1)
 
@@ -25,6 +32,19 @@ test('every client has a table without empty cells', () => {
     }
   }
 })
+
+test('the page names the releases that are installed, of two majors in a row', async () => {
+  for (const [name, previous] of Object.entries(clientPackages)) {
+    const [newest, before] = await Promise.all([name, previous].map(readVersion))
+    expect(page).toContain(`| \`${name}\` | ${newest} | ${before} |`)
+    expect(Number(before?.split('.')[0])).toBe(Number(newest?.split('.')[0]) - 1)
+  }
+})
+
+async function readVersion(name: string): Promise<string> {
+  const file = new URL(`node_modules/${name}/package.json`, import.meta.url)
+  return (JSON.parse(await readFile(file, 'utf8')) as { version: string }).version
+}
 
 test('every number in a cell has a note, and every note is used', () => {
   const cells = tables.flatMap((table) => table.split('\n').flatMap((row) => cellsOf(row).slice(1)))

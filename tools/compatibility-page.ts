@@ -1,9 +1,15 @@
+import { readFile } from 'node:fs/promises'
+
+import { parse } from 'yaml'
+
 import {
   type CallerId,
   callers,
+  clientPackages,
   type FeatureId,
   featureIds,
   features,
+  featuresOfPrevious,
   type FormatId,
   formats,
   modes,
@@ -33,12 +39,40 @@ whole conversation themselves; \`@ai-sdk/openai\` does so with \`providerOptions
 \`unsupportedRequestBehavior\` is \`continue_unthreaded\`.
 `
 
+/** The releases of packages by their names in the catalog, such as `7.53.0` or `npm:openai@6.49.0`. */
+type ClientReleases = Readonly<Record<string, string>>
+
+async function readReleases(): Promise<ClientReleases> {
+  const text = await readFile(new URL('../pnpm-workspace.yaml', import.meta.url), 'utf8')
+  return (parse(text) as { catalog: ClientReleases }).catalog
+}
+
+const releaseOf = (releases: ClientReleases, name: string): string =>
+  releases[name]?.split('@').at(-1) ?? 'unknown'
+
+function printReleases(releases: ClientReleases): string {
+  const rows = Object.entries(clientPackages).map(
+    ([name, previous]) =>
+      `| \`${name}\` | ${releaseOf(releases, name)} | ${releaseOf(releases, previous)} |`,
+  )
+  const titles = featuresOfPrevious.map((feature) => features[feature].title)
+  return `## Releases
+
+Every cell of the tables is tested with the newest major of each client. With the previous one, the same tests run for:
+${titles.join('; ')}.
+
+| Client | Newest major | Previous major |
+| --- | --- | --- |
+${rows.join('\n')}
+`
+}
+
 /** The page that shows which client can do what. */
-export function toCompatibilityPage(): string {
+export async function toCompatibilityPage(): Promise<string> {
   const numbers = numberNotes()
   const tables = callerIds.map((caller) => printCaller(caller, numbers))
   const list = [...numbers].map(([note, number]) => `${number}. ${notes[note]}`)
-  return `${[introduction, ...tables, `## Notes\n\n${list.join('\n')}`].join('\n')}\n`
+  return `${[introduction, printReleases(await readReleases()), ...tables, `## Notes\n\n${list.join('\n')}`].join('\n')}\n`
 }
 
 const callerIds = Object.keys(callers) as CallerId[]

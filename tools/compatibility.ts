@@ -180,6 +180,36 @@ export type FeatureId = keyof typeof table
 export const features: Readonly<Record<FeatureId, Feature>> = table
 export const featureIds = Object.keys(table) as FeatureId[]
 
+/** What is tested with the previous major of each client too: one of every kind. */
+export const featuresOfPrevious: readonly FeatureId[] = [
+  'text',
+  'system',
+  'conversation',
+  'image_data',
+  'tool_call',
+  'parallel_tool_calls',
+  'streamed_arguments',
+  'tool_result',
+  'thinking',
+  'max_tokens',
+  'json_schema',
+  'usage',
+  'rejected',
+  'unknown_model',
+  'bad_body',
+  'bad_key',
+  'failure_midway',
+]
+
+/** The packages of the clients, and the names under which the tests install their previous major. */
+export const clientPackages = {
+  openai: 'openai-previous',
+  '@anthropic-ai/sdk': 'anthropic-sdk-previous',
+  ai: 'ai-previous',
+  '@ai-sdk/openai': 'ai-sdk-openai-previous',
+  '@ai-sdk/anthropic': 'ai-sdk-anthropic-previous',
+} as const
+
 /** The note of a cell: that of the first exception that fits; null when the feature simply works. */
 export function noteOf(feature: FeatureId, { caller, format, mode }: Place): NoteId | null {
   const fits = (exception: Exception) =>

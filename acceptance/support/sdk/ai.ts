@@ -34,8 +34,19 @@ type Options = Record<
   Record<string, string | boolean | { type: 'enabled'; budgetTokens: number }>
 >
 type Provider = {
-  model(connection: Connection): LanguageModel
+  model(connection: Connection, sdk: AiSdk): LanguageModel
   options(request: RequestOptions): Options
+}
+
+/** What the tests use of a release of the client, whose majors name some things differently. */
+export type AiSdk = {
+  createAnthropic: typeof createAnthropic
+  createOpenAI: typeof createOpenAI
+  Output: typeof Output
+  toolSet: ToolSet
+  isCallError(error: unknown): error is APICallError
+  askPlain(request: Request, options: RequestOptions): Promise<Result>
+  askStreamed(request: Request, options: RequestOptions): Promise<Result>
 }
 
 const address = ({ baseUrl, key }: Connection) => ({ baseURL: `${baseUrl}/v1`, apiKey: key })
@@ -43,7 +54,7 @@ const reasoning = { forceReasoning: true, reasoningEffort: 'low' }
 
 const providers = {
   ai_anthropic: {
-    model: (connection) => createAnthropic(address(connection))(connection.model),
+    model: (connection, sdk) => sdk.createAnthropic(address(connection))(connection.model),
     options: ({ isThinking, isStructured }) => ({
       anthropic: {
         ...(isThinking && { thinking: { type: 'enabled' as const, budgetTokens: 1024 } }),
@@ -52,7 +63,7 @@ const providers = {
     }),
   },
   ai_responses: {
-    model: (connection) => createOpenAI(address(connection)).responses(connection.model),
+    model: (connection, sdk) => sdk.createOpenAI(address(connection)).responses(connection.model),
     // Nothing is stored between calls, so the client has to send everything again.
     options: ({ isThinking }) => ({
       openai: {
@@ -63,29 +74,51 @@ const providers = {
     }),
   },
   ai_chat: {
-    model: (connection) => createOpenAI(address(connection)).chat(connection.model),
+    model: (connection, sdk) => sdk.createOpenAI(address(connection)).chat(connection.model),
     options: ({ isThinking }) => ({ openai: { ...(isThinking && reasoning) } }),
   },
 } satisfies Record<string, Provider>
 
 /** A model of this client, with the provider options that the gateway needs. */
 export const modelOf = (caller: keyof typeof providers, connection: Connection) => ({
-  model: providers[caller].model(connection),
+  model: providers[caller].model(connection, newest),
   providerOptions: providers[caller].options({}),
 })
 
-export const aiAnthropic = createCaller(providers.ai_anthropic)
-export const aiResponses = createCaller(providers.ai_responses)
-export const aiChat = createCaller(providers.ai_chat)
+const newest: AiSdk = {
+  createAnthropic,
+  createOpenAI,
+  Output,
+  toolSet: {
+    weather: tool({ ...tools.weather, inputSchema: jsonSchema(tools.weather.parameters) }),
+    clock: tool({ ...tools.clock, inputSchema: jsonSchema(tools.clock.parameters) }),
+  },
+  isCallError: (error) => APICallError.isInstance(error),
+  askPlain,
+  askStreamed,
+}
 
-function createCaller(provider: Provider): Caller {
+export const createAiCallers = (sdk: AiSdk) => ({
+  ai_anthropic: createCaller(providers.ai_anthropic, sdk),
+  ai_responses: createCaller(providers.ai_responses, sdk),
+  ai_chat: createCaller(providers.ai_chat, sdk),
+})
+export const aiCallers = createAiCallers(newest)
+
+function createCaller(provider: Provider, sdk: AiSdk): Caller {
   return {
     open(connection) {
       const messages: ModelMessage[] = []
       async function send(added: ModelMessage, options: RequestOptions): Promise<Answer> {
         messages.push(added)
-        const request = toRequest(provider, connection, messages, options)
-        const ask = connection.isStreamed ? askStreamed : askPlain
+        const model = { ...connection, ...(options.model && { model: options.model }) }
+        const request = {
+          model: provider.model(model, sdk),
+          providerOptions: provider.options(options),
+          messages,
+          ...toSettings(sdk, options),
+        }
+        const ask = connection.isStreamed ? sdk.askStreamed : sdk.askPlain
         const { answer, newMessages } = await ask(request, options)
         messages.push(...newMessages)
         return answer
@@ -100,7 +133,7 @@ function createCaller(provider: Provider): Caller {
     describeError(error) {
       const { name: kind } = (error as Error).constructor
       const { message } = error as Error
-      if (!APICallError.isInstance(error)) return { kind, status: undefined, message }
+      if (!sdk.isCallError(error)) return { kind, status: undefined, message }
       return { kind, status: error.statusCode, message }
     },
   }
@@ -113,39 +146,30 @@ const toResult = ({ id, name, output }: { id: string; name: string; output: stri
   output: { type: 'text' as const, value: output },
 })
 
-const toolSet = {
-  weather: tool({ ...tools.weather, inputSchema: jsonSchema(tools.weather.parameters) }),
-  clock: tool({ ...tools.clock, inputSchema: jsonSchema(tools.clock.parameters) }),
-}
-
-function toRequest(
-  provider: Provider,
-  connection: Connection,
-  messages: ModelMessage[],
-  options: RequestOptions,
-) {
+function toSettings(sdk: AiSdk, options: RequestOptions) {
   const { system, stop, topP, toolChoice, maxTokens = mostTokens } = options
   const choice =
     typeof toolChoice === 'object'
       ? { type: 'tool' as const, toolName: toolChoice.name }
       : toolChoice
   return {
-    model: provider.model({ ...connection, ...(options.model && { model: options.model }) }),
-    messages,
     maxRetries: 0,
     maxOutputTokens: maxTokens,
-    providerOptions: provider.options(options),
     ...(system !== undefined && { instructions: system }),
     ...(stop && { stopSequences: stop }),
     ...(topP !== undefined && { topP }),
-    tools: (options.hasTools ? toolSet : {}) as ToolSet,
+    tools: options.hasTools ? sdk.toolSet : {},
     ...(choice && { toolChoice: choice }),
-    output: options.isStructured ? Output.object({ schema: Place }) : Output.text(),
+    output: options.isStructured ? sdk.Output.object({ schema: Place }) : sdk.Output.text(),
   }
 }
-type Request = ReturnType<typeof toRequest>
+export type Request = ReturnType<typeof toSettings> & {
+  model: LanguageModel
+  providerOptions: Options
+  messages: ModelMessage[]
+}
 
-type Result = { answer: Answer; newMessages: ModelMessage[] }
+export type Result = { answer: Answer; newMessages: ModelMessage[] }
 
 async function askPlain(request: Request, options: RequestOptions): Promise<Result> {
   const result = await generateText({ ...request, include: { responseBody: true } })
@@ -193,13 +217,13 @@ async function askStreamed(request: Request, options: RequestOptions): Promise<R
   }
 }
 
-const toCall = (call: { toolCallId: string; toolName: string; input: unknown }) => ({
+export const toCall = (call: { toolCallId: string; toolName: string; input: unknown }) => ({
   id: call.toolCallId,
   name: call.toolName,
   input: call.input,
 })
 
-const toUsage = (usage: LanguageModelUsage) => ({
+export const toUsage = (usage: LanguageModelUsage) => ({
   input: usage.inputTokens ?? 0,
   output: usage.outputTokens ?? 0,
   cached: usage.inputTokenDetails.cacheReadTokens ?? 0,

@@ -14,58 +14,71 @@ import {
   type Caller,
   type Connection,
   type Content,
+  type Conversation,
   mostTokens,
   Place,
+  type ReportedError,
   type RequestOptions,
   type ToolChoice,
   toolNames,
   tools,
 } from './caller.ts'
 
-const clientOf = ({ baseUrl, key }: Connection) =>
-  new Anthropic({ baseURL: baseUrl, apiKey: key, maxRetries: 0 })
+/** What the tests use of a release of the client. */
+export type AnthropicSdk = {
+  Anthropic: typeof Anthropic
+  APIError: typeof APIError
+  zodOutputFormat: typeof zodOutputFormat
+}
 
-export const anthropic: Caller = {
-  open(connection) {
-    const messages: MessageParam[] = []
-    async function send(content: ContentBlockParam[], options: RequestOptions): Promise<Answer> {
-      messages.push({ role: 'user', content })
-      const request = toRequest(connection, messages, options)
-      const { message, pieces, raw } = await ask(connection, request)
-      messages.push({ role: 'assistant', content: message.content })
-      return { ...toAnswer(message), pieces, raw }
-    }
-    return {
-      sendMessage: (content, options = {}) => send(asContent(content).map(toBlock), options),
-      sendToolResults: (results, options = {}) =>
-        send(
-          results.map(({ id, output }) => ({
-            type: 'tool_result',
-            tool_use_id: id,
-            content: output,
-          })),
-          options,
-        ),
-    }
-  },
-  describeError(error) {
-    const { name: kind } = (error as Error).constructor
-    const { message } = error as Error
-    const status = error instanceof APIError ? error.status : undefined
-    return { kind, status, message, code: codeOf(error) }
-  },
+export const anthropic = createAnthropicCaller({ Anthropic, APIError, zodOutputFormat })
+
+export function createAnthropicCaller(sdk: AnthropicSdk): Caller {
+  return {
+    open: (connection) => open(sdk, connection),
+    describeError: (error) => describeError(sdk, error),
+  }
+}
+
+function open(sdk: AnthropicSdk, connection: Connection): Conversation {
+  const messages: MessageParam[] = []
+  async function send(content: ContentBlockParam[], options: RequestOptions): Promise<Answer> {
+    messages.push({ role: 'user', content })
+    const request = toRequest(sdk, { connection, messages, options })
+    const { message, pieces, raw } = await ask(sdk, connection, request)
+    messages.push({ role: 'assistant', content: message.content })
+    return { ...toAnswer(message), pieces, raw }
+  }
+  return {
+    sendMessage: (content, options = {}) => send(asContent(content).map(toBlock), options),
+    sendToolResults: (results, options = {}) =>
+      send(
+        results.map(({ id, output }) => ({
+          type: 'tool_result',
+          tool_use_id: id,
+          content: output,
+        })),
+        options,
+      ),
+  }
 }
 
 /** The client has no member for codes, but keeps the body. */
-function codeOf(error: unknown): unknown {
-  const body =
-    error instanceof APIError ? (error.error as { error?: { code?: unknown } }) : undefined
-  return body?.error?.code
+function describeError(sdk: AnthropicSdk, error: unknown): ReportedError {
+  const { name: kind } = (error as Error).constructor
+  const { message } = error as Error
+  const known = error instanceof sdk.APIError ? error : undefined
+  const body = known?.error as { error?: { code?: unknown } } | undefined
+  return { kind, status: known?.status, message, code: body?.error?.code }
 }
 
-async function ask(connection: Connection, request: MessageCreateParamsNonStreaming) {
-  const client = clientOf(connection)
-  if (!connection.isStreamed) {
+async function ask(
+  sdk: AnthropicSdk,
+  { baseUrl, key, isStreamed }: Connection,
+  request: MessageCreateParamsNonStreaming,
+) {
+  const client = new sdk.Anthropic({ baseURL: baseUrl, apiKey: key, maxRetries: 0 })
+  if (!isStreamed) {
     const message = await client.messages.parse(request)
     return { message, raw: message as unknown, pieces: { text: 0, arguments: 0 } }
   }
@@ -78,10 +91,11 @@ async function ask(connection: Connection, request: MessageCreateParamsNonStream
   return { message: await stream.finalMessage(), pieces, raw: frames as unknown }
 }
 
+type Asked = { connection: Connection; messages: MessageParam[]; options: RequestOptions }
+
 function toRequest(
-  { model }: Connection,
-  messages: MessageParam[],
-  options: RequestOptions,
+  sdk: AnthropicSdk,
+  { connection: { model }, messages, options }: Asked,
 ): MessageCreateParamsNonStreaming {
   const { system, stop, topP, toolChoice, maxTokens = mostTokens } = options
   return {
@@ -94,7 +108,7 @@ function toRequest(
     ...(options.hasTools && { tools: toolNames.map(toTool) }),
     ...(toolChoice && { tool_choice: toChoice(toolChoice) }),
     ...(options.isThinking && { thinking: { type: 'enabled', budget_tokens: 1024 } }),
-    ...(options.isStructured && { output_config: { format: zodOutputFormat(Place) } }),
+    ...(options.isStructured && { output_config: { format: sdk.zodOutputFormat(Place) } }),
   }
 }
 

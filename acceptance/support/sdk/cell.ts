@@ -9,21 +9,25 @@ import {
 import type { Script } from '@gatehouse/tools/scripted-upstream/script'
 import type { UpstreamUrls } from '@gatehouse/tools/stack-models'
 
-import { aiAnthropic, aiChat, aiResponses } from './ai.ts'
+import { aiCallers } from './ai.ts'
 import { anthropic } from './anthropic.ts'
 import type { Caller, Connection, Conversation } from './caller.ts'
 import { openaiChat } from './openai-chat.ts'
 import { openaiResponses } from './openai-responses.ts'
+import { previousCallers } from './previous.ts'
 import { readSeen, type Seen } from './seen.ts'
 
-const callersById: Record<CallerId, Caller> = {
-  anthropic,
-  openai_responses: openaiResponses,
-  openai_chat: openaiChat,
-  ai_anthropic: aiAnthropic,
-  ai_responses: aiResponses,
-  ai_chat: aiChat,
-}
+/** The clients by their release. */
+const releases = {
+  newest: {
+    anthropic,
+    openai_responses: openaiResponses,
+    openai_chat: openaiChat,
+    ...aiCallers,
+  },
+  previous: previousCallers,
+} satisfies Record<string, Record<CallerId, Caller>>
+export type Release = keyof typeof releases
 
 /** One cell of the compatibility table, with everything needed to test it. */
 export type Cell = Place & {
@@ -40,12 +44,18 @@ export type Cell = Place & {
   seen(from?: FormatId): Promise<Seen>
 }
 
-export type CellEnvironment = { baseUrl: string; upstreamUrl: string; key: string }
+export type CellEnvironment = {
+  baseUrl: string
+  upstreamUrl: string
+  key: string
+  /** `newest` unless given. */
+  release?: Release
+}
 
 export function openCell(feature: FeatureId, place: Place, environment: CellEnvironment): Cell {
   const { caller, format, mode } = place
   const marker = `<${feature} ${caller} ${format} ${mode}>`
-  const client = callersById[caller]
+  const client: Caller = releases[environment.release ?? 'newest'][caller]
   const connection = {
     baseUrl: environment.baseUrl,
     key: environment.key,

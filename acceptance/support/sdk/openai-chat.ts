@@ -1,4 +1,4 @@
-import { zodResponseFormat } from 'openai/helpers/zod'
+import type OpenAI from 'openai'
 import type {
   ChatCompletion,
   ChatCompletionContentPart,
@@ -12,49 +12,64 @@ import {
   type Caller,
   type Connection,
   type Content,
+  type Conversation,
   Place,
   type RequestOptions,
   type ToolChoice,
   toolNames,
   tools,
 } from './caller.ts'
-import { describeOpenAiError, openAiClient } from './openai-responses.ts'
+import {
+  describeOpenAiError,
+  newestOpenAi,
+  openAiClient,
+  type OpenAiSdk,
+} from './openai-responses.ts'
 
-export const openaiChat: Caller = {
-  open(connection) {
-    const messages: ChatCompletionMessageParam[] = []
-    async function send(
-      added: ChatCompletionMessageParam[],
-      options: RequestOptions,
-    ): Promise<Answer> {
-      messages.push(...added)
-      const { completion, pieces, raw } = await ask(
-        connection,
-        toRequest(connection, messages, options),
-      )
-      const { message } = completion.choices[0]!
-      messages.push(message as ChatCompletionMessageParam)
-      return { ...toAnswer(completion), pieces, raw }
-    }
-    return {
-      sendMessage: (content, options = {}) =>
-        send([{ role: 'user', content: asContent(content).map(toPart) }], options),
-      sendToolResults: (results, options = {}) =>
-        send(
-          results.map(({ id, output }) => ({ role: 'tool', tool_call_id: id, content: output })),
-          options,
-        ),
-    }
-  },
-  describeError: describeOpenAiError,
+export const openaiChat = createChatCaller(newestOpenAi)
+
+export function createChatCaller(sdk: OpenAiSdk): Caller {
+  return {
+    open: (connection) => open(sdk, connection),
+    describeError: (error) => describeOpenAiError(sdk, error),
+  }
+}
+
+function open(sdk: OpenAiSdk, connection: Connection): Conversation {
+  const messages: ChatCompletionMessageParam[] = []
+  async function send(
+    added: ChatCompletionMessageParam[],
+    options: RequestOptions,
+  ): Promise<Answer> {
+    messages.push(...added)
+    const request = toRequest(sdk, { connection, messages, options })
+    const client = openAiClient(connection, sdk)
+    const { completion, pieces, raw } = await ask(client, connection, request)
+    const { message } = completion.choices[0]!
+    messages.push(message as ChatCompletionMessageParam)
+    return { ...toAnswer(completion), pieces, raw }
+  }
+  return {
+    sendMessage: (content, options = {}) =>
+      send([{ role: 'user', content: asContent(content).map(toPart) }], options),
+    sendToolResults: (results, options = {}) =>
+      send(
+        results.map(({ id, output }) => ({ role: 'tool', tool_call_id: id, content: output })),
+        options,
+      ),
+  }
 }
 
 /** Members of a message that the client does not know and passes through. */
 type ExtraMembers = { reasoning_content?: string; reasoning_signature?: string }
 
-async function ask(connection: Connection, request: ChatCompletionCreateParamsNonStreaming) {
-  const { completions } = openAiClient(connection).chat
-  if (!connection.isStreamed) {
+async function ask(
+  client: OpenAI,
+  { isStreamed }: Connection,
+  request: ChatCompletionCreateParamsNonStreaming,
+) {
+  const { completions } = client.chat
+  if (!isStreamed) {
     // The parsing helper throws for an answer that was cut off.
     const isParsed = request.response_format !== undefined
     const completion = await (isParsed ? completions.parse(request) : completions.create(request))
@@ -86,10 +101,15 @@ async function ask(connection: Connection, request: ChatCompletionCreateParamsNo
 
 const none = { text: 0, arguments: 0 }
 
+type Asked = {
+  connection: Connection
+  messages: ChatCompletionMessageParam[]
+  options: RequestOptions
+}
+
 function toRequest(
-  { model }: Connection,
-  messages: ChatCompletionMessageParam[],
-  options: RequestOptions,
+  sdk: OpenAiSdk,
+  { connection: { model }, messages, options }: Asked,
 ): ChatCompletionCreateParamsNonStreaming {
   const { system, stop, topP, toolChoice, maxTokens } = options
   return {
@@ -101,7 +121,7 @@ function toRequest(
     ...(options.hasTools && { tools: toolNames.map(toTool) }),
     ...(toolChoice && { tool_choice: toChoice(toolChoice) }),
     ...(options.isThinking && { reasoning_effort: 'low' }),
-    ...(options.isStructured && { response_format: zodResponseFormat(Place, 'place') }),
+    ...(options.isStructured && { response_format: sdk.zodResponseFormat(Place, 'place') }),
   }
 }
 

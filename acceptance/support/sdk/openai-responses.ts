@@ -1,5 +1,5 @@
 import OpenAI, { APIError } from 'openai'
-import { zodTextFormat } from 'openai/helpers/zod'
+import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod'
 import type {
   Response,
   ResponseCreateParamsNonStreaming,
@@ -13,6 +13,7 @@ import {
   type Caller,
   type Connection,
   type Content,
+  type Conversation,
   Place,
   type ReportedError,
   type RequestOptions,
@@ -21,44 +22,66 @@ import {
   tools,
 } from './caller.ts'
 
-export const openAiClient = ({ baseUrl, key }: Connection) =>
-  new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey: key, maxRetries: 0 })
-
-export const openaiResponses: Caller = {
-  open(connection) {
-    const input: ResponseInputItem[] = []
-    async function send(items: ResponseInputItem[], options: RequestOptions): Promise<Answer> {
-      input.push(...items)
-      const { response, pieces, raw } = await ask(connection, toRequest(connection, input, options))
-      input.push(...(response.output as ResponseInputItem[]))
-      return { ...toAnswer(response), pieces, raw }
-    }
-    return {
-      sendMessage: (content, options = {}) =>
-        send([{ role: 'user', content: asContent(content).map(toPart) }], options),
-      sendToolResults: (results, options = {}) =>
-        send(
-          results.map(({ id, output }) => ({ type: 'function_call_output', call_id: id, output })),
-          options,
-        ),
-    }
-  },
-  describeError: describeOpenAiError,
+/** What the tests use of a release of the client. */
+export type OpenAiSdk = {
+  OpenAI: typeof OpenAI
+  APIError: typeof APIError
+  zodTextFormat: typeof zodTextFormat
+  zodResponseFormat: typeof zodResponseFormat
 }
 
-export function describeOpenAiError(error: unknown): ReportedError {
+export const newestOpenAi: OpenAiSdk = { OpenAI, APIError, zodTextFormat, zodResponseFormat }
+
+export const openAiClient = (
+  { baseUrl, key }: Connection,
+  { OpenAI: Client }: OpenAiSdk = newestOpenAi,
+) => new Client({ baseURL: `${baseUrl}/v1`, apiKey: key, maxRetries: 0 })
+
+export const openaiResponses = createResponsesCaller(newestOpenAi)
+
+export function createResponsesCaller(sdk: OpenAiSdk): Caller {
+  return {
+    open: (connection) => open(sdk, connection),
+    describeError: (error) => describeOpenAiError(sdk, error),
+  }
+}
+
+function open(sdk: OpenAiSdk, connection: Connection): Conversation {
+  const input: ResponseInputItem[] = []
+  async function send(items: ResponseInputItem[], options: RequestOptions): Promise<Answer> {
+    input.push(...items)
+    const request = toRequest(sdk, { connection, input, options })
+    const { response, pieces, raw } = await ask(openAiClient(connection, sdk), connection, request)
+    input.push(...(response.output as ResponseInputItem[]))
+    return { ...toAnswer(response), pieces, raw }
+  }
+  return {
+    sendMessage: (content, options = {}) =>
+      send([{ role: 'user', content: asContent(content).map(toPart) }], options),
+    sendToolResults: (results, options = {}) =>
+      send(
+        results.map(({ id, output }) => ({ type: 'function_call_output', call_id: id, output })),
+        options,
+      ),
+  }
+}
+
+export function describeOpenAiError(sdk: OpenAiSdk, error: unknown): ReportedError {
   const { name: kind } = (error as Error).constructor
   const { message } = error as Error
-  const { status, code } = error instanceof APIError ? error : {}
+  const { status, code } = error instanceof sdk.APIError ? error : {}
   return { kind, status, message, code }
 }
 
 /** Thrown for a failed response, which this client returns like any other. */
 class FailedResponse extends Error {}
 
-async function ask(connection: Connection, request: ResponseCreateParamsNonStreaming) {
-  const client = openAiClient(connection)
-  if (!connection.isStreamed) {
+async function ask(
+  client: OpenAI,
+  { isStreamed }: Connection,
+  request: ResponseCreateParamsNonStreaming,
+) {
+  if (!isStreamed) {
     const response = await client.responses.parse(request)
     return { response: response as Parsed, raw: response, pieces: { text: 0, arguments: 0 } }
   }
@@ -73,10 +96,11 @@ async function ask(connection: Connection, request: ResponseCreateParamsNonStrea
 
 type Parsed = Response & { output_parsed?: unknown }
 
+type Asked = { connection: Connection; input: ResponseInputItem[]; options: RequestOptions }
+
 function toRequest(
-  { model }: Connection,
-  input: ResponseInputItem[],
-  options: RequestOptions,
+  sdk: OpenAiSdk,
+  { connection: { model }, input, options }: Asked,
 ): ResponseCreateParamsNonStreaming {
   const { system, topP, toolChoice, maxTokens } = options
   return {
@@ -92,7 +116,7 @@ function toRequest(
       reasoning: { effort: 'low', summary: 'auto' },
       include: ['reasoning.encrypted_content'],
     }),
-    ...(options.isStructured && { text: { format: zodTextFormat(Place, 'place') } }),
+    ...(options.isStructured && { text: { format: sdk.zodTextFormat(Place, 'place') } }),
   }
 }
 
