@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { createAdminApiKey, deleteAdminApiKey } from '@gatehouse/contract/api-key'
 import { listAuditEvents } from '@gatehouse/contract/exports/audit-event'
 import {
   type AuditRecord,
@@ -14,6 +15,7 @@ import {
   readAuditProof,
 } from '@gatehouse/contract/exports/audit-log'
 import { createMessage } from '@gatehouse/contract/message'
+import { createPolicy, deletePolicy, publishPolicy, updatePolicy } from '@gatehouse/contract/policy'
 import { createProject } from '@gatehouse/contract/project'
 import { programFile } from '@gatehouse/tools/program'
 import { createOrganization } from '@gatehouse/tools/start-stack'
@@ -83,7 +85,8 @@ async function makeFolder() {
   const keys = join(folder, 'keys.json')
   const published = await call(stack().description.base_url, readAuditKeys)
   await writeFile(keys, published.text)
-  return { keys, bundle: join(folder, 'bundle.ndjson'), changed: join(folder, 'changed.ndjson') }
+  const at = (name: string) => join(folder, name)
+  return { keys, bundle: at('bundle.ndjson'), proof: at('proof.json'), changed: at('changed') }
 }
 
 test('an export of the running service verifies with its published keys, and a changed byte is found', async () => {
@@ -103,6 +106,75 @@ test('an export of the running service verifies with its published keys, and a c
   const refused = await run('verify', changed, '--keys', keys)
   expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining('Record 2 ')])
   expect(refused.errors).toContain('has been changed')
+})
+
+test('a proof of the running service verifies offline, and a changed one does not', async () => {
+  const { keys, proof, changed } = await makeFolder()
+  const { data } = await records()
+  const { record } = data[1]!
+  const answer = await administer(readAuditProof, { params: { event_id: record.event_id } })
+  await writeFile(proof, answer.text)
+  const verified = await run('verify', proof, '--keys', keys)
+  expect([verified.code, verified.errors]).toEqual([0, ''])
+  expect(verified.output).toContain(`Verified: record ${record.org_seq} of organization `)
+  expect(verified.output).toContain(record.event_id)
+  for (const [from, to] of [
+    [`"org_seq":${record.org_seq}`, `"org_seq":${record.org_seq + 1}`],
+    [String(record['actor']), 'key_somebody'],
+    ['"before":', '"befOre":'],
+    [(answer.json as Proof).leaf, '0'.repeat(64)],
+    [(answer.json as Proof).hashes[0]!, '0'.repeat(64)],
+  ] as const) {
+    expect(answer.text).toContain(from)
+    await writeFile(changed, answer.text.replace(from, to))
+    const refused = await run('verify', changed, '--keys', keys)
+    expect([from, refused.code, refused.output]).toEqual([from, 1, ''])
+  }
+})
+
+test('audit who says who changed a policy, when and how, also when it is deleted', async () => {
+  const made = await read<{ id: string; value: string }>(createAdminApiKey, {
+    body: { name: 'Second pair of eyes', permissions: ['policies.write', 'policies.publish'] },
+  })
+  const rule = `Nobody may be rude, ${'and nobody may be loud, '.repeat(10)}or late.`
+  const policy = await read<{ id: string }>(createPolicy, { body: { name: 'Manners', rule } })
+  const params = { policy_id: policy.id }
+  const second = { params, credential: made.value }
+  const edited = { ...second, body: { revision: 1, rule: rule.replace('rude', 'unkind') } }
+  expect((await administer(updatePolicy, edited)).status).toBe(200)
+  expect((await administer(publishPolicy, { params, body: { revision: 2 } })).status).toBe(200)
+  expect((await administer(deletePolicy, { params, query: { revision: 3 } })).status).toBe(200)
+  await administer(deleteAdminApiKey, { params: { key_id: made.id } })
+
+  const who = await run('who', policy.id)
+  expect([who.code, who.errors]).toEqual([0, ''])
+  const lines = who.output.split('\n')
+  for (const line of lines) expect(Array.from(line).length).toBeLessThanOrEqual(80)
+  expect(lines[0]).toBe(`${policy.id} "Manners": 4 changes, the newest first`)
+  const deeds = lines.filter((line) => /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC  /.test(line))
+  expect(deeds.map((line) => line.slice(25))).toEqual([
+    'deleted (revision 3)',
+    'published version 1 (revision 3)',
+    'updated (revision 2)',
+    'created (revision 1)',
+  ])
+  const [first, ...others] = lines.filter((line) => line.startsWith('  by '))
+  expect(first).toMatch(/^ {2}by key_\w{24} "First administrator key"$/)
+  // The key is gone, and its name with it; its id stays.
+  expect(others[1]).toBe(`  by ${made.id}`)
+  expect(who.output).toMatch(
+    /draft\.rule:\n {4}before "Nobody may be rude.*…\n {4}after {2}"Nobody/,
+  )
+
+  const page = await run('who', policy.id, '--limit', '3')
+  const [, after = ''] = /--after (\S+)/.exec(page.output) ?? []
+  const rest = JSON.parse(
+    (await run('who', policy.id, '--after', after, '--json')).output,
+  ) as object
+  expect(rest).toMatchObject({ changes: [{ action: 'created', revision: 1 }], has_more: false })
+  const unknown = await run('who', 'pol_none')
+  expect([unknown.code, unknown.output]).toEqual([1, ''])
+  expect(unknown.errors).toContain('No change of pol_none is recorded')
 })
 
 // The rest verifies by its own code, as somebody would who trusts neither the service nor the command.

@@ -109,7 +109,7 @@ test('a record that was changed with its leaf is in the range that the checkpoin
 
 test.each([
   ['no file', [join(folder, 'none')], 'cannot be read'],
-  ['no name', [], 'The name of a bundle or of a folder is missing.'],
+  ['no name', [], 'The name of a bundle, of a folder or of a proof is missing.'],
   ['an unknown flag', [file, '--kesy', 'x'], "There is no flag '--kesy'. Did you mean '--keys'?"],
 ])('%s is exit code 2', async (_, args, message) => {
   writeFileSync(file, bundleText(bundleLines(small)))

@@ -44,6 +44,7 @@ const serviceRows = [
 
 /** More than one call each, so they are not derived from the contract. */
 const auditRows = [
-  ['audit verify', 'Verify audit records offline, from a bundle or from the files of a sink'],
+  ['audit verify', 'Verify audit records offline: a bundle, the files of a sink, or one proof'],
   ['audit export', 'Write the audit records of the organization into a bundle'],
+  ['audit who', 'Say who changed a policy, when and how'],
 ]

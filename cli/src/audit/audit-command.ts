@@ -22,16 +22,27 @@ const exportFlags = {
   help: { type: 'boolean', short: 'h' },
 } as const satisfies ParseArgsOptionsConfig
 
-/** The commands about the audit log, which are more than one call: `audit verify` and `audit export`. */
+const whoFlags = {
+  limit: { type: 'string' },
+  after: { type: 'string' },
+  url: { type: 'string' },
+  'key-file': { type: 'string' },
+  json: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const satisfies ParseArgsOptionsConfig
+
+/** The commands about the audit log, which are more than one call: `audit verify`, `audit export` and `audit who`. */
 export async function executeAudit(
   [name = '--help', ...args]: readonly string[],
   machine: Machine,
 ): Promise<Outcome> {
   if (name === 'verify') return verify(args)
   if (name === 'export') return exportBundle(args, machine)
-  if (['help', '--help', '-h'].includes(name)) return printed(`${verifyHelp}\n${exportHelp}`)
+  if (name === 'who') return who(args, machine)
+  if (['help', '--help', '-h'].includes(name))
+    return printed([verifyHelp, exportHelp, whoHelp].join('\n'))
   throw new UsageError(
-    `There is no command 'audit ${name}', only 'audit verify' and 'audit export'.`,
+    `There is no command 'audit ${name}', only 'audit verify', 'audit export' and 'audit who'.`,
   )
 }
 
@@ -41,7 +52,8 @@ async function verify(args: readonly string[]): Promise<Outcome> {
   const { values, positionals } = parseFlags(args, verifyFlags)
   if (values.help) return printed(verifyHelp)
   const [path, extra] = positionals
-  if (path === undefined) throw new UsageError('The name of a bundle or of a folder is missing.')
+  if (path === undefined)
+    throw new UsageError('The name of a bundle, of a folder or of a proof is missing.')
   if (extra !== undefined) throw new UsageError(`The argument '${extra}' is one too many.`)
   const { keys, organization, json = false } = values
   return verifyCommand({ path, keys, organization, json })
@@ -59,6 +71,21 @@ async function exportBundle(args: readonly string[], machine: Machine): Promise<
   return printed(await exportCommand({ out, ...sizes, url, keyFile }, machine))
 }
 
+const changesMax = 1000
+
+async function who(args: readonly string[], machine: Machine): Promise<Outcome> {
+  const { values, positionals } = parseFlags(args, whoFlags)
+  if (values.help) return printed(whoHelp)
+  const [policyId, extra] = positionals
+  if (!policyId) throw new UsageError('The id of a policy is missing.')
+  if (extra !== undefined) throw new UsageError(`The argument '${extra}' is one too many.`)
+  const { limit = '100', after, url, 'key-file': keyFile, json = false } = values
+  if (!/^[1-9]\d{0,3}$/.test(limit) || Number(limit) > changesMax)
+    throw new UsageError(`--limit takes a number from 1 to ${changesMax}, not '${limit}'.`)
+  const { whoCommand } = await import('./who/who-command.ts')
+  return whoCommand({ policyId, limit: Number(limit), after, url, keyFile, json }, machine)
+}
+
 function sizeFrom(flag: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (!/^\d{1,15}$/.test(text))
@@ -73,9 +100,11 @@ const verifyHelp = help(
   [
     'Verify audit records offline, and name the first that is missing, changed or out of order.',
     '',
-    'Usage: gatehouse audit verify <bundle or folder> [flags]',
+    'Usage: gatehouse audit verify <bundle, folder or proof> [flags]',
     '',
-    'A bundle is what `gatehouse audit export` writes; a folder is a copy of what a sink has stored. Nothing is sent.',
+    'A bundle is what `gatehouse audit export` writes; a folder is a copy of what a sink',
+    'has stored; a proof is the JSON of `gatehouse read-audit-proof <event id> --json`.',
+    'Nothing is sent.',
     'Exit code 0: verified. 1: not verified. 2: the command was wrong.',
   ],
   [
@@ -98,6 +127,25 @@ const exportHelp = help(
     ['--out', 'the file to write; it appears when it is complete'],
     ['--from', 'the size of a checkpoint: only records after it; 0 by default'],
     ['--to', 'the size of a checkpoint: only records up to it; the newest by default'],
+    ['--url', 'the address of the service, instead of GATEHOUSE_URL'],
+    ['--key-file', 'a file that holds the key, instead of the environment variable'],
+    ['--help', 'show this help'],
+  ],
+)
+
+const whoHelp = help(
+  [
+    'Say who changed a policy, when and how, the newest change first. Also for a deleted policy.',
+    '',
+    'Usage: gatehouse audit who <policy id> [flags]',
+    '',
+    'Needs the permission audit.read; with admin_api_keys.read, keys are shown with their',
+    'names. The key comes from GATEHOUSE_ADMIN_KEY. Exit code 1: no change is recorded.',
+  ],
+  [
+    ['--limit', 'how many changes are shown at most: 1 to 1000, 100 by default'],
+    ['--after', 'the id of an event: only changes before it, as the end of a list says'],
+    ['--json', 'print the result as one line of JSON, with everything that has changed'],
     ['--url', 'the address of the service, instead of GATEHOUSE_URL'],
     ['--key-file', 'a file that holds the key, instead of the environment variable'],
     ['--help', 'show this help'],

@@ -2,7 +2,7 @@ export type Place = { file: string; line: number }
 
 /** What is bad. `last` is set where only a range of records is known; the first bad one is in it. */
 export type Subject = {
-  kind: 'record' | 'checkpoint' | 'header' | 'digest' | 'file'
+  kind: 'record' | 'checkpoint' | 'header' | 'digest' | 'file' | 'proof'
   /** The number of a record, or the size of a checkpoint; null where it cannot be read. */
   seq: number | null
   last?: number
@@ -36,6 +36,7 @@ function nameOf({ kind, seq, last }: Subject): string {
   if (kind === 'header') return 'The first line of the bundle'
   if (kind === 'digest') return 'A digest'
   if (kind === 'file') return 'A file'
+  if (kind === 'proof') return 'The proof'
   if (kind === 'checkpoint') return seq === null ? 'A checkpoint' : `The checkpoint of size ${seq}`
   if (seq === null) return 'A record'
   return last === undefined || last === seq

@@ -29,6 +29,30 @@ export function subtreeSizes(size: number): number[] {
   return sizes
 }
 
+/**
+ * The root that a leaf and the hashes beside its path lead to, as RFC 9162 (2.1.3.2) says. Undefined: there are more or fewer
+ * hashes than a tree of this size has at this place.
+ */
+export function rootFrom(
+  leaf: Buffer,
+  { index, size }: { index: number; size: number },
+  hashes: readonly Buffer[],
+): Buffer | undefined {
+  const up = (place: number) => Math.floor(place / 2)
+  let [node, at, last] = [leaf, index, size - 1]
+  for (const hash of hashes) {
+    if (last === 0) return undefined
+    if (at % 2 === 1 || at === last) {
+      node = hashNode(hash, node)
+      while (at % 2 === 0 && at !== 0) [at, last] = [up(at), up(last)]
+    } else {
+      node = hashNode(node, hash)
+    }
+    ;[at, last] = [up(at), up(last)]
+  }
+  return last === 0 ? node : undefined
+}
+
 export type Tree = ReturnType<typeof createTree>
 
 /** A tree that grows, empty or continued from the roots of its complete subtrees. */
