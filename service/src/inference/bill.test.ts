@@ -6,6 +6,7 @@ import { type AnswerEvent, noUsage, type Piece } from '#formats/answer.ts'
 import { JudgeFailure } from '#moderation/judge.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
+import { createMetrics } from '#platform/metrics.ts'
 import { ScorerUnavailable } from '#policies/guard/window-queue.ts'
 
 import { openBill, openFreeBill } from './bill.ts'
@@ -114,6 +115,7 @@ function open(
       canTakeMore: () => true,
     },
     toEvent: (origin: CallOrigin, ending: Ending) => toCallEvent(origin, ending, new Date(0)),
+    metrics: createMetrics(),
     holdGraceMs: 60_000,
   }
   const hangUp = (reason: Error = new Error('hung up')) => hangingUp.cancel(reason)
@@ -233,6 +235,10 @@ test('a free call costs nobody anything, and says what it would have cost', asyn
   await bill[Symbol.asyncDispose]()
   expect([holds, settlements, released]).toEqual([[], [], []])
   expect(written.map(({ header }) => header['outcome'])).toEqual(['completed'])
+  // Nobody is charged, and the operator sees what it costs.
+  expect(await deps.metrics.registry.metrics()).toContain(
+    'gatehouse_cost_usd_total{model="model-1"} 0.00033\n',
+  )
 })
 
 test.for([

@@ -13,6 +13,7 @@ import { decideOutcome } from './charging/decide-outcome.ts'
 import type { InferenceCall } from './inference-call.ts'
 import type { Judgement } from './judging/verdicts/judgement.ts'
 import { UnjudgedAnswer } from './judging/verdicts/policy-refusal.ts'
+import { countUsage, type UsageMetrics } from './metering/count-usage.ts'
 import type { Meter, MeteredUsage } from './metering/meter.ts'
 import { usedTokens } from './metering/used-tokens.ts'
 import type { ModelRequest } from './model-request.ts'
@@ -25,6 +26,7 @@ export type BillDeps = {
   /** For calls whose event no settlement carries. */
   events: Pick<EventWriter, 'write' | 'canTakeMore'>
   toEvent: ToEvent
+  metrics: UsageMetrics
   /** Added to the longest time that a call can take, for the hold to expire after it. */
   holdGraceMs: number
 }
@@ -55,6 +57,7 @@ export async function openBill(
     const isFree = outcome === 'failed' || isUnsent
     const usage = isFree ? nothingUsed : withSearches(await meter.usage(), request)
     const amount = creditsFor(usage, price)
+    countUsage(deps.metrics, { model, usage, credits: amount })
     const usageMeta = buildUsageMeta(meta, usage)
     const report = { ...usageMeta, credits: Number(amount) }
     const ending = { ...endingOf(outcome, error), model, usage: report, findings: judgement }
@@ -94,7 +97,7 @@ export async function openFreeBill(
   call: FreeCall,
   judgement: Judgement,
   meter: Meter,
-  { freeTier, events, toEvent }: BillDeps,
+  { freeTier, events, toEvent, metrics }: BillDeps,
 ): Promise<Bill> {
   const { request } = judgement
   const { freeCaller, requestId, principal } = call
@@ -105,7 +108,9 @@ export async function openFreeBill(
     const isSpent = meter.hasBegun() || !unspent.has(outcome)
     if (!isSpent) await freeTier.release(freeCaller, requestId)
     const usage = await meter.usage()
-    const { costUsd } = toCost(creditsFor(usage, price))
+    const credits = creditsFor(usage, price)
+    countUsage(metrics, { model, usage, credits })
+    const { costUsd } = toCost(credits)
     const report = { ...buildUsageMeta(meta, usage), credits: 0 }
     const ending = { ...endingOf(outcome, error), model, usage: report, findings: judgement }
     await events.write(toEvent(call, ending))

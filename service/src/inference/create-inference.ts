@@ -20,9 +20,11 @@ import type { TrustedFiles } from '#platform/trusted-file.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import type { BillDeps } from './bill.ts'
+import type { ToEvent } from './call-event.ts'
 import { createInputCounting } from './count/input-counting.ts'
 import { createSavedFactors } from './count/saved-factors.ts'
 import { createJudge } from './judging/judge-by-rules.ts'
+import { countDecision } from './judging/verdicts/count-decision.ts'
 import { createMonitoring } from './monitoring/create-monitoring.ts'
 import { createOpenCalls } from './open-calls.ts'
 import { createCallRecords } from './record-call.ts'
@@ -79,7 +81,10 @@ export function createInference(options: Options) {
   const { files } = options
   const { engine, moderation, local, events } = options
   const monitoring = createMonitoring({ ...options, judge: () => moderation().monitoringJudge })
-  const { toEvent } = monitoring
+  const toEvent: ToEvent = (call, ending) => {
+    if (ending.findings) countDecision(metrics, ending.findings, ending.error)
+    return monitoring.toEvent(call, ending)
+  }
   const records = createCallRecords(events, toEvent)
   const { factors, stop: stopSaving } = createSavedFactors({ files, log })
   const threads = createCountingThreads()

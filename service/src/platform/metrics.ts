@@ -6,6 +6,7 @@ import {
   moderationMetrics,
   replacementMetrics,
 } from './metrics/moderation-metrics.ts'
+import { usageMetrics } from './metrics/usage-metrics.ts'
 
 /**
  * All metrics. The unit stands last in a name; organizations are never labels. `aggregator` says what the values of several
@@ -20,6 +21,7 @@ export function createMetrics() {
     ...changeMetrics(registers),
     ...limitMetrics(registers),
     ...inferenceMetrics(registers),
+    ...usageMetrics(registers),
     ...creditMetrics(registers),
     ...auditMetrics(registers),
     ...moderationMetrics(registers),
