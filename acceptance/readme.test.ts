@@ -57,17 +57,29 @@ const placeholdersOf = (description: Stack['description']) => ({
   'gate_adm_…': description.admin_key,
 })
 
-test('Try it: the first calls', async () => {
-  const { description, stop } = await startStack()
-  onTestFinished(() => stop())
-  const HOME = tmpdir()
-  const exported = blockWith('export BASE_URL', placeholdersOf(description))
-  const output = await runBash(`${exported}\n${blockWith('create-policy')}`, { HOME })
-  expect(output).toContain('event: message_stop')
-  expect(output).toContain('"object":"list"')
-  expect(output).toMatch(/^pol_\w{24} {2}Be kind/m)
-  expect(output).toContain('Usage: gatehouse <command>')
-})
+// It waits for the checkpoint of the next minute.
+test(
+  'Try it: a call, a rule that blocks, who published it, and the proof',
+  { timeout: 240_000 },
+  async () => {
+    const { description, stop } = await startStack()
+    onTestFinished(() => stop())
+    const HOME = await mkdtemp(join(tmpdir(), 'gatehouse-try-'))
+    onTestFinished(() => rm(HOME, { recursive: true, force: true }))
+    const blocks = [
+      blockWith('export BASE_URL', placeholdersOf(description)),
+      blockWith('create-policy'),
+      // It writes two files where the reader is.
+      blockWith('audit who').replaceAll(/(?<= )(proof|keys)\.json/g, `${HOME}/$1.json`),
+    ]
+    const output = await runBash(blocks.join('\n'), { HOME })
+    expect(output).toContain('event: message_stop')
+    expect(output).toContain('"reason_code":"REFUSE"')
+    expect(output).toContain('is a test double')
+    expect(output).toMatch(/published/)
+    expect(output).toMatch(/verified/i)
+  },
+)
 
 test('docs/moderation.md, Try it: what the scripted scorer and judge block', async () => {
   const { description, stop } = await startStack()
@@ -85,7 +97,8 @@ test('docs/moderation.md, Try it: what the scripted scorer and judge block', asy
   expect(stream.at(-1)).toEqual(blocked)
   expect(stream.join('')).not.toMatch(/Well|so on/)
   const judged = await run(blockWith('publish-policy', {}, moderation))
-  expect(judged.slice(-2)).toEqual([refused('policy_blocked'), served])
+  const byPolicy = refused('policy_blocked')
+  expect(judged.slice(-3)).toEqual([byPolicy, byPolicy, served])
 })
 
 test('Run it with your own models: from an empty server to the first call with every SDK', async () => {
@@ -133,8 +146,6 @@ test('Run it with your own models: from an empty server to the first call with e
   expect(await runSdks(url, key)).toEqual([
     'OpenAI: Hello from the scripted upstream.',
     'Anthropic: Hello from the scripted upstream.',
-    'AI SDK: Hello from the scripted upstream.',
-    'AI SDK: Hello from the scripted upstream.',
   ])
 })
 

@@ -125,20 +125,20 @@ test('compose gives the service every secret that its settings and the example c
   expect(new Set(given.split(', '))).toEqual(new Set(needed))
   const defined = [...compose.matchAll(/^ {2}(\w+): \{ environment: (\w+) \}$/gm)]
   expect(new Set(defined.map(([, name]) => name))).toEqual(new Set(needed))
-  const readme = await read('README.md')
-  for (const [, , variable] of defined) expect(readme).toContain(`${variable}=`)
+  const operations = await read('docs/operations.md')
+  for (const [, , variable] of defined) expect(operations).toContain(`${variable}=`)
 })
 
-test('compose gives the service every key that the example of moderation reads, and the README asks for it', async () => {
+test('compose gives the service every key that the example of moderation reads, and the operations page asks for it', async () => {
   const example = await read('deploy/moderation.example.json')
   const needed = [...example.matchAll(/"env": "(\w+)"/g)].map(([, name]) => name)
   expect(needed.length).toBeGreaterThan(0)
   // Other tests use every example of this page.
   expect(await read('docs/moderation.md')).toContain(example)
   const compose = await read('deploy/compose.yaml')
-  const readme = await read('README.md')
+  const operations = await read('docs/operations.md')
   for (const name of needed) {
     expect(compose).toContain(`      ${name}: \${${name}:-}\n`)
-    expect(readme).toContain(`\n${name}=`)
+    expect(operations).toContain(`\n${name}=`)
   }
 })
