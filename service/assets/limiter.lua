@@ -214,9 +214,19 @@ local function cost_of(metric, tokens, day_tokens)
   return metric.window_ms == DAY_MS and day_tokens or tokens
 end
 
--- Finds the limit with the longest wait, or else the narrowest scope without a free slot. 0, 0, 0: none refuses.
+-- Finds the narrowest scope without a free slot. 0, 0, 0: there is none.
+local function find_full_scope(slots, limits)
+  for s = KEY, ORGANIZATION, -1 do
+    local limit = limits[(s - 1) * CONCURRENT + CONCURRENT]
+    if slots[s] >= limit then return s, CONCURRENT, SLOT_WAIT_MS end
+  end
+  return 0, 0, 0
+end
+
+-- Finds the limit with the longest wait, of equal waits the first in the order of metrics; slots come before all windows.
+-- 0, 0, 0: none refuses.
 local function find_refusal(scopes, slots, limits, tokens, day_tokens, now)
-  local refusing_scope, refusing_metric, longest_wait = 0, 0, 0
+  local refusing_scope, refusing_metric, longest_wait = find_full_scope(slots, limits)
   for m = 1, #METRICS do
     local metric = METRICS[m]
     local cost = cost_of(metric, tokens, day_tokens)
@@ -229,12 +239,7 @@ local function find_refusal(scopes, slots, limits, tokens, day_tokens, now)
       end
     end
   end
-  if refusing_scope > 0 then return refusing_scope, refusing_metric, longest_wait end
-  for s = KEY, ORGANIZATION, -1 do
-    local limit = limits[(s - 1) * CONCURRENT + CONCURRENT]
-    if slots[s] >= limit then return s, CONCURRENT, SLOT_WAIT_MS end
-  end
-  return 0, 0, 0
+  return refusing_scope, refusing_metric, longest_wait
 end
 
 local function pack_verdict(scope, metric, now, wait, scopes, slots)

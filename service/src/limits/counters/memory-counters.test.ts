@@ -34,6 +34,26 @@ test('hundreds of slots: exactly the limit is admitted at once', async () => {
   expect(verdicts.filter(({ refusal }) => refusal === null)).toHaveLength(300)
 })
 
+test.each([
+  [10_000, 'requests_per_minute', 51_000],
+  [59_999, 'requests_per_minute', 1001],
+  [60_000, 'concurrent_requests', 1000],
+  [60_500, 'concurrent_requests', 1000],
+] as const)(
+  'after %i ms, of two limits that are reached, the one with the longer wait is reported: %s',
+  async (afterMs, metric, waitMs) => {
+    let nowMs = 0
+    const counters = createMemoryCounters({ now: () => new Date(nowMs) })
+    const key = { ...unlimited, requests_per_minute: 1, concurrent_requests: 1 }
+    const limits = { organization: unlimited, project: unlimited, key }
+    const admit = (leaseId: string) =>
+      counters.admit({ ...call('org_1'), leaseId, leaseMs: 120_000 }, limits)
+    expect((await admit('first')).refusal).toBe(null)
+    nowMs = afterMs
+    expect((await admit('second')).refusal).toEqual({ scope: 'key', metric, waitMs })
+  },
+)
+
 test('dropping an organization does not look at all of them', async () => {
   const counters = createMemoryCounters({ now: () => new Date(0), organizationsMax: 20_000 })
   const add = async (from: number, count: number) => {

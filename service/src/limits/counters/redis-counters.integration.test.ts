@@ -127,6 +127,27 @@ test('asking again with the same lease counts once', async () => {
   expect(again.usage.key).toMatchObject({ requests_per_minute: 1, concurrent_requests: 1 })
 })
 
+test('of two limits that are reached, the one with the longer wait is reported; of equal waits, slots', async () => {
+  const counters = open()
+  const limits = limited({ requests_per_minute: 1, concurrent_requests: 1 })
+  const long = { ...call, leaseMs: 120_000 }
+  expect((await counters.admit(long, limits)).refusal).toBe(null)
+  const freeAtMs = (Math.floor(nowMs / 1000) + 1) * 1000 + 60_000
+  const refusalAt = async (time: number) => {
+    nowMs = time
+    return (await counters.admit({ ...long, leaseId: `at-${time}` }, limits)).refusal
+  }
+  expect(await refusalAt(freeAtMs - 1001)).toMatchObject({
+    metric: 'requests_per_minute',
+    waitMs: 1001,
+  })
+  for (const leftMs of [1000, 500])
+    expect(await refusalAt(freeAtMs - leftMs)).toMatchObject({
+      metric: 'concurrent_requests',
+      waitMs: 1000,
+    })
+})
+
 test('a thousand slots: each scope has exactly its number, and a freed slot can be taken again', async () => {
   const counters = open()
   const slots = (concurrent_requests: number): Amounts => ({ ...unlimited, concurrent_requests })

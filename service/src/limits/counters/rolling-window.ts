@@ -142,13 +142,13 @@ const slotWaitMs = 1000
 
 type Question = { limits: Limits; usage: ScopeUsage; nowMs: number }
 
-/** The limit with the longest wait, or else the narrowest scope without a free slot. */
+/** The limit with the longest wait, of equal waits the first in the order of metrics; slots come before all windows. */
 function findRefusal(
   counts: OrganizationCounts,
   call: LimitedCall,
   { limits, usage, nowMs }: Question,
 ): Refusal | null {
-  let longest: Refusal | null = null
+  let longest = findFullScope(limits, usage)
   const tokens = inWindows(call, call.tokens)
   for (const { metric, window, unit } of windowMetrics) {
     for (const scope of scopes) {
@@ -161,7 +161,11 @@ function findRefusal(
       if (!longest || waitMs > longest.waitMs) longest = { scope, metric, waitMs }
     }
   }
-  if (longest) return longest
+  return longest
+}
+
+/** The narrowest scope without a free slot. */
+function findFullScope(limits: Limits, usage: ScopeUsage): Refusal | null {
   const metric = 'concurrent_requests'
   const full = scopes.findLast((scope) => usage[scope][metric] >= limits[scope][metric])
   return full ? { scope: full, metric, waitMs: slotWaitMs } : null
