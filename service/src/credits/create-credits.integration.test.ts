@@ -144,14 +144,14 @@ test('503: no credits can be held while the database is away', async () => {
   await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable', status: 503 })
 })
 
-test('402 says how many credits are needed, how many there are, and how many of them are held', async () => {
+test('402 says in credits and in dollars what is needed, what there is, and what of it is held', async () => {
   const { credits } = startProcess()
   await credits.reserve(holdOf(call('req_0', 300n)))
   const refused = credits.reserve(holdOf(call('req_1', 1001n)))
   await expect(refused).rejects.toMatchObject({
     code: 'insufficient_credits',
     message: expect.stringContaining(
-      'up to 1001 credits; 1000 are in the account and 300 of them are held by calls in flight.',
+      'up to 1001 credits (0.001001 USD); 1000 (0.001 USD) are in the account and 300 (0.0003 USD) of them are held by calls in flight.',
     ) as string,
   })
 })

@@ -11,6 +11,7 @@ import type { TrustedFiles } from '#platform/trusted-file.ts'
 import { createSettlementBacklog } from './backlog/settlement-backlog.ts'
 import { createHoldQueue } from './holds/hold-queue.ts'
 import { createOpenCalls } from './holds/open-calls.ts'
+import { formatUsd } from './money.ts'
 import {
   type Billing,
   type CallQueue,
@@ -114,5 +115,8 @@ type Refused = Extract<HoldResult, { isHeld: false }>
 const insufficientCredits = (needed: bigint, { available, held }: Refused) =>
   new ApiError(
     'insufficient_credits',
-    `This call may cost up to ${needed} credits; ${available + held} are in the account and ${held} of them are held by calls in flight. Add credits, send less input, or ask for less output.`,
+    `This call may cost up to ${needed} credits (${formatUsd(needed)} USD); ${withUsd(available + held)} are in the account and ${withUsd(held)} of them are held by calls in flight. Add credits, send less input, or ask for less output.`,
   )
+
+/** Callers count in credits, whoever pays counts in dollars. */
+const withUsd = (credits: bigint) => `${credits} (${formatUsd(credits)} USD)`
