@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
@@ -34,6 +35,20 @@ async function stackDatabases(): Promise<string[]> {
   return (await onServer(like)).map(({ datname }) => datname)
 }
 
+const redisUrl = process.env['TEST_REDIS_URL'] ?? 'redis://127.0.0.1:6379'
+
+/** The keys of all stacks on the Redis that this one uses; others may run at the same time. */
+async function stackKeys(): Promise<string[]> {
+  const { stdout } = await promisify(execFile)('redis-cli', [
+    '-u',
+    redisUrl,
+    '--scan',
+    '--pattern',
+    'gatehouse_stack_*',
+  ])
+  return stdout.split('\n').filter((key) => key !== '')
+}
+
 /** A stack starts several processes and a database; each costs about as much as this one. */
 const timesOneProcess = 15
 
@@ -46,6 +61,7 @@ async function timeOneProcess(): Promise<number> {
 
 test(`--json prints exactly one line when ready, within ${timesOneProcess} times one process, and a signal leaves nothing behind`, async () => {
   const before = await stackDatabases()
+  const keysBefore = await stackKeys()
   const processesMs = [await timeOneProcess()]
   const startedAt = performance.now()
   const { child, lines, firstLine, exit } = startStack(['--json', '--processes', '2'])
@@ -74,10 +90,14 @@ test(`--json prints exactly one line when ready, within ${timesOneProcess} times
   }
   const metrics = await fetch(stack['metrics_urls']?.[0] ?? '')
   expect(await metrics.text()).toContain('gatehouse_request_seconds')
+  const counted = (await stackKeys()).filter((key) => !keysBefore.includes(key))
+  expect(counted.length).toBeGreaterThan(0) // the calls above were counted
   child.kill('SIGINT')
   expect(await exit).toBe(0)
   expect(lines).toHaveLength(1)
   expect(await stackDatabases()).toEqual(before)
+  const left = new Set(await stackKeys())
+  expect(counted.filter((key) => left.has(key))).toEqual([])
   await expect(fetch(stack['base_url'] ?? '')).rejects.toThrow('fetch failed')
 })
 

@@ -14,6 +14,7 @@ import { type ApiProcess, startProcess, stopProcess, untilReady } from './servic
 import { repositoryRoot as root } from './source-files.ts'
 import { stackModels, type UpstreamUrls } from './stack-models.ts'
 import { copyDatabase, createMigratedDatabase, redisUrl } from './throwaway-database.ts'
+import { removeRedisKeys } from './throwaway-redis.ts'
 
 export type StackOptions = {
   processes?: number
@@ -100,6 +101,11 @@ async function startParts(options: StackOptions, { cleanup, failure }: Start) {
     ...settings,
     ...(options.hasLimits ? {} : generous),
     ...options.environment,
+  }
+  const { REDIS_URL, REDIS_NAMESPACE } = service as Record<string, string | undefined>
+  // Once the processes have ended. Another namespace is the test's own affair.
+  if (REDIS_URL !== undefined && REDIS_NAMESPACE === database.name) {
+    cleanup.push(() => removeRedisKeys(REDIS_URL, database.name))
   }
   const start = createStarter({ service, program, folder, cleanup, signal })
   const [organization, worker, ...apis] = await allOrNone(failure, [

@@ -34,3 +34,36 @@ export async function startThrowawayRedis(options: { port?: number } = {}) {
   }
 }
 export type ThrowawayRedis = Awaited<ReturnType<typeof startThrowawayRedis>>
+
+const connectMs = 2000
+const keysAtOnce = 500
+
+/**
+ * Removes all keys of a namespace (`REDIS_NAMESPACE`), and returns how many there were. A server that is gone has none: tests
+ * stop theirs.
+ */
+export async function removeRedisKeys(url: string, namespace: string): Promise<number> {
+  if (!/^[\w-]+$/.test(namespace)) throw new Error(`'${namespace}' is no namespace.`)
+  // Only now, because it takes long to load.
+  const { createClient } = await import('redis')
+  const client = createClient({
+    url,
+    disableOfflineQueue: true,
+    socket: { connectTimeout: connectMs, socketTimeout: connectMs, reconnectStrategy: false },
+  })
+  client.on('error', () => undefined)
+  const isConnected = await client.connect().then(
+    () => true,
+    () => false,
+  )
+  if (!isConnected) return 0
+  let removed = 0
+  try {
+    for await (const keys of client.scanIterator({ MATCH: `${namespace}:*`, COUNT: keysAtOnce })) {
+      if (keys.length > 0) removed += await client.unlink(keys)
+    }
+    return removed
+  } finally {
+    client.destroy()
+  }
+}
