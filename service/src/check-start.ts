@@ -7,9 +7,10 @@ import type { Config } from './config.ts'
 
 /**
  * Throws where this process could never serve, before it builds anything: it must not deliver charges from the directory of
- * another database. A database that is away is no reason not to start: readiness looks at it when it is back.
+ * another database. A database that is away is no reason not to start: readiness looks at it when it is back. Returns the id
+ * of a database that is there.
  */
-export async function checkStart(config: Config) {
+export async function checkStart(config: Config): Promise<{ databaseId: string | undefined }> {
   const { STATE_DIRECTORY } = config
   const findFault =
     STATE_DIRECTORY === undefined ? undefined : createDirectoryCheck(STATE_DIRECTORY)
@@ -17,6 +18,7 @@ export async function checkStart(config: Config) {
   const { fault, databaseId } = await checkDatabase(config)
   refuse(fault)
   if (databaseId !== undefined) refuse(await findFault?.({ databaseId, mayCreate: true }))
+  return { databaseId }
 }
 
 type CheckedDatabase = { fault?: string | null | undefined; databaseId?: string | undefined }

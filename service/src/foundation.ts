@@ -25,6 +25,8 @@ export type Edges = {
   findAddresses?: FindAddresses
   /** Which of several processes with the same supervisor this is. */
   processNumber?: number
+  /** The id of the database, if the start has reached it. */
+  databaseId?: string | undefined
 }
 
 /** Clock, log, metrics and connections: what every feature is built on. */
@@ -53,7 +55,12 @@ export function layFoundation(config: Config, edges: Edges) {
     now,
     keys: deriveKeys(config.MASTER_KEYS, 'file-authentication'),
   })
-  const stateDirectory = watchStateDirectory({ directory: config.STATE_DIRECTORY, log, metrics })
+  const stateDirectory = watchStateDirectory({
+    directory: config.STATE_DIRECTORY,
+    databaseId: edges.databaseId,
+    log,
+    metrics,
+  })
   return {
     config,
     environment,

@@ -13,8 +13,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /** Runs the roles of a process that is alone. */
 export async function serve(config: Config, environment: Environment) {
-  await checkStart(config)
-  const house = assemble(config, { environment })
+  const house = assemble(config, { environment, ...(await checkStart(config)) })
   const api = config.ROLES.includes('api') ? await startApi(house) : undefined
   const worker = config.ROLES.includes('worker') ? startWorker(house) : undefined
   const warmUp = warmUpSoon(house)
@@ -27,8 +26,8 @@ export async function serve(config: Config, environment: Environment) {
 /** Runs one of several processes: its supervisor says with which settings, and asks it for what operators want to see. */
 export async function serveSupervised(environment: Environment) {
   const { number, settings: config } = await receivePlace<Config>()
-  await checkStart(config)
-  const house = assemble(config, { environment, processNumber: number })
+  const known = await checkStart(config)
+  const house = assemble(config, { environment, processNumber: number, ...known })
   const api = await startApi(house, undefined, async ({ metrics, ...answers }) => {
     answerSupervisor({ ...answers, metrics: () => metrics.registry.getMetricsAsJSON() })
     return { close: async () => undefined }

@@ -8,14 +8,20 @@ import { createDirectoryCheck } from './check-directory.ts'
 
 const checkMs = 5000
 
-type Options = { directory: string | undefined; log: Log; metrics: Metrics }
+type Options = {
+  directory: string | undefined
+  /** Undefined while the database has not been reached. */
+  databaseId: string | undefined
+  log: Log
+  metrics: Metrics
+}
 
 /** Looks again and again whether state can still be kept, because a disk fills up and a volume goes away while a process runs. */
-export function watchStateDirectory({ directory, log, metrics }: Options) {
+export function watchStateDirectory({ directory, log, metrics, ...known }: Options) {
   const stopping = new AbortController()
   const { signal } = stopping
   let fault: string | null = null
-  let databaseId: string | undefined
+  let { databaseId } = known
 
   async function watch(path: string) {
     const findFault = createDirectoryCheck(path)
