@@ -5,7 +5,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { installCodex } from './support/codex/install.ts'
 import { type CodexTurn, itemsOf, takeTurn } from './support/codex/turn.ts'
-import { clearRecords, recordedBy, toolHistoryIn } from './support/codex/upstream.ts'
+import { clearRecords, recordedBy, toolHistoryIn, toolNamesIn } from './support/codex/upstream.ts'
 import { passUnknown } from './support/streams/models.ts'
 import { useStack } from './support/use-stack.ts'
 
@@ -15,11 +15,12 @@ const codex = await installCodex()
 const program = 'program' in codex ? codex.program : ''
 if ('reason' in codex) console.warn(`The tests with Codex are skipped. ${codex.reason}`)
 
+/** How tools are declared: as in all formats, or as only Responses can. */
 const names = [
-  ['one that it knows', 'gpt-5.5'],
-  ['a new one that it knows', 'gpt-6.1-sol'],
-  ['one that it does not know', 'our-coder'],
-  ['one that is newer than Codex', 'gpt-9-nova'],
+  ['one that it knows', 'gpt-5.5', 'as functions'],
+  ['a new one that it knows', 'gpt-6.1-sol', 'as an item'],
+  ['one that it does not know', 'our-coder', 'as functions'],
+  ['one that is newer than Codex', 'gpt-9-nova', 'as functions'],
 ] as const
 
 /** Upstreams whose models have these names: one of its own format, and two whose answers must be translated. */
@@ -56,12 +57,17 @@ describe.skipIf(program === '').each(upstreams)('Codex, served by %s', (served, 
     expect(itemsOf(taken, 'agent_message').map((item) => item.text)).toEqual([text])
   }
 
-  describe.each(names)('with the name of %s, %s', (_, model) => {
+  describe.each(names)('with the name of %s, %s', (_, model, declared) => {
     test('a turn ends with the text of the model, after one upstream call', async () => {
       expectFinished(await turn(model, { text: 'The gate is open.' }), 'The gate is open.')
       const requests = await recordedBy(upstreamUrl())
       expect(requests.map((request) => request.path)).toEqual([path])
       expect(JSON.stringify(requests[0]?.headers)).not.toContain(key)
+      const hasFunctions = toolNamesIn(requests[0]!).includes('exec_command')
+      expect(hasFunctions).toBe(declared === 'as functions')
+      // Models of other formats get no tools then (docs/models.md#names-that-clients-know).
+      const hasItem = JSON.stringify(requests[0]?.body['input'])?.includes('additional_tools')
+      expect(hasItem ?? false).toBe(declared === 'as an item' && path === '/v1/responses')
     })
 
     test('a tool that the model calls is run, and its result reaches it', async () => {
