@@ -141,6 +141,7 @@ const clients: [string, Record<string, string>, boolean][] = [
   ['x-stainless-lang', { 'x-stainless-lang': 'python' }, true],
   ['the AI SDK', { 'user-agent': 'ai/5.0.1 ai-sdk/provider-utils/3.0.1 runtime/node.js/24' }, true],
   ['a provider of the AI SDK', { 'user-agent': 'my-app/1.0 ai-sdk/openai/4.0.1' }, true],
+  ['another program', { 'user-agent': 'acme-ai-sdk-go/2' }, false],
   ['a later one', { 'user-agent': 'ai-sdk-openai/4.0.111 ai-sdk-provider-utils/5.0.76' }, true],
   ['no official client', { 'user-agent': 'openai-like/1.0' }, false],
   ['a name that ends in ai', { 'user-agent': 'main-ai/2.0' }, false],

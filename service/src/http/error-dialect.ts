@@ -28,7 +28,7 @@ export function hasErrorObject(
 }
 
 /** How releases of the AI SDK name themselves: `ai/7.0.1 …`, `ai-sdk/openai/2.0.1 …`, `ai-sdk-openai/4.0.1 …`. */
-const aiSdk = /^ai\/|ai-sdk[/-]/
+const aiSdk = /^ai\/|ai-sdk\/|(?:^|\s)ai-sdk-/
 
 /** Sets the family of error bodies for the routes of a scope. */
 export function setErrorDialect(app: FastifyInstance, dialect: Dialect, deps: ErrorDeps) {

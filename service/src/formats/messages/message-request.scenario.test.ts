@@ -219,6 +219,16 @@ test('instructions between messages stay in their place; those at the beginning 
   ])
 })
 
+test('instructions behind an empty message are not at the beginning', () => {
+  const silent = { role: 'user', content: [text('')] }
+  const turn = turnOf({
+    system: 'First.',
+    messages: [silent, { role: 'system', content: 'Be kind.' }, { role: 'user', content: 'a' }],
+  })
+  expect(turn.system).toEqual(['First.'])
+  expect(turn.messages[0]).toEqual({ role: 'system', parts: [says('Be kind.')] })
+})
+
 test('neighbours of one role become one message, with the results of tools first', () => {
   const result: Part = { type: 'tool_result', callId: 'a', parts: [], isError: false }
   const conversation = [

@@ -26,18 +26,25 @@ type Conversation = { system: string[]; messages: TurnMessage[]; foreign: Foreig
  */
 export function readMessages(messages: readonly MessageParam[]): Conversation {
   const conversation: Conversation = { system: [], messages: [], foreign: [] }
+  let isBeginning = true
   for (const { role, content } of messages) {
     const parts = readContent(content)
-    if (role === 'system') addInstructions(conversation, parts)
+    // Also a message without parts ends the beginning, as it does for redaction.
+    isBeginning &&= role === 'system'
+    if (role === 'system') addInstructions(conversation, parts, isBeginning)
     else if (parts.length > 0) conversation.messages.push({ role, parts })
   }
   return conversation
 }
 
-function addInstructions({ system, messages, foreign }: Conversation, parts: readonly Part[]) {
+function addInstructions(
+  { system, messages, foreign }: Conversation,
+  parts: readonly Part[],
+  isBeginning: boolean,
+) {
   const texts = parts.filter((part) => part.type === 'text')
   for (const part of parts) if (part.type === 'foreign') foreign.push(part)
-  if (messages.length === 0) for (const { text } of texts) system.push(text)
+  if (isBeginning) for (const { text } of texts) system.push(text)
   else if (texts.length > 0) messages.push({ role: 'system', parts: texts })
 }
 

@@ -30,6 +30,20 @@ test('the place of an earlier answer is that in the request, whatever the format
   expect([0, 1].map((number) => placeOf({ input }, number))).toEqual(['input[1]', 'input[4]'])
 })
 
+test.each([
+  { role: 'user', content: '' },
+  { role: 'assistant', content: [{ type: 'text', text: '' }] },
+  { role: 'system', content: [], output_config: { effort: 'low' } },
+])('an answer goes on behind a message that says nothing: %j', (silent) => {
+  const assistant = (content: string) => ({ role: 'assistant', content })
+  const user = { role: 'user', content: 'a' }
+  const messages = [user, assistant('b'), silent, assistant('c'), user, assistant('d'), user]
+  expect([0, 1].map((number) => placeOf({ messages }, number))).toEqual([
+    'messages[1]',
+    'messages[5]',
+  ])
+})
+
 test('a text that was sent as one is known by the windows in which answers are scored', () => {
   const text = 'word '.repeat(100).trim()
   const answer = { message: 1, question: [], said: [joinParts([text]), joinParts(['a', 'b'])] }

@@ -40,10 +40,17 @@ export function placeOf(body: Json, number: number | null): string {
   const name = Array.isArray(body['input']) ? 'input' : 'messages'
   let [count, isInAnswer] = [0, false]
   for (const [index, item] of listOf(body[name]).entries()) {
-    if (!isObject(item)) continue
+    if (!isObject(item) || saysNothing(item)) continue
     const isAnswer = item['role'] === 'assistant' || itemsOfAssistant.has(item['type'])
     if (isAnswer && !isInAnswer && count++ === number) return `${name}[${index}]`
     isInAnswer = isAnswer
   }
   return name
 }
+
+/** Such a message divides nothing: an answer goes on behind it. */
+const saysNothing = ({ type = 'message', content, tool_calls: calls }: Json): boolean =>
+  type === 'message' &&
+  calls === undefined &&
+  (content === '' ||
+    (Array.isArray(content) && content.every((part) => isObject(part) && part['text'] === '')))
