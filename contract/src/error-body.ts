@@ -136,7 +136,7 @@ const OpenAiErrorBody = z
 const ResponsesErrorBody = z.object({ error: z.string(), code: z.string() }).meta({
   id: 'ResponsesError',
   description:
-    "What callers get. OpenAI's official clients and the AI SDK, which show nothing of this body, get `OpenAiError` instead; the operator can choose one of the two for all callers.",
+    "What callers get. OpenAI's official clients and the AI SDK, which find no code in this body, get `OpenAiError` instead; the operator can choose one of the two for all callers.",
 })
 
 /** The schema of each family's body, for tests and OpenAPI. */

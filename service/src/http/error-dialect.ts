@@ -15,7 +15,7 @@ export type ResponsesErrors = 'auto' | 'flat' | 'openai'
 
 /**
  * Whether the caller of /v1/responses gets errors as OpenAI's object. With `auto` that depends on the client, which the answer
- * says in `Vary`: official clients show nothing of a flat body.
+ * says in `Vary`: official clients find no code in a flat body, and the AI SDK no message.
  */
 export function hasErrorObject(
   setting: ResponsesErrors,
