@@ -14,9 +14,9 @@ import { noUnpublishedChanges, revisionConflict, ruleNotPublishable } from './re
 import { requireJudgeable } from './require-judgeable.ts'
 import { requirePublishable } from './require-projects.ts'
 import { waitUntilApplied } from './rollout/wait-until-applied.ts'
-import { warningsFor } from './rule-warnings.ts'
 import { saveChange } from './save-change.ts'
 import { examplesMaxMs, requirePassingExamples } from './trials/require-passing-examples.ts'
+import { warningsFor } from './trials/rule-warnings.ts'
 import { requireAffordable, toStoredCosts } from './versions/require-affordable.ts'
 import { insertVersion, pruneVersions } from './versions/version-store.ts'
 

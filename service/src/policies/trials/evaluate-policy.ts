@@ -17,9 +17,9 @@ import {
   policyNotEvaluable,
   versionNotFound,
 } from '#policies/refusals.ts'
-import { warningsFor } from '#policies/rule-warnings.ts'
 import { findVersion } from '#policies/versions/version-store.ts'
 
+import { warningsFor } from './rule-warnings.ts'
 import { createTrial, type TrialsDeps } from './trial.ts'
 
 type Deps = TrialsDeps & Pick<PolicyDeps, 'db' | 'hasJudge' | 'isJudgeScripted'>

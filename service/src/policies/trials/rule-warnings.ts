@@ -1,5 +1,5 @@
-import type { PolicyDeps } from './deps.ts'
-import { readRule } from './rules/read-rule.ts'
+import type { PolicyDeps } from '#policies/deps.ts'
+import { readRule } from '#policies/rules/read-rule.ts'
 
 const scriptedJudge =
   "The judge of this gateway is a test double: of a rule in plain language it only looks for what is in quotation marks. Set 'judge' in MODERATION_FILE to a model before you rely on the rule."
