@@ -85,14 +85,6 @@ test('422: an address that follows from other members is checked too', async () 
   expect((await calls.create({ type: 'datadog_logs', config: inside })).status).toBe(422)
 })
 
-test('the common ports of destinations are allowed', async () => {
-  const calls = await openApi()
-  for (const port of [443, 8088, 9200, 9243]) {
-    const { status } = await calls.create(at(`https://public.example.com:${port}`))
-    expect([port, status]).toEqual([port, 201])
-  }
-})
-
 test('what the operator lists may be private, and only at that port', async () => {
   const calls = await openApi({
     EXPORT_PRIVATE_TARGETS: 'listed.example.com:8443,10.0.0.9:8088,localhost:9000',

@@ -95,7 +95,7 @@ test('a call that fails upstream or is refused uses nothing', async () => {
   const calls = await prepare()
   calls.upstream.behave = (response) => response.writeHead(400).end('{}')
   expect((await calls.ask()).status).toBeGreaterThanOrEqual(400)
-  expect((await calls.ask({ model: 'no such model' })).status).toBe(400)
+  expect((await calls.ask({ model: 'no such model' })).status).toBe(404)
   expect(await readSeries(calls, /^gatehouse_(tokens|cost)/)).toEqual(new Map())
 })
 
