@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -71,6 +71,8 @@ test('a directory that is removed, and comes back', async () => {
   onTestFinished(() => rmSync(parent, { recursive: true, force: true }))
   const directory = join(parent, 'state')
   const main = await start(directory)
+  // A write that is under way would fail in another way.
+  await waitUntil(() => existsSync(join(directory, 'policies')))
   await rename(directory, join(parent, 'away'))
   await untilReadinessIs(main, 503)
   await rename(join(parent, 'away'), directory)

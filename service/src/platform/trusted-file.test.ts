@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
 import {
   copyFile,
   mkdir,
@@ -33,6 +34,7 @@ const day = 24 * 60 * minuteMs
 let folders = 0
 function openFolder() {
   const directory = join(root, `folder-${++folders}`)
+  mkdirSync(directory)
   let nowMs = startMs
   const withKeys = (...keys: [KeyObject, ...KeyObject[]]) =>
     createTrustedFiles({ directory, now: () => new Date(nowMs), keys })
@@ -74,11 +76,17 @@ test('any text is read as it was written', async () => {
   )
 })
 
-test('only the owner may read the file and the folder', async () => {
-  const { files, directory, pathOf } = openFolder()
+test('only the owner may read the file', async () => {
+  const { files, pathOf } = openFolder()
   await files.keep('policies', 'x')
-  expect((await stat(directory)).mode & 0o777).toBe(0o700)
   expect((await stat(pathOf('policies'))).mode & 0o777).toBe(0o600)
+})
+
+test('a folder that is missing is not created, not even for the first file', async () => {
+  const { files, directory } = openFolder()
+  await rm(directory, { recursive: true })
+  await expect(files.keep('policies', 'x')).rejects.toThrow('ENOENT')
+  await expect(stat(directory)).rejects.toThrow('ENOENT')
 })
 
 test('a file that is too old, or more than five minutes from the future, is not read', async () => {
@@ -161,7 +169,7 @@ test('of concurrent writes one whole file stays, and nothing else', async () => 
 })
 
 test('temporary files of a crash do no harm, and are removed after an hour', async () => {
-  const { files, read, directory, pathOf } = openFolder()
+  const { files, read, pathOf, directory } = openFolder()
   await files.keep('policies', 'good')
   const ages = { 'policies.a.fresh': 61, 'policies.b.fresh': 59, 'others-2.a.fresh': 61 }
   const others = { 'policies.bak': 61, 'policies.fresh.bak': 61 }
@@ -215,6 +223,7 @@ test('a failed write throws, and leaves the last good file and nothing else', as
 
 test('an unusable folder: writing fails, reading finds nothing', async () => {
   const { files, directory } = openFolder()
+  await rm(directory, { recursive: true })
   expect(await files.read('policies', day)).toBeUndefined()
   await writeFile(directory, 'a file stands here')
   await expect(files.keep('policies', 'x')).rejects.toThrow(/EEXIST|ENOTDIR/)
@@ -253,8 +262,7 @@ test('a text too large to be read again does not replace the last good file', as
 })
 
 test('a device or a pipe in the place of the file is not read', async () => {
-  const { read, directory, pathOf } = openFolder()
-  await mkdir(directory)
+  const { read, pathOf } = openFolder()
   await symlink('/dev/zero', pathOf('policies'))
   expect(await read()).toBeUndefined()
   await rm(pathOf('policies'))
@@ -263,8 +271,7 @@ test('a device or a pipe in the place of the file is not read', async () => {
 })
 
 test('a link in the place of the file is replaced, not followed', async () => {
-  const { files, read, directory, pathOf } = openFolder()
-  await mkdir(directory)
+  const { files, read, pathOf } = openFolder()
   await writeFile(pathOf('precious'), 'untouched')
   await symlink(pathOf('precious'), pathOf('policies'))
   await files.keep('policies', 'x')

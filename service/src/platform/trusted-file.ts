@@ -4,7 +4,6 @@ import { lstat, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 import type { Clock } from './clock.ts'
-import { makeDirectory } from './state-directory/make-directory.ts'
 
 /**
  * Last good copies on disk, authenticated with a key. A process with write access to the folder but without
@@ -24,7 +23,10 @@ type KeptText = { text: string; keptAtMs: number }
 
 type Keys = readonly [KeyObject, ...KeyObject[]]
 type Options = {
-  /** undefined: nothing is written. */
+  /**
+   * undefined: nothing is written. It is not created: one that is missing may be a volume that is not mounted, and files
+   * below it would be out of sight with the next mount.
+   */
   directory: string | undefined
   now: Clock
   /** The first one signs, all of them verify. */
@@ -37,20 +39,12 @@ const leftoverAfterMs = 60 * 60 * 1000
 
 export function createTrustedFiles({ directory, now, keys }: Options): TrustedFiles {
   if (directory === undefined) return nothingKept
-  // Once: a directory that is missing later may be a volume that is not mounted, and files below it would be lost with the next mount.
-  let made: Promise<void> | undefined
-  const makeOnce = () =>
-    (made ??= makeDirectory(directory).catch((error: unknown) => {
-      made = undefined
-      throw error
-    }))
   return {
     async keep(name, text) {
       const path = join(directory, checked(name))
       // A file that would be too large to read must not replace a readable one.
       if (Buffer.byteLength(text) > textBytesMax) throw new Error(`${name} is too large to keep.`)
       const file = toFile(name, { text, keptAtMs: now().getTime() }, keys[0])
-      await makeOnce()
       await replaceFile(path, file)
     },
     async read(name, maxAgeMs) {

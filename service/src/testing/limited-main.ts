@@ -8,6 +8,7 @@ import { guard, identify } from '#access/guard.ts'
 import { requirePermission } from '#access/unauthorized.ts'
 import { startApi } from '#api.ts'
 import { assemble, type House } from '#assemble.ts'
+import { checkStart } from '#check-start.ts'
 import { loadConfig } from '#config.ts'
 import { bind, route, sendJson } from '#http/bind.ts'
 import { setErrorDialect } from '#http/error-dialect.ts'
@@ -83,7 +84,8 @@ function serveLimited(app: FastifyInstance, house: House) {
   })
 }
 
-const house = assemble(loadConfig(process.env), { environment: process.env })
+const config = loadConfig(process.env)
+const house = assemble(config, { environment: process.env, ...(await checkStart(config)) })
 const api = await startApi(house, (app) => serveLimited(app, house))
 stopOnSignals(
   [
