@@ -2,23 +2,26 @@ import { recognizeDatabase } from '#installation/installation.ts'
 import { connectDatabase } from '#platform/database.ts'
 import { findMismatch, readSchemaState } from '#platform/migrations.ts'
 import { createDirectoryCheck } from '#platform/state-directory/check-directory.ts'
+import type { StartedDirectory } from '#platform/state-directory/watch-directory.ts'
 
 import type { Config } from './config.ts'
 
 /**
  * Throws where this process could never serve, before it builds anything: it must not deliver charges from the directory of
- * another database. A database that is away is no reason not to start: readiness looks at it when it is back. Returns the id
- * of a database that is there.
+ * another database. A database that is away is no reason not to start: readiness looks at it when it is back. Returns
+ * what it has found out.
  */
-export async function checkStart(config: Config): Promise<{ databaseId: string | undefined }> {
+export async function checkStart(config: Config): Promise<StartedDirectory> {
   const { STATE_DIRECTORY } = config
-  const findFault =
+  const directoryCheck =
     STATE_DIRECTORY === undefined ? undefined : createDirectoryCheck(STATE_DIRECTORY)
-  refuse(await findFault?.({ databaseId: undefined, mayCreate: true }))
+  const look = async (databaseId?: string) =>
+    refuse((await directoryCheck?.look({ databaseId, mayCreate: true }))?.fault)
+  await look()
   const { fault, databaseId } = await checkDatabase(config)
   refuse(fault)
-  if (databaseId !== undefined) refuse(await findFault?.({ databaseId, mayCreate: true }))
-  return { databaseId }
+  if (databaseId !== undefined) await look(databaseId)
+  return { databaseId, directoryCheck }
 }
 
 type CheckedDatabase = { fault?: string | null | undefined; databaseId?: string | undefined }

@@ -8,7 +8,10 @@ import { createLog, type Log, type LogLevel } from '#platform/log.ts'
 import { createMetrics, type Metrics } from '#platform/metrics.ts'
 import { connectRedis, type Redis } from '#platform/redis.ts'
 import { deriveKeys } from '#platform/secrets.ts'
-import { watchStateDirectory } from '#platform/state-directory/watch-directory.ts'
+import {
+  type StartedDirectory,
+  watchStateDirectory,
+} from '#platform/state-directory/watch-directory.ts'
 import { createTrustedFiles } from '#platform/trusted-file.ts'
 
 import type { Config } from './config.ts'
@@ -25,8 +28,8 @@ export type Edges = {
   findAddresses?: FindAddresses
   /** Which of several processes with the same supervisor this is. */
   processNumber?: number
-  /** The id of the database, if the start has reached it. */
-  databaseId?: string | undefined
+  /** What the start has found out about the database and the state directory. */
+  started?: StartedDirectory
 }
 
 /** Clock, log, metrics and connections: what every feature is built on. */
@@ -57,7 +60,7 @@ export function layFoundation(config: Config, edges: Edges) {
   })
   const stateDirectory = watchStateDirectory({
     directory: config.STATE_DIRECTORY,
-    databaseId: edges.databaseId,
+    started: edges.started,
     log,
     metrics,
   })

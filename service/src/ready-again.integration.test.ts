@@ -1,5 +1,5 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, rename, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -10,7 +10,7 @@ import { loadConfig } from './config.ts'
 import { recognizeDatabase } from './installation/installation.ts'
 import { migrate } from './platform/migrations.ts'
 import { runMain, startMain } from './testing/processes/run-main.ts'
-import { canMount, mountDisk } from './testing/processes/small-disk.ts'
+import { canMount, cannotMount, mountDisk } from './testing/processes/small-disk.ts'
 import { redisUrl } from './testing/servers.ts'
 import { createTestDatabase, openEmptyDatabase } from './testing/test-database.ts'
 import { masterKey } from './testing/test-gateway.ts'
@@ -50,7 +50,8 @@ async function expectToStop(main: Main) {
   expect(main.lines().at(-1)?.['event']).toMatch(/^stopped/)
 }
 
-test.runIf(canMount)('a disk that fills up, and has room again', async () => {
+test('a disk that fills up, and has room again', async (context) => {
+  if (!canMount) context.skip(cannotMount)
   const directory = mountDisk('size=1m')
   const main = await start(directory)
   const ballast = join(directory, 'ballast')
@@ -58,7 +59,8 @@ test.runIf(canMount)('a disk that fills up, and has room again', async () => {
   await untilReadinessIs(main, 503)
   rmSync(ballast)
   await untilReadinessIs(main, 200)
-  expect(changesOf(main)).toEqual([
+  // What a process says before it is ready for the first time depends on how fast it is.
+  expect(changesOf(main).slice(-3)).toEqual([
     ['ready', undefined],
     ['not_ready', expect.stringContaining('its disk is full (ENOSPC)')],
     ['ready', undefined],
@@ -71,26 +73,26 @@ test('a directory that is removed, and comes back', async () => {
   onTestFinished(() => rmSync(parent, { recursive: true, force: true }))
   const directory = join(parent, 'state')
   const main = await start(directory)
+  const lastReasons = () => changesOf(main).at(-1)?.[1] ?? ''
   // A write that is under way would fail in another way.
   await waitUntil(() => existsSync(join(directory, 'policies')))
   await rename(directory, join(parent, 'away'))
   await untilReadinessIs(main, 503)
+  expect(lastReasons()).toContain('it does not exist (ENOENT)')
   await rename(join(parent, 'away'), directory)
   await untilReadinessIs(main, 200)
-  // An empty one serves as well.
-  await rm(directory, { recursive: true })
+  // An empty one is what is left when a volume is unmounted.
+  await rename(directory, join(parent, 'away'))
   await untilReadinessIs(main, 503)
   await mkdir(directory)
+  await waitUntil(() => lastReasons().includes('was emptied, or its volume is not mounted'))
+  await rmdir(directory)
+  await rename(join(parent, 'away'), directory)
   await untilReadinessIs(main, 200)
-  const missing = expect.stringContaining('it does not exist (ENOENT)')
-  expect(changesOf(main).filter(([event]) => event === 'not_ready')).toEqual([
-    ['not_ready', missing],
-    ['not_ready', missing],
-  ])
   // Another database has taken it meanwhile.
   writeFileSync(join(directory, 'database'), '01936c3e-0000-7000-8000-000000000000\n')
   await untilReadinessIs(main, 503)
-  expect(changesOf(main).at(-1)?.[1]).toContain('belongs to another database')
+  expect(lastReasons()).toContain('belongs to another database')
   await expectToStop(main)
 })
 
@@ -110,7 +112,8 @@ test('a master key that is found to be wrong when the database is there', async 
   await expectToStop(main)
 })
 
-test.runIf(canMount)('several processes with a full disk give the reason once', async () => {
+test('several processes with a full disk give the reason once', async (context) => {
+  if (!canMount) context.skip(cannotMount)
   const STATE_DIRECTORY = mountDisk('size=8k')
   const { code, stdout, stderr } = await runMain({
     STATE_DIRECTORY,

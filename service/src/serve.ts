@@ -13,7 +13,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /** Runs the roles of a process that is alone. */
 export async function serve(config: Config, environment: Environment) {
-  const house = assemble(config, { environment, ...(await checkStart(config)) })
+  const started = await checkStart(config)
+  const house = assemble(config, { environment, started })
   const api = config.ROLES.includes('api') ? await startApi(house) : undefined
   const worker = config.ROLES.includes('worker') ? startWorker(house) : undefined
   const warmUp = warmUpSoon(house)
@@ -26,8 +27,8 @@ export async function serve(config: Config, environment: Environment) {
 /** Runs one of several processes: its supervisor says with which settings, and asks it for what operators want to see. */
 export async function serveSupervised(environment: Environment) {
   const { number, settings: config } = await receivePlace<Config>()
-  const known = await checkStart(config)
-  const house = assemble(config, { environment, processNumber: number, ...known })
+  const started = await checkStart(config)
+  const house = assemble(config, { environment, processNumber: number, started })
   const api = await startApi(house, undefined, async ({ metrics, ...answers }) => {
     answerSupervisor({ ...answers, metrics: () => metrics.registry.getMetricsAsJSON() })
     return { close: async () => undefined }

@@ -85,7 +85,8 @@ function serveLimited(app: FastifyInstance, house: House) {
 }
 
 const config = loadConfig(process.env)
-const house = assemble(config, { environment: process.env, ...(await checkStart(config)) })
+const started = await checkStart(config)
+const house = assemble(config, { environment: process.env, started })
 const api = await startApi(house, (app) => serveLimited(app, house))
 stopOnSignals(
   [

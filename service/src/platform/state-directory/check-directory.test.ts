@@ -1,5 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -16,10 +26,10 @@ const later = { databaseId: undefined, mayCreate: false }
 
 let folders = 0
 const newPath = () => join(root, `folder-${++folders}`)
-const check = (
-  directory: string,
-  demands: Parameters<ReturnType<typeof createDirectoryCheck>>[0],
-) => createDirectoryCheck(directory)(demands)
+type Demands = Parameters<ReturnType<typeof createDirectoryCheck>['look']>[0]
+/** As a process sees it that has just started. */
+const check = async (directory: string, demands: Demands) =>
+  (await createDirectoryCheck(directory).look(demands)).fault
 
 test('a directory that is missing is created at the start, for the owner alone, and nothing is left in it', async () => {
   const directory = join(newPath(), 'a', 'b')
@@ -49,6 +59,35 @@ test('the first database that uses a directory owns it', async () => {
   )
   await rm(join(directory, 'database'))
   expect(await check(directory, { databaseId: theirs, mayCreate: false })).toBe(null)
+})
+
+test('a directory that loses its mark may be a bare mount point: the process that has seen the mark does not use it', async () => {
+  const directory = newPath()
+  const { look } = createDirectoryCheck(directory)
+  const own = { databaseId: ours, mayCreate: false }
+  expect(await look({ ...own, mayCreate: true })).toEqual({ fault: null, isOwn: true })
+  await rename(directory, `${directory}-away`)
+  expect((await look(own)).fault).toContain('it does not exist (ENOENT)')
+  await mkdir(directory)
+  expect(await look(own)).toEqual({
+    fault:
+      `STATE_DIRECTORY (${directory}) was emptied, or its volume is not mounted: its file "database" is gone. ` +
+      'Mount the volume. If the directory is to be used as it is, restart the process.',
+    isOwn: false,
+  })
+  expect(await readdir(directory)).toEqual([])
+  await rm(directory, { recursive: true })
+  await rename(`${directory}-away`, directory)
+  expect(await look(own)).toEqual({ fault: null, isOwn: true })
+})
+
+test('a mark is remembered from before the database was reached', async () => {
+  const directory = newPath()
+  expect(await check(directory, { databaseId: ours, mayCreate: true })).toBe(null)
+  const { look } = createDirectoryCheck(directory)
+  expect(await look(atStart)).toEqual({ fault: null, isOwn: false })
+  await rm(join(directory, 'database'))
+  expect((await look({ databaseId: ours, mayCreate: false })).fault).toContain('was emptied')
 })
 
 test('a mark that cannot be read is nobody’s', async () => {

@@ -4,8 +4,14 @@ import { dirname, join, resolve } from 'node:path'
 import { within } from '#platform/deadline.ts'
 import { replaceFile } from '#platform/trusted-file.ts'
 
-import { claimDirectory } from './directory-mark.ts'
-import { explainDirectory, explainForeign, explainSpecial } from './explain-directory.ts'
+import { markDirectory, readMark } from './directory-mark.ts'
+import {
+  codeOf,
+  explainDirectory,
+  explainEmptied,
+  explainForeign,
+  explainSpecial,
+} from './explain-directory.ts'
 import { makeDirectory } from './make-directory.ts'
 
 /** A network file system may never answer. */
@@ -22,33 +28,73 @@ type Demands = {
   mayCreate: boolean
 }
 
-/** Looks why the process cannot keep its state there, and what to do about it; null where it can. */
+/** What a look at the directory has found. */
+export type DirectoryState = {
+  /** Why the process cannot keep its state there, and what to do about it; null where it can. */
+  fault: string | null
+  /** The code of the file system's error, if it had one. */
+  code?: string
+  /** Whether the files there are those of the database. A full disk does not change that. */
+  isOwn: boolean
+}
+
 export function createDirectoryCheck(directory: string) {
   /** A disk that does not answer holds a thread of Node, of which there are four: one look at a time. */
-  let running: Promise<string | null> | undefined
-  return async (demands: Demands): Promise<string | null> => {
-    running ??= findFault(directory, demands).finally(() => (running = undefined))
-    const current = running
-    try {
-      return await within(answerMaxMs, noAnswer, () => current)
-    } catch (error) {
-      return explainDirectory(directory, error)
+  let running: Promise<DirectoryState> | undefined
+  let last: DirectoryState = { fault: null, isOwn: false }
+  /** A directory that loses its mark was emptied, or is the mount point of a volume that went away. */
+  let wasMarked = false
+
+  async function findState({ databaseId, mayCreate }: Demands): Promise<DirectoryState> {
+    const special = await findSpecialFileSystem(directory)
+    if (special !== undefined) return { fault: explainSpecial(directory, special), isOwn: false }
+    if (mayCreate) await makeDirectory(directory)
+    await stat(directory)
+    const marked = await readMark(directory)
+    if (marked === undefined && wasMarked) return { fault: explainEmptied(directory), isOwn: false }
+    wasMarked ||= marked !== undefined
+    if (marked !== undefined && databaseId !== undefined && marked !== databaseId) {
+      return { fault: explainForeign(directory, marked, databaseId), isOwn: false }
     }
+    const isOwn = databaseId !== undefined
+    try {
+      await writeProbe(directory)
+      if (isOwn && marked === undefined) await markDirectory(directory, databaseId)
+    } catch (error) {
+      return { ...explainError(directory, error), isOwn }
+    }
+    wasMarked ||= isOwn
+    return { fault: null, isOwn }
+  }
+
+  return {
+    async look(demands: Demands): Promise<DirectoryState> {
+      running ??= findState(demands).finally(() => (running = undefined))
+      const current = running
+      try {
+        last = await within(answerMaxMs, noAnswer, () => current)
+      } catch (error) {
+        last = { ...explainError(directory, error), isOwn: false }
+      }
+      return last
+    },
+    /** What the last look has found. */
+    last: () => last,
   }
 }
+export type DirectoryCheck = ReturnType<typeof createDirectoryCheck>
 
 const noAnswer = () => Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })
 
-async function findFault(directory: string, { databaseId, mayCreate }: Demands) {
-  const special = await findSpecialFileSystem(directory)
-  if (special !== undefined) return explainSpecial(directory, special)
-  if (mayCreate) await makeDirectory(directory)
-  // As files are written later: to disk, under another name at first, and with the directory itself.
+const explainError = (directory: string, error: unknown) => ({
+  fault: explainDirectory(directory, error),
+  code: codeOf(error),
+})
+
+/** As files are written later: to disk, under another name at first, and with the directory itself. */
+async function writeProbe(directory: string) {
   await replaceFile(join(directory, probeName), [probe])
   await rm(join(directory, probeName), { force: true })
-  if (databaseId === undefined) return null
-  const marked = await claimDirectory(directory, databaseId)
-  return marked === databaseId ? null : explainForeign(directory, marked, databaseId)
 }
 
 /** By the number that Linux gives them (statfs). */

@@ -45,3 +45,7 @@ export const explainSpecial = (directory: string, fileSystem: string) =>
 export const explainForeign = (directory: string, marked: string, databaseId: string) =>
   `${nameOf(directory)} belongs to another database: its file "database" names ${marked}, and this database is ${databaseId}. ` +
   'Set STATE_DIRECTORY to a directory of its own, or correct DATABASE_URL. If the other database is gone for good, empty the directory.'
+
+export const explainEmptied = (directory: string) =>
+  `${nameOf(directory)} was emptied, or its volume is not mounted: its file "database" is gone. ` +
+  'Mount the volume. If the directory is to be used as it is, restart the process.'

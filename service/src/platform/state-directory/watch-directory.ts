@@ -4,30 +4,39 @@ import { repeat } from '#platform/background/repeat.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-import { createDirectoryCheck } from './check-directory.ts'
+import { createDirectoryCheck, type DirectoryCheck } from './check-directory.ts'
 
 const checkMs = 5000
 
-type Options = {
-  directory: string | undefined
+export type StartedDirectory = {
   /** Undefined while the database has not been reached. */
   databaseId: string | undefined
+  /** It remembers the mark of the directory. Undefined without STATE_DIRECTORY. */
+  directoryCheck: DirectoryCheck | undefined
+}
+
+type Options = {
+  directory: string | undefined
+  /** What the start has found out; undefined if nobody has looked. */
+  started: StartedDirectory | undefined
   log: Log
   metrics: Metrics
 }
 
 /** Looks again and again whether state can still be kept, because a disk fills up and a volume goes away while a process runs. */
-export function watchStateDirectory({ directory, log, metrics, ...known }: Options) {
+export function watchStateDirectory({ directory, started, log, metrics }: Options) {
   const stopping = new AbortController()
   const { signal } = stopping
-  let fault: string | null = null
-  let { databaseId } = known
+  const check =
+    started?.directoryCheck ??
+    (directory === undefined ? undefined : createDirectoryCheck(directory))
+  let fault = check?.last().fault ?? null
+  let databaseId = started?.databaseId
 
-  async function watch(path: string) {
-    const findFault = createDirectoryCheck(path)
+  async function watch({ look }: DirectoryCheck) {
     await sleep(checkMs, undefined, { signal }).catch(() => undefined) // the start has just looked
     await repeat(signal, async () => {
-      report(await findFault({ databaseId, mayCreate: false }))
+      report((await look({ databaseId, mayCreate: false })).fault)
       return checkMs
     })
   }
@@ -37,7 +46,7 @@ export function watchStateDirectory({ directory, log, metrics, ...known }: Optio
     if (found === null && fault !== null) log.event('state_directory_usable_again')
     fault = found
   }
-  const running = directory === undefined ? undefined : watch(directory)
+  const running = check && watch(check)
 
   return {
     /** Why state cannot be kept, as a reason not to be ready. */

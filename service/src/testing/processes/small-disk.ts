@@ -19,6 +19,9 @@ export const canMount = (() => {
   }
 })()
 
+/** Why a test is skipped. */
+export const cannotMount = 'needs root to mount tmpfs'
+
 function mount(folder: string, options: string) {
   execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder], { stdio: 'ignore' })
 }
