@@ -14,7 +14,6 @@ import { createOverload } from '#http/overload/overload.ts'
 import type { Principal } from '#http/principal.ts'
 import { createInference } from '#inference/create-inference.ts'
 import { readKey } from '#inference/upstreams/read-key.ts'
-import { createInstallation } from '#installation/installation.ts'
 import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
 import { periodAt } from '#limits/quotas/calendar.ts'
@@ -37,9 +36,8 @@ import { type Edges, type Foundation, layFoundation } from './foundation.ts'
 /** Builds everything a process is made of, one feature per member. The only place that does. */
 export function assemble(config: Config, edges: Edges = {}) {
   const foundation = layFoundation(config, edges)
-  const { now, log, metrics, db } = foundation
+  const { now, log, metrics, db, installation } = foundation
   const hashKey = createKeyHasher(config.MASTER_KEYS)
-  const installation = createInstallation({ db, keyring: config.MASTER_KEYS, log })
   const access = assembleAccess(foundation, hashKey, installation.noteProof)
   const moderation = assembleModeration(foundation)
   const policies = assemblePolicies(foundation, () => moderation.current().judge !== null)
@@ -192,13 +190,15 @@ function assembleLimits(
   })
 }
 
-function assembleCredits({ config, db, creditsDb, now, log, metrics, files }: Foundation) {
+function assembleCredits(foundation: Foundation) {
+  const { config, db, creditsDb, now, log, metrics, files } = foundation
   const balances = createBalanceReader({ db, now, log })
   const calls = createCredits({
     db: creditsDb,
     billing: config.BILLING,
     files,
     hasFolder: config.STATE_DIRECTORY !== undefined,
+    mayDeliver: foundation.stateDirectory.isOwn,
     now,
     log,
     metrics,
@@ -228,14 +228,12 @@ function assembleCredits({ config, db, creditsDb, now, log, metrics, files }: Fo
 }
 
 /** Writes the events of calls that have no settlement. */
-const assembleEvents = ({ config, creditsDb, now, log, metrics, files }: Foundation) =>
+const assembleEvents = ({ config, creditsDb, stateDirectory, ...foundation }: Foundation) =>
   createEventWriter({
+    ...foundation,
     db: creditsDb,
-    files,
     hasFolder: config.STATE_DIRECTORY !== undefined,
-    now,
-    log,
-    metrics,
+    mayDeliver: stateDirectory.isOwn,
   })
 
 /** Only a process that answers callers asks scorers. */

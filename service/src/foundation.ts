@@ -1,4 +1,5 @@
 import { holdPool } from '#credits/holds/hold-pool.ts'
+import { createInstallation } from '#installation/installation.ts'
 import { createBoundedOutput, standardOutput } from '#platform/bounded-output.ts'
 import { type Clock, steadyClock, systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
@@ -58,9 +59,11 @@ export function layFoundation(config: Config, edges: Edges) {
     now,
     keys: deriveKeys(config.MASTER_KEYS, 'file-authentication'),
   })
+  const installation = createInstallation({ db, keyring: config.MASTER_KEYS, log })
   const stateDirectory = watchStateDirectory({
     directory: config.STATE_DIRECTORY,
     started: edges.started,
+    findDatabaseId: installation.findId,
     log,
     metrics,
   })
@@ -80,6 +83,7 @@ export function layFoundation(config: Config, edges: Edges) {
     exportEgress,
     findAddresses: edges.findAddresses ?? createAddressFinder(),
     files,
+    installation,
     stateDirectory,
     async stop() {
       await stateDirectory.stop()

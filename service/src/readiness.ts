@@ -73,14 +73,13 @@ const databaseCheckMs = 10_000
  * What is wrong with the schema, or with the master key, as a reason not to be ready. A check that fails leaves the last result
  * in force.
  */
-function createDatabaseCheck({ db, now, installation, stateDirectory }: House) {
+function createDatabaseCheck({ db, now, installation }: House) {
   let fault: string | null = missingMigrations
   let checkedAtMs = 0
   async function findFault(): Promise<string | null> {
     const schemaFault = await findSchemaFault(db)
     if (schemaFault !== null) return schemaFault
     const known = await installation.recognize()
-    if (known) stateDirectory.belongsTo(known.databaseId)
     return known?.fault ?? null
   }
   async function check() {

@@ -48,6 +48,7 @@ function startWriter() {
     db,
     files: { ...files, keep },
     hasFolder: true,
+    mayDeliver: () => true,
     now: systemClock,
     log: silentLog,
     metrics: createMetrics(),

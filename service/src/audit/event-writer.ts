@@ -18,6 +18,7 @@ type Options = {
   db: Db
   files: TrustedFiles
   hasFolder: boolean
+  mayDeliver(): boolean
   now: Clock
   log: Log
   metrics: Metrics

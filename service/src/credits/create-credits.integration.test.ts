@@ -73,6 +73,7 @@ function startProcess(options: ProcessOptions = {}) {
     db,
     billing,
     hasFolder,
+    mayDeliver: () => true,
     now: systemClock,
     log: silentLog,
     metrics,

@@ -28,6 +28,7 @@ type Options = {
   billing: Billing
   files: TrustedFiles
   hasFolder: boolean
+  mayDeliver(): boolean
   now: Clock
   log: Log
   metrics: Metrics

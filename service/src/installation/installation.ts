@@ -99,8 +99,14 @@ export function createInstallation({ db, keyring, log }: Deps) {
     const after = sealCheck(row, master)
     await transact(db, (tx) => replaceKeyCheck(tx, { before: null, after }))
   }
+  const recognize = () => recognizeDatabase(db, keyring)
   return {
-    recognize: () => recognizeDatabase(db, keyring),
+    recognize,
+    /** The id of the database; undefined if the master keys are another one's. */
+    async findId(): Promise<string | undefined> {
+      const known = await recognize()
+      return known?.fault === null ? known.databaseId : undefined
+    },
     /** An API key was verified with the master key of this version. */
     noteProof(version: number) {
       const master = keyring.find((each) => each.version === version)

@@ -57,6 +57,7 @@ async function openWriter(db: Db) {
     db,
     files: createTrustedFiles({ directory, now: systemClock, keys }),
     hasFolder: true,
+    mayDeliver: () => true,
     now: systemClock,
     log: silentLog,
     metrics,

@@ -11,6 +11,7 @@ type Options = {
   settle: CallQueue['settle']
   files: TrustedFiles
   hasFolder: boolean
+  mayDeliver(): boolean
   now: Clock
   log: Log
   metrics: Metrics

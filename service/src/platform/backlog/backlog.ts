@@ -19,6 +19,8 @@ type Options<Item> = {
   codes: BacklogCodes
   files: TrustedFiles
   hasFolder: boolean
+  /** False while the folder may be another database's. Until then items only wait. */
+  mayDeliver(): boolean
   now: Clock
   log: Log
   onWritten(items: number): void
@@ -41,7 +43,7 @@ const stopMaxMs = 5000
  * database is back, by any process that shares the folder.
  */
 export function createBacklog<Item extends { id: string }>(options: Options<Item>) {
-  const { deliver, log, codes, onWaiting } = options
+  const { deliver, mayDeliver, log, codes, onWaiting } = options
   const stopping = new AbortController()
   /** Items that could not be written to disk either. They are lost if this process dies first. */
   const unwritten = new Map<string, Item>()
@@ -53,37 +55,37 @@ export function createBacklog<Item extends { id: string }>(options: Options<Item
     wake()
   }
   const files = createBacklogFiles({ ...options, onWritten })
-  const outageLog = createOutageLog(log, codes)
+  const { failed, caughtUp } = createOutageLog(log, codes)
   const logUnwritten = createLogThrottle(options)
 
   /** If the database is still away, tries the disk again. */
   async function deliverUnwritten(item: Item) {
-    await deliver(item).catch(() => files.write(item))
+    await (mayDeliver() ? deliver(item).catch(() => files.write(item)) : files.write(item))
     unwritten.delete(item.id)
   }
   /** Removes the file when all of it is delivered. Delivering the rest of a file again changes nothing. */
   async function deliverFile(name: string) {
     const outcomes = await Promise.allSettled(((await files.read(name)) ?? []).map(deliver))
-    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
-    if (failed) throw failed.reason
+    const failure = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failure) throw failure.reason
     await files.remove(name)
   }
 
   /** True if nothing is left that could be delivered soon. Memory first: the disk may be broken. */
   async function catchUp(): Promise<boolean> {
     const inMemory = [...unwritten.values()].map((each) => () => deliverUnwritten(each))
-    const isMemoryDone = await attemptAll(inMemory, stopping.signal, outageLog.failed)
+    const isMemoryDone = await attemptAll(inMemory, stopping, failed)
     const onDisk = (await files.names()).map((name) => () => deliverFile(name))
-    const isDiskDone = isMemoryDone && (await attemptAll(onDisk, stopping.signal, outageLog.failed))
+    const isDiskDone = isMemoryDone && mayDeliver() && (await attemptAll(onDisk, stopping, failed))
     fileCount = (await files.names()).length
-    if (isDiskDone) outageLog.caughtUp()
+    if (isDiskDone) caughtUp()
     return isDiskDone
   }
 
   async function run({ signal }: AbortController) {
     while (!signal.aborted) {
       const woken = new Promise<void>((resolve) => (wake = resolve))
-      const isDone = await catchUp().catch(outageLog.failed)
+      const isDone = await catchUp().catch(failed)
       onWaiting(fileCount + unwritten.size)
       // While the database is away, new files are no reason to look again at once.
       if (!isDone) await pauseFor(retryMs, signal)
@@ -119,7 +121,7 @@ const pauseFor = (ms: number, signal: AbortSignal) =>
 /** A few at a time, until the database turns out to be away. False: try again soon. */
 async function attemptAll(
   tasks: readonly (() => Promise<void>)[],
-  signal: AbortSignal,
+  { signal }: AbortController,
   onFailure: (error: unknown) => void,
 ): Promise<boolean> {
   let isDone = true

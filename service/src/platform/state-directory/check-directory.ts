@@ -34,7 +34,7 @@ export type DirectoryState = {
   fault: string | null
   /** The code of the file system's error, if it had one. */
   code?: string
-  /** Whether the files there are those of the database. A full disk does not change that. */
+  /** Whether its files are those of the database. A disk that fills up or goes away does not change that. */
   isOwn: boolean
 }
 
@@ -51,7 +51,8 @@ export function createDirectoryCheck(directory: string) {
     if (mayCreate) await makeDirectory(directory)
     await stat(directory)
     const marked = await readMark(directory)
-    if (marked === undefined && wasMarked) return { fault: explainEmptied(directory), isOwn: false }
+    if (marked === undefined && wasMarked)
+      return { fault: explainEmptied(directory), isOwn: last.isOwn }
     wasMarked ||= marked !== undefined
     if (marked !== undefined && databaseId !== undefined && marked !== databaseId) {
       return { fault: explainForeign(directory, marked, databaseId), isOwn: false }
@@ -74,7 +75,7 @@ export function createDirectoryCheck(directory: string) {
       try {
         last = await within(answerMaxMs, noAnswer, () => current)
       } catch (error) {
-        last = { ...explainError(directory, error), isOwn: false }
+        last = { ...explainError(directory, error), isOwn: last.isOwn }
       }
       return last
     },

@@ -8,7 +8,8 @@ import { serverUrl } from '#testing/servers.ts'
 
 const main = fileURLToPath(new URL('../../main.ts', import.meta.url))
 
-const masterKeys = `1:${Buffer.from(Array.from({ length: 32 }, (_, index) => index * 7)).toString('base64')}`
+/** Of the processes that these tests start. */
+export const masterKeys = `1:${Buffer.from(Array.from({ length: 32 }, (_, index) => index * 7)).toString('base64')}`
 
 type Settings = Record<string, string>
 type LogLine = Record<string, string | undefined>
