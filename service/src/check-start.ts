@@ -1,3 +1,7 @@
+import { readdir } from 'node:fs/promises'
+
+import { eventsPrefix } from '#audit/event-writer.ts'
+import { settlementPrefixes } from '#credits/backlog/settlement-backlog.ts'
 import { recognizeDatabase } from '#installation/installation.ts'
 import { connectDatabase } from '#platform/database.ts'
 import { findMismatch, readSchemaState } from '#platform/migrations.ts'
@@ -15,13 +19,23 @@ export async function checkStart(config: Config): Promise<StartedDirectory> {
   const { STATE_DIRECTORY } = config
   const directoryCheck =
     STATE_DIRECTORY === undefined ? undefined : createDirectoryCheck(STATE_DIRECTORY)
-  const look = async (databaseId?: string) =>
-    refuse((await directoryCheck?.look({ databaseId, mayCreate: true }))?.fault)
+  const look = async (databaseId?: string) => {
+    const state = await directoryCheck?.look({ databaseId, mayCreate: true })
+    if (!isFull(state?.code) || !(await hasWaitingFiles(STATE_DIRECTORY))) refuse(state?.fault)
+  }
   await look()
   const { fault, databaseId } = await checkDatabase(config)
   refuse(fault)
   if (databaseId !== undefined) await look(databaseId)
   return { databaseId, directoryCheck }
+}
+
+/** The process may make room itself, by delivering what fills the disk. It is not ready until then. */
+const isFull = (code: string | undefined) => code === 'ENOSPC' || code === 'EDQUOT'
+
+async function hasWaitingFiles(directory = '') {
+  const prefixes = [eventsPrefix, ...settlementPrefixes]
+  return (await readdir(directory)).some((name) => prefixes.some((each) => name.startsWith(each)))
 }
 
 type CheckedDatabase = { fault?: string | null | undefined; databaseId?: string | undefined }

@@ -15,38 +15,38 @@ import { systemClock } from './platform/clock.ts'
 import { deriveKeys } from './platform/secrets.ts'
 import { createTrustedFiles } from './platform/trusted-file.ts'
 import { masterKeys, startMain } from './testing/processes/run-main.ts'
+import { canMount, cannotMount, mountDisk } from './testing/processes/small-disk.ts'
 import { createTestDatabase } from './testing/test-database.ts'
 import { createDatabaseProxy } from './testing/test-gateway.ts'
 
 // What waits in STATE_DIRECTORY reaches the database that it belongs to, and no other.
 
-const event = buildCallEvent(
-  {
-    organizationId: 'org_1',
-    requestId: 'req_1',
-    projectId: null,
-    actor: 'key_1',
-    model: null,
-    target: 'messages',
-    outcome: 'refused',
-    refusal: { status: 400, code: 'invalid_request' },
-    usage: { credits: 0 },
-    policies: null,
-  },
-  new Date(),
-)
+const makeEvent = (requestId: string) =>
+  buildCallEvent(
+    {
+      organizationId: 'org_1',
+      requestId,
+      projectId: null,
+      actor: 'key_1',
+      model: null,
+      target: 'messages',
+      outcome: 'refused',
+      refusal: { status: 400, code: 'invalid_request' },
+      usage: { credits: 0 },
+      policies: null,
+    },
+    new Date(),
+  )
 
-/** A directory in which an event waits. */
-async function makeDirectory() {
-  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-late-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+/** Events that wait in the directory. */
+async function keepEvents(directory: string, count: number) {
   const { MASTER_KEYS } = loadConfig({ DATABASE_URL: 'postgres://x/x', MASTER_KEYS: masterKeys })
   const keys = deriveKeys(MASTER_KEYS, 'file-authentication')
   const files = createTrustedFiles({ directory, now: systemClock, keys })
-  await files.keep('events-1', writeEvents([event]))
+  const events = Array.from({ length: count }, (_, index) => makeEvent(`req_${index}`))
+  await files.keep('events-1', writeEvents(events))
   const isWaiting = async () => (await readdir(directory)).includes('events-1')
-  const markWith = (id: string) => writeFileSync(join(directory, 'database'), `${id}\n`)
-  return { directory, isWaiting, markWith }
+  return { isWaiting }
 }
 
 async function makeDatabase() {
@@ -62,7 +62,10 @@ async function makeDatabase() {
 test.each(['api', 'worker'])(
   'ROLES=%s: the database was away at the start, and turns out to be another one',
   async (ROLES) => {
-    const { directory, isWaiting, markWith } = await makeDirectory()
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-late-'))
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+    const { isWaiting } = await keepEvents(directory, 1)
+    const markWith = (id: string) => writeFileSync(join(directory, 'database'), `${id}\n`)
     markWith('01936c3e-0000-7000-8000-000000000000')
     const database = await makeDatabase()
     await using proxy = await createDatabaseProxy(database.url)
@@ -83,3 +86,19 @@ test.each(['api', 'worker'])(
     await main.outcome()
   },
 )
+
+test('a process that starts with a disk full of events delivers them and makes room', async (context) => {
+  if (!canMount) context.skip(cannotMount)
+  const directory = mountDisk('size=512k')
+  const { isWaiting } = await keepEvents(directory, 400)
+  const ballast = Buffer.alloc(1024 * 1024)
+  expect(() => writeFileSync(join(directory, 'ballast'), ballast)).toThrow('ENOSPC')
+  const database = await makeDatabase()
+  const main = startMain({ DATABASE_URL: database.url, STATE_DIRECTORY: directory })
+  await main.line('ready')
+  const problem = await main.line('state_directory_unusable')
+  expect(JSON.stringify(problem)).toContain('its disk is full (ENOSPC)')
+  expect([await isWaiting(), await database.countEvents()]).toEqual([false, 400])
+  main.child.kill('SIGKILL')
+  await main.outcome()
+})

@@ -11,7 +11,7 @@ import { loadConfig } from '#config.ts'
 
 import { recognizeDatabase } from './installation/installation.ts'
 import { runMain, startMain } from './testing/processes/run-main.ts'
-import { canMount, mountDisk } from './testing/processes/small-disk.ts'
+import { canMount, cannotMount, mountDisk } from './testing/processes/small-disk.ts'
 import { createTestDatabase, openEmptyDatabase } from './testing/test-database.ts'
 import { masterKey } from './testing/test-gateway.ts'
 
@@ -66,16 +66,19 @@ const exits = (settings: () => Settings | Promise<Settings>, user?: number) => (
 const isNotReady = (settings: () => Promise<Settings>) => ({
   effect: 'is not ready',
   async print(expected: string) {
-    const main = startMain(await settings())
+    const given = await settings()
+    const main = startMain(given)
     await main.line('not_ready')
     const find = async () => (await main.line('not_ready'))['reasons'] ?? ''
+    const asRow = (reasons: string) =>
+      `\`${inTable(reasons, given['STATE_DIRECTORY'] ?? '<none>')}\``
     // The reasons change while a process starts.
-    await waitUntil(async () => `\`${await find()}\`` === expected).catch(() => undefined)
+    await waitUntil(async () => asRow(await find()) === expected).catch(() => undefined)
     const reasons = await find()
     const { status, text } = await main.ask('/health/ready')
     expect([status, JSON.parse(text)]).toEqual([503, { status: 'unavailable', reasons: [reasons] }])
     await stop(main)
-    return `\`${reasons}\``
+    return asRow(reasons)
   },
 })
 
@@ -114,6 +117,14 @@ const cases: Record<
 > = {
   '`STATE_DIRECTORY` is full': {
     ...exits(() => ({ STATE_DIRECTORY: mountDisk('size=8k') })),
+    needsMount: true,
+  },
+  '`STATE_DIRECTORY` is full, and charges wait there': {
+    ...isNotReady(async () => {
+      const STATE_DIRECTORY = mountDisk('size=8k')
+      writeFileSync(join(STATE_DIRECTORY, 'unbilled-settlements-1'), 'damaged')
+      return { DATABASE_URL: (await makeDatabase()).DATABASE_URL, STATE_DIRECTORY }
+    }),
     needsMount: true,
   },
   '`STATE_DIRECTORY` is missing and cannot be created': exits(
@@ -172,8 +183,8 @@ test('the table has a row for each of these faults', () => {
   expect([...messages.keys()]).toEqual(Object.keys(cases))
 })
 
-test.each(Object.entries(cases))('%s', async (what, { effect, print, needsMount }) => {
-  if (needsMount && !canMount) return
+test.for(Object.entries(cases))('%s', async ([what, { effect, print, needsMount }], context) => {
+  if (needsMount && !canMount) context.skip(cannotMount)
   const expected = messages.get(what)
   expect({ effect, message: await print(expected?.message ?? '') }).toEqual(expected)
 })

@@ -24,7 +24,8 @@ type Options = {
   metrics: Metrics
 }
 
-const prefix = 'events-'
+/** What the names of files with events start with. */
+export const eventsPrefix = 'events-'
 const batchMax = 500
 const waitingMax = 5000
 /** A caller waits this long for its event to be committed; then it goes to disk. */
@@ -50,8 +51,8 @@ export function createEventWriter({ db, metrics, ...options }: Options) {
     ...options,
     deliver,
     format: {
-      prefixes: [prefix],
-      prefixOf: () => prefix,
+      prefixes: [eventsPrefix],
+      prefixOf: () => eventsPrefix,
       write: writeEvents,
       read: readEvents,
     },

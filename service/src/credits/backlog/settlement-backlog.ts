@@ -20,6 +20,7 @@ type Options = {
 const prefix = 'settlements-'
 /** For calls that are only recorded: releases that do not know these files leave them alone instead of charging them. */
 const unbilledPrefix = 'unbilled-settlements-'
+export const settlementPrefixes = [prefix, unbilledPrefix] as const
 
 const prefixOf = (settlements: readonly Settlement[]) =>
   settlements.some(({ isOnlyRecorded }) => isOnlyRecorded) ? unbilledPrefix : prefix
@@ -33,7 +34,7 @@ export function createSettlementBacklog({ settle, metrics, ...options }: Options
     ...options,
     deliver: settle,
     format: {
-      prefixes: [prefix, unbilledPrefix],
+      prefixes: settlementPrefixes,
       prefixOf,
       write: writeSettlements,
       read: readSettlements,

@@ -55,7 +55,8 @@ test('the first database that uses a directory owns it', async () => {
   expect(await check(directory, own)).toBe(null)
   expect(await check(directory, { databaseId: theirs, mayCreate: true })).toBe(
     `STATE_DIRECTORY (${directory}) belongs to another database: its file "database" names ${ours}, and this database is ${theirs}. ` +
-      'Set STATE_DIRECTORY to a directory of its own, or correct DATABASE_URL. If the other database is gone for good, empty the directory.',
+      'Set STATE_DIRECTORY to a directory of its own, or correct DATABASE_URL. If the other database is gone for good, remove that file; ' +
+      'the others there are copies, and charges and events that still wait (settlements-*, unbilled-settlements-*, events-*).',
   )
   await rm(join(directory, 'database'))
   expect(await check(directory, { databaseId: theirs, mayCreate: false })).toBe(null)

@@ -44,7 +44,8 @@ export const explainSpecial = (directory: string, fileSystem: string) =>
 
 export const explainForeign = (directory: string, marked: string, databaseId: string) =>
   `${nameOf(directory)} belongs to another database: its file "database" names ${marked}, and this database is ${databaseId}. ` +
-  'Set STATE_DIRECTORY to a directory of its own, or correct DATABASE_URL. If the other database is gone for good, empty the directory.'
+  'Set STATE_DIRECTORY to a directory of its own, or correct DATABASE_URL. If the other database is gone for good, remove that file; ' +
+  'the others there are copies, and charges and events that still wait (settlements-*, unbilled-settlements-*, events-*).'
 
 export const explainEmptied = (directory: string) =>
   `${nameOf(directory)} was emptied, or its volume is not mounted: its file "database" is gone. ` +
