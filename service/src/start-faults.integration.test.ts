@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '#config.ts'
 
 import { recognizeDatabase } from './installation/installation.ts'
-import { runMain, startMain } from './testing/processes/run-main.ts'
+import { canRunAs, runMain, startMain } from './testing/processes/run-main.ts'
 import { canMount, cannotMount, mountDisk } from './testing/processes/small-disk.ts'
 import { createTestDatabase, openEmptyDatabase } from './testing/test-database.ts'
 import { masterKey } from './testing/test-gateway.ts'
@@ -108,12 +108,17 @@ const catalogue = (text: string) => {
   return { MODELS_FILE: join(folder, 'models.json'), STATE_DIRECTORY: folder }
 }
 
-const isRoot = process.getuid?.() === 0
-const nobody = 65_534
+/** Root may write everywhere. */
+const otherUser = process.getuid?.() === 0 ? 65_534 : undefined
 
 const cases: Record<
   string,
-  { effect: string; print(expected: string): Promise<string>; needsMount?: boolean }
+  {
+    effect: string
+    print(expected: string): Promise<string>
+    needsMount?: boolean
+    needsUser?: number | undefined
+  }
 > = {
   '`STATE_DIRECTORY` is full': {
     ...exits(() => ({ STATE_DIRECTORY: mountDisk('size=8k') })),
@@ -127,10 +132,10 @@ const cases: Record<
     }),
     needsMount: true,
   },
-  '`STATE_DIRECTORY` is missing and cannot be created': exits(
-    () => ({ STATE_DIRECTORY: '/gatehouse-test/state' }),
-    isRoot ? nobody : undefined,
-  ),
+  '`STATE_DIRECTORY` is missing and cannot be created': {
+    ...exits(() => ({ STATE_DIRECTORY: '/gatehouse-test/state' }), otherUser),
+    needsUser: otherUser,
+  },
   '`STATE_DIRECTORY` is read-only': {
     ...exits(() => ({ STATE_DIRECTORY: mountDisk('ro') })),
     needsMount: true,
@@ -183,8 +188,11 @@ test('the table has a row for each of these faults', () => {
   expect([...messages.keys()]).toEqual(Object.keys(cases))
 })
 
-test.for(Object.entries(cases))('%s', async ([what, { effect, print, needsMount }], context) => {
-  if (needsMount && !canMount) context.skip(cannotMount)
+test.for(Object.entries(cases))('%s', async ([what, { effect, print, ...needs }], context) => {
+  if (needs.needsMount && !canMount) context.skip(cannotMount)
+  if (needs.needsUser !== undefined && !canRunAs(needs.needsUser)) {
+    context.skip(`needs a checkout that user ${needs.needsUser} may read`)
+  }
   const expected = messages.get(what)
   expect({ effect, message: await print(expected?.message ?? '') }).toEqual(expected)
 })

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 import { waitUntil } from '@gatehouse/tools/testing/wait-until'
@@ -13,6 +13,12 @@ export const masterKeys = `1:${Buffer.from(Array.from({ length: 32 }, (_, index)
 
 type Settings = Record<string, string>
 type LogLine = Record<string, string | undefined>
+
+/** Another user may run neither Node nor the service in a checkout below a directory that is private. */
+export function canRunAs(user: number): boolean {
+  const read = `fs.accessSync(${JSON.stringify(main)})`
+  return spawnSync(process.execPath, ['--eval', read], { uid: user, gid: user }).status === 0
+}
 
 /** Starts the service as a process; killed when the test ends. `user`: the one it runs as. */
 export function startMain(settings: Settings, user?: number) {
@@ -33,6 +39,8 @@ export function startMain(settings: Settings, user?: number) {
   let [stdout, stderr] = ['', '']
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  // Without a listener, a process that cannot be started ends the whole test run.
+  child.once('error', (error) => (stderr += error.message))
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   const lines = () =>
     stdout
