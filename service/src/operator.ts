@@ -1,13 +1,18 @@
 import { createKeyHasher } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
-import { recognizeDatabase } from '#installation/installation.ts'
+import { recognizeDatabase, unprovedKeys } from '#installation/installation.ts'
 import { systemClock } from '#platform/clock.ts'
 import { connectDatabase } from '#platform/database.ts'
 import { requireCompatibleSchema } from '#platform/migrations.ts'
 import { createSecretBox } from '#platform/secrets.ts'
 
 import { loadOperatorConfig } from './config.ts'
-import { type CommandOutput, type OperatorDeps, UsageError } from './operator/command.ts'
+import {
+  type Command,
+  type CommandOutput,
+  type OperatorDeps,
+  UsageError,
+} from './operator/command.ts'
 import { topics } from './operator/commands.ts'
 import { explainFailure, requireSettings } from './operator/explain-failure.ts'
 import { helpForAll, helpForOne, usageOf } from './operator/help.ts'
@@ -24,7 +29,7 @@ async function run(argv: readonly string[]): Promise<ProcessOutput> {
     const { topic, command, args, isJson, isHelp } = given
     if (isHelp) return print(helpForOne(topic, command))
     const execute = command.prepare(args)
-    const output = await withDeps(execute)
+    const output = await withDeps(execute, command)
     const { result, text = describe(result), failure, exitCode = 0 } = output
     const stdout = isJson ? `${JSON.stringify(result)}\n` : text
     return { exitCode, stdout, stderr: failure === undefined ? '' : `operator: ${failure}\n` }
@@ -37,7 +42,10 @@ async function run(argv: readonly string[]): Promise<ProcessOutput> {
 
 const print = (stdout: string): ProcessOutput => ({ exitCode: 0, stdout, stderr: '' })
 
-async function withDeps(execute: (deps: OperatorDeps) => Promise<CommandOutput>) {
+async function withDeps(
+  execute: (deps: OperatorDeps) => Promise<CommandOutput>,
+  { needsProvedKey = false }: Command,
+) {
   // eslint-disable-next-line node/no-process-env
   const environment = process.env
   requireSettings(['DATABASE_URL', 'MASTER_KEYS'], environment)
@@ -48,6 +56,7 @@ async function withDeps(execute: (deps: OperatorDeps) => Promise<CommandOutput>)
     const { missing } = await requireCompatibleSchema(db)
     const known = missing.length === 0 && (await recognizeDatabase(db, config.MASTER_KEYS))
     if (known && known.fault !== null) throw new Error(known.fault)
+    if (known && !known.isProved && needsProvedKey) throw new Error(unprovedKeys)
     // Without a hint to the processes: they poll at least once a second.
     const announce = createAnnouncer(now, () => undefined)
     const hashKey = createKeyHasher(config.MASTER_KEYS)

@@ -66,11 +66,11 @@ type Row = Pick<IdempotencyClaim, 'organizationId' | 'scope' | 'key'>
 export const sealContextOf = ({ organizationId, scope, key }: Row) =>
   `idempotency_key/answer/${organizationId}/${scope.toString('hex')}/${key}`
 
-/** The newest ones. */
+/** The oldest ones: they are older than what a process with a wrong key may have sealed. */
 export async function listSealedAnswers(tx: Tx, limit: number) {
   const { rows } = await sql<Row & { answer: Buffer }>`
     select organization_id as "organizationId", scope, key, answer from idempotency_key
-    where answer is not null order by created_at desc limit ${limit}`.execute(tx)
+    where answer is not null order by created_at limit ${limit}`.execute(tx)
   return rows
 }
 

@@ -25,11 +25,22 @@ const wrongKeys =
   'Set the MASTER_KEYS that the other processes use, or correct DATABASE_URL. ' +
   'If a key was removed after a rotation, add it again at the end and run "gatehouse operator secrets rewrap" before you remove it.'
 
+/** For those who would make keys or seal secrets, which would be useless to everybody else if the key is wrong. */
+export const unprovedKeys =
+  'MASTER_KEYS may not belong to this database: it has API keys or sealed secrets, and nothing shows yet that they were made with these keys. ' +
+  'Start a process with these MASTER_KEYS and make one call with an API key that worked before, then repeat the command. ' +
+  'If the earlier master key is lost for good, run "gatehouse operator secrets adopt" first.'
+
 const contextOf = ({ id }: InstallationRow) => `installation/key_check/${id}`
 const contents = Buffer.from('gatehouse')
 
 /** `fault` says what to do; null where the keys are right, as far as that can be known yet. */
-export type RecognizedDatabase = { databaseId: string; fault: string | null }
+export type RecognizedDatabase = {
+  databaseId: string
+  fault: string | null
+  /** False where nothing shows yet whether the keys are right. */
+  isProved: boolean
+}
 
 /** Undefined where the database has no such table yet. */
 export async function recognizeDatabase(
@@ -38,21 +49,22 @@ export async function recognizeDatabase(
 ): Promise<RecognizedDatabase | undefined> {
   const found = await readInstallation(db)
   if (!found) return undefined
-  if (found.keyCheck !== null) return { databaseId: found.id, fault: findFault(found, keyring) }
+  if (found.keyCheck !== null) return judge(found, keyring)
   // Of processes that start at the same time with different keys, the first one decides and the others are refused.
   return transact(db, async (tx) => {
     const row = (await lockInstallation(tx)) ?? found
-    if (row.keyCheck !== null) return { databaseId: row.id, fault: findFault(row, keyring) }
+    if (row.keyCheck !== null) return judge(row, keyring)
     const proved = await findProvedKey(tx, keyring)
     if (proved) await replaceKeyCheck(tx, { before: null, after: sealCheck(row, proved) })
-    return { databaseId: row.id, fault: null }
+    return { databaseId: row.id, fault: null, isProved: proved !== undefined }
   })
 }
 
-const findFault = (row: InstallationRow, keyring: Keyring) =>
-  row.keyCheck !== null && opens(createSecretBox(keyring), row.keyCheck, contextOf(row))
-    ? null
-    : wrongKeys
+function judge(row: InstallationRow, keyring: Keyring): RecognizedDatabase {
+  const isProved =
+    row.keyCheck !== null && opens(createSecretBox(keyring), row.keyCheck, contextOf(row))
+  return { databaseId: row.id, fault: isProved ? null : wrongKeys, isProved }
+}
 
 /** By the key that was proved alone: processes that do not have the newest one yet are right as well. */
 const sealCheck = (row: InstallationRow, proved: MasterKey) =>
@@ -73,6 +85,16 @@ async function findProvedKey(tx: Tx, keyring: Keyring): Promise<MasterKey | unde
   return keyring.find((master) => {
     const box = createSecretBox([master])
     return samples.some(({ sealed, context }) => opens(box, sealed, context))
+  })
+}
+
+/** Seals the value with the current master key where it is missing, without a proof. False if there is one. */
+export async function adoptKey(db: Db, secretBox: SecretBox): Promise<boolean> {
+  return transact(db, async (tx) => {
+    const row = await lockInstallation(tx)
+    if (!row || row.keyCheck !== null) return false
+    const after = secretBox.seal(contents, contextOf(row))
+    return replaceKeyCheck(tx, { before: null, after })
   })
 }
 

@@ -55,6 +55,8 @@ export type Command = {
   organizationId: 'required' | 'optional' | 'none'
   required: readonly Flag[]
   optional: readonly Flag[]
+  /** It makes keys or seals secrets: it is refused until MASTER_KEYS is known to be right. */
+  needsProvedKey?: boolean
   /** Checks the arguments before anything is connected; what it returns runs the command. */
   prepare(args: CommandArguments): (deps: OperatorDeps) => Promise<CommandOutput>
 }

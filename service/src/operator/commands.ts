@@ -22,7 +22,7 @@ import {
   readPlan,
   readPositiveAmount,
 } from './read-values.ts'
-import { rewrapSecrets } from './secrets.ts'
+import { adoptMasterKey, rewrapSecrets } from './secrets.ts'
 
 const limitSynopsis = [
   '[--requests-per-minute <n>] [--requests-per-day <n>] [--concurrent-requests <n>]',
@@ -44,6 +44,7 @@ const create: Command = {
   organizationId: 'none',
   required: ['name'],
   optional: ['plan', 'usd', ...Object.values(limitFlags)],
+  needsProvedKey: true,
   prepare(args) {
     const { values } = args
     const organization = {
@@ -234,7 +235,21 @@ const rewrap: Command = {
   organizationId: 'none',
   required: [],
   optional: [],
+  needsProvedKey: true,
   prepare: () => rewrapSecrets,
+}
+
+const adopt: Command = {
+  synopsis: 'adopt',
+  help: [
+    'Run it if the master key is lost for good, to go on with the first key of MASTER_KEYS, after',
+    "'update installation set key_check = null' in the database. API keys and sealed secrets that",
+    'were made with the lost key stay useless.',
+  ],
+  organizationId: 'none',
+  required: [],
+  optional: [],
+  prepare: () => adoptMasterKey,
 }
 
 export const topics: Topics = {
@@ -254,11 +269,14 @@ export const topics: Topics = {
     reinstate: aboutOrganization('reinstate', ['Accepts its calls again.'], (id, deps) =>
       setOrganizationStatus(id, 'active', deps),
     ),
-    recover: aboutOrganization(
-      'recover',
-      ['Creates a new administrator key, for an organization that has lost all of its own.'],
-      createRecoveryKey,
-    ),
+    recover: {
+      ...aboutOrganization(
+        'recover',
+        ['Creates a new administrator key, for an organization that has lost all of its own.'],
+        createRecoveryKey,
+      ),
+      needsProvedKey: true,
+    },
     plan,
     payment,
     grant,
@@ -267,7 +285,7 @@ export const topics: Topics = {
   credits: { reconcile },
   policies: { check },
   audit: { events, resume },
-  secrets: { rewrap },
+  secrets: { rewrap, adopt },
   limits: {
     show: aboutOrganization(
       'show',

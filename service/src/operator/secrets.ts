@@ -1,7 +1,12 @@
 import { rewrapSinkSecrets } from '#exports/sinks/rewrap-secrets.ts'
-import { rewrapKeyCheck } from '#installation/installation.ts'
+import { adoptKey, rewrapKeyCheck } from '#installation/installation.ts'
 
 import type { CommandOutput, OperatorDeps } from './command.ts'
+
+/** The database takes the current master key for its own, although nothing proves it. */
+export async function adoptMasterKey({ db, secretBox }: OperatorDeps): Promise<CommandOutput> {
+  return { result: { adopted: await adoptKey(db, secretBox) } }
+}
 
 /** Seals what an older master key has sealed with the current one. */
 export async function rewrapSecrets({ db, secretBox }: OperatorDeps): Promise<CommandOutput> {
