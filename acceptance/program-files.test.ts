@@ -52,13 +52,13 @@ test('a place in the build leads to its line in the sources', async () => {
   const names = await listFiles(built)
   const name = names.find((each) => each.startsWith('serve-') && each.endsWith('.mjs')) ?? ''
   const lines = (await readFile(join(built, name), 'utf8')).split('\n')
-  const line = lines.findIndex((each) => each.includes('function refuseForeignSchema('))
+  const line = lines.findIndex((each) => each.includes('function serveSupervised('))
   const payload = JSON.parse(await readFile(join(built, `${name}.map`), 'utf8')) as SourceMapPayload
-  const found = new SourceMap(payload).findEntry(line, lines[line]?.indexOf('refuse') ?? 0)
+  const found = new SourceMap(payload).findEntry(line, lines[line]?.indexOf('serveSupervised') ?? 0)
   if (!('originalSource' in found)) throw new Error('The map has no entry for the function.')
   const sources = (await readFile(join(repositoryRoot, 'service/src/serve.ts'), 'utf8')).split('\n')
   expect(found.originalSource).toMatch(/service\/src\/serve\.ts$/)
-  expect(sources[found.originalLine]).toContain('function refuseForeignSchema(')
+  expect(sources[found.originalLine]).toContain('function serveSupervised(')
 })
 
 test('without maps it takes at most 16 MB', async () => {
