@@ -41,7 +41,7 @@ test('running streams continue across a change of the catalogue, and new calls u
   await Promise.all(running.map(({ responseStarted }) => responseStarted))
   await replace(JSON.stringify(after))
   await expect.poll(() => statusOf('after'), untilReloaded).toBe(200)
-  expect([await statusOf('before'), await statusOf('both')]).toEqual([400, 200])
+  expect([await statusOf('before'), await statusOf('both')]).toEqual([404, 200])
   for (const { chunks } of running)
     expect(chunks.map(({ text }) => text).join('')).not.toContain('message_stop')
   for (const { answer } of running) {
@@ -63,7 +63,7 @@ test('an invalid or missing catalogue leaves the last good one in force, and is 
   for (const spoil of [() => replace(JSON.stringify(names)), () => rm(stack().modelsFile)]) {
     await spoil()
     await expect.poll(readStale, untilReloaded).toBe(1)
-    expect([await statusOf('after'), await statusOf('before')]).toEqual([200, 400])
+    expect([await statusOf('after'), await statusOf('before')]).toEqual([200, 404])
     await replace(JSON.stringify(after))
     await expect.poll(readStale, untilReloaded).toBe(0)
   }
