@@ -49,6 +49,8 @@ type Thread = {
   isReady: boolean
   /** Until the thread has answered, even if nobody needs the answer any more. */
   isBusy: boolean
+  /** Whether it is being terminated. */
+  isEnding: boolean
   job: Job | null
   /** For whom it works, or has worked last. */
   owner: string | null
@@ -157,7 +159,11 @@ function createThreads(
   function release(thread: Thread) {
     thread.job = null
     Atomics.store(thread.cancelled, 0, 1)
-    thread.grace = setTimeout(() => void thread.worker.terminate(), graceMs).unref()
+    thread.grace = setTimeout(() => {
+      // Its result may already be on the way: the thread must not get another job, which would die with it.
+      thread.isEnding = true
+      void thread.worker.terminate()
+    }, graceMs).unref()
   }
   const countOf = (owner: string) => threads.filter(({ job }) => job?.owner === owner).length
   /** Also those whose job is not needed any more and has not ended: hanging up gives an owner no further threads. */
@@ -166,7 +172,8 @@ function createThreads(
 
   return {
     countBusyOf,
-    findIdle: () => threads.find(({ isReady, isBusy }) => isReady && !isBusy),
+    findIdle: () =>
+      threads.find(({ isReady, isBusy, isEnding }) => isReady && !isBusy && !isEnding),
     findByJob: (job: Job) => threads.find((thread) => thread.job === job),
     /** Whether a thread is about to be free because its job is not needed any more. */
     isOneEnding: () => threads.some(({ isBusy, job }) => isBusy && !job),
@@ -244,7 +251,7 @@ function openThread(
   onDeath: (thread: Thread, cause: unknown) => void,
 ): Thread {
   const worker = new Worker(entry, { resourceLimits: { maxOldGenerationSizeMb: memoryMaxMb } })
-  const idle = { isReady: false, isBusy: false, job: null, owner: null }
+  const idle = { isReady: false, isBusy: false, isEnding: false, job: null, owner: null }
   const thread: Thread = { worker, ...idle, cancelled: newFlag() }
   // An idle thread must not keep the process running.
   worker.unref()
