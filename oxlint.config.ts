@@ -19,8 +19,8 @@ export const mayImport: Record<string, readonly string[]> = {
   policies: ['access', 'audit', 'http', 'platform', 'redaction', 'text'],
   exports: ['access', 'audit', 'http', 'platform'], // reading the log and sending it on; locks organizations
   installation: ['exports', 'http', 'platform'], // which database this is, and whether the master key is its own
-  // puts policies in force, and decides by the configuration of the policy gateway
-  'policy-gateway': [
+  // the configuration of the policy gateway: saved, decided by, rolled out, simulated
+  'gateway-config': [
     'policies',
     'moderation',
     'access',
@@ -30,9 +30,21 @@ export const mayImport: Record<string, readonly string[]> = {
     'redaction',
     'text',
   ],
+  // what of both is in force in this process
+  'policies-in-force': [
+    'gateway-config',
+    'policies',
+    'moderation',
+    'access',
+    'audit',
+    'http',
+    'platform',
+    'text',
+  ],
   // the only folder that joins them all
   inference: [
-    'policy-gateway',
+    'policies-in-force',
+    'gateway-config',
     'policies',
     'moderation',
     'credits',
@@ -95,21 +107,18 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
   formats: readFormatRows(),
   inference: {
     upstreams: [],
-    redacting: [], // personal data and secrets in requests and answers
     count: ['upstreams'],
     metering: [],
-    gateway: [], // whom and what a configuration of the policy gateway decides about
-    admission: ['metering', 'gateway'], // limits, quotas and budgets of a call
-    replacing: ['upstreams', 'metering'], // what is said instead of what was blocked
-    judging: ['upstreams', 'gateway', 'redacting', 'replacing'],
-    charging: ['upstreams', 'metering', 'judging'], // who pays for a call that did not complete
-    monitoring: ['judging'],
+    configured: [], // whom and what a configuration of the policy gateway decides about
+    admission: ['metering', 'configured'], // limits, quotas and budgets of a call
+    enforcement: ['upstreams', 'metering', 'configured'], // the table of checks, with a folder for each
+    charging: ['upstreams', 'metering', 'enforcement'], // who pays for a call that did not complete
+    monitoring: ['enforcement'], // what monitoring policies in plain language find when a call is over
   },
   limits: { quotas: [], counters: ['quotas'], outage: ['counters', 'quotas'] },
   moderation: {
     adapters: [], // what each kind of scorer is asked, and what its replies mean; pure
-    'judge-models': [],
-    judging: ['judge-models'],
+    judge: [], // the model that decides about rules in plain language
     local: [],
     pieces: [], // long texts are cut for one question, many short ones joined
   },
@@ -122,7 +131,7 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     replay: ['rules', 'versions', 'trials'], // drafts tried on what was recorded of calls
     decisions: [],
   },
-  'policy-gateway': {
+  'gateway-config': {
     decide: [], // pure
     config: ['decide'],
     simulate: ['decide', 'config'],
@@ -265,7 +274,7 @@ export default defineConfig({
     'typescript/no-explicit-any': 'error',
     'typescript/no-non-null-assertion': 'error',
     'typescript/consistent-type-imports': 'error',
-    'import/no-cycle': 'error',
+    'import/no-cycle': ['error', { ignoreTypes: false }],
     'import/no-default-export': 'error',
     'node/no-process-env': 'error',
     'no-console': 'error',

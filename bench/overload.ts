@@ -1,14 +1,23 @@
 import { availableParallelism, loadavg } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 
-import { readOptions } from '@gatehouse/tools/help/read-options'
+import { readOptions, refuse } from '@gatehouse/tools/help/read-options'
 
+import { budgetTableOf } from './budget/budget-table.ts'
 import { bodyOf, path } from './chat-call.ts'
 import { deferStop } from './defer-stop.ts'
 import { headerSets } from './header-sets.ts'
-import type { Ended, Job } from './overload-sender.ts'
+import {
+  type LoadFigures,
+  loadFiguresOf,
+  overloadFiguresOf,
+  type OverloadRun,
+} from './overload/load-figures.ts'
+import type { Ended, Job } from './overload/sender.ts'
 import { pin } from './process-usage.ts'
+import { watchMachine } from './runs/watch-machine.ts'
 import { startChild } from './targets/child.ts'
-import { startGatehouse } from './targets/gatehouse.ts'
+import { type Gatehouse, startGatehouse } from './targets/gatehouse.ts'
 import { startUpstream } from './targets/start-targets.ts'
 import type { Target } from './targets/target.ts'
 
@@ -17,9 +26,11 @@ import type { Target } from './targets/target.ts'
 
 const connections = 64
 const recoveryMaxMs = 10_000
+const capacitySeconds = 10
+const restMs = 3000
 
 async function startSender() {
-  const { child, pid, stop } = await startChild(new URL('overload-sender.ts', import.meta.url))
+  const { child, pid, stop } = await startChild(new URL('overload/sender.ts', import.meta.url))
   const send = (job: Job) =>
     new Promise<Ended[]>((resolve) => {
       child.once('message', (ended) => resolve(ended as Ended[]))
@@ -27,12 +38,7 @@ async function startSender() {
     })
   return { send, pid, stop }
 }
-
-const percentile = (values: readonly number[], share: number) =>
-  values.toSorted((left, right) => left - right)[Math.ceil(values.length * share) - 1] ?? NaN
-
-const timesOf = (ended: readonly Ended[]) => ended.map(({ sentAt, doneAt }) => doneAt - sentAt)
-const isServed = ({ status }: Ended) => status === 200
+type Sender = Awaited<ReturnType<typeof startSender>>
 
 /** The time until a call is served again. */
 async function measureRecovery({ url }: Target, headers: Record<string, string>) {
@@ -45,36 +51,67 @@ async function measureRecovery({ url }: Target, headers: Record<string, string>)
   }
 }
 
-/** How many there are of each status; 0 stands for a connection that failed. */
-function describe(ended: readonly Ended[]): string {
-  const counts = Object.entries(Object.groupBy(ended, ({ status }) => status))
-  return counts.map(([status, calls]) => `${calls?.length} x ${status}`).join(', ') || '-'
+const columns = ['sent', 'served', 'p50 ms', 'p99 ms', 'refused p99', 'other', 'recovery ms']
+const printRow = (name: string, cells: readonly string[]) =>
+  console.log(name.padEnd(16) + cells.map((cell) => cell.padStart(12)).join(''))
+
+function printLoad(name: string, load: LoadFigures, recoveryMs: number | null) {
+  const times = [load.p50, load.p99, load.refusedP99].map((ms) => ms.toFixed(0))
+  const rates = [load.sent, load.served].map((rate) => `${rate.toFixed(0)}/s`)
+  printRow(name, [
+    ...rates,
+    ...times,
+    load.others,
+    recoveryMs === null ? '' : recoveryMs.toFixed(0),
+  ])
 }
 
-function rowOf(name: string, ended: readonly Ended[], seconds: number, recoveryMs: number | null) {
-  const served = ended.filter(isServed)
-  const isRefused = ({ status }: Ended) => status === 503 || status === 529
-  const refused = ended.filter(isRefused)
-  const others = ended.filter((call) => !isServed(call) && !isRefused(call))
-  const inTime = served.filter(({ doneAt }) => doneAt <= seconds * 1000).length / seconds
-  const cells = [
-    `${(ended.length / seconds).toFixed(0)}/s`,
-    `${inTime.toFixed(0)}/s`,
-    percentile(timesOf(served), 0.5).toFixed(0),
-    percentile(timesOf(served), 0.99).toFixed(0),
-    percentile(timesOf(refused), 0.99).toFixed(0),
-    describe(others),
-    recoveryMs === null ? '' : recoveryMs.toFixed(0),
-  ]
-  console.log(name.padEnd(16) + cells.map((cell) => cell.padStart(12)).join(''))
-  return inTime
+type Parts = { target: Gatehouse; sender: Sender; seconds: number }
+
+/** The capacity, and then two and three times as much. The figures are those of the larger load. */
+async function measureRun({ target, sender, seconds }: Parts): Promise<OverloadRun> {
+  const sets = headerSets(target)
+  const job = { url: target.url, headerSets: sets }
+  const lossesBefore = await target.countRedisLosses()
+  const readOthers = await watchMachine()
+  printRow('', columns)
+  const quiet = await sender.send({ ...job, seconds: capacitySeconds, connections })
+  const capacity = loadFiguresOf(quiet, capacitySeconds)
+  printLoad('capacity', capacity, null)
+  let [goodput, p99] = [NaN, NaN]
+  for (const times of [2, 3]) {
+    const ended = await sender.send({ ...job, seconds, perSecond: capacity.served * times })
+    const recoveryMs = await measureRecovery(target, sets[0] ?? {})
+    const load = loadFiguresOf(ended, seconds)
+    printLoad(`${times} times`, load, recoveryMs)
+    ;[goodput, p99] = [load.served / capacity.served, load.p99]
+    console.log(`  goodput ${(goodput * 100).toFixed(0)} % of the capacity`)
+    await sleep(restMs)
+  }
+  const redisLosses = (await target.countRedisLosses()) - lossesBefore
+  const lost = redisLosses === 0 ? 'never' : `${redisLosses} times`
+  const others = ((await readOthers()) * 100).toFixed(0)
+  console.log(
+    `Gatehouse counted limits without Redis: ${lost}. Other processes took ${others} % of the cores.\n`,
+  )
+  return { goodput, p99, redisLosses }
+}
+
+function readNumber(name: string, value: string): number {
+  const number = Number(value)
+  if (!Number.isInteger(number) || number < 1) refuse('bench overload', `${name} takes a number.`)
+  return number
 }
 
 async function run() {
   const { values } = readOptions('bench overload', {
-    options: { seconds: { type: 'string', default: '60' } },
+    options: {
+      seconds: { type: 'string', default: '60' },
+      runs: { type: 'string', default: '1' },
+    },
   })
-  const seconds = Number(values.seconds)
+  const seconds = readNumber('--seconds', values.seconds)
+  const runs = readNumber('--runs', values.runs)
   await using cleanup = new AsyncDisposableStack()
   const stopEarly = () => void cleanup.disposeAsync()
   process.once('SIGINT', stopEarly).once('SIGTERM', stopEarly)
@@ -90,23 +127,12 @@ async function run() {
   const sender = await deferStop(await startSender(), cleanup)
   pin(target.pids, 0)
   pin([...upstream.pids, sender.pid], 1)
-  const sets = headerSets(target)
-  const job = { url: target.url, headerSets: sets }
-  await sender.send({ ...job, seconds: 5, connections })
-
+  const warmUp = { url: target.url, headerSets: headerSets(target), seconds: 5, connections }
+  await sender.send(warmUp)
   console.log(`Capacity over ${connections} connections, then ${seconds} s each at a fixed rate.\n`)
-  const columns = ['sent', 'served', 'p50 ms', 'p99 ms', 'refused p99', 'other', 'recovery ms']
-  console.log(''.padEnd(16) + columns.map((column) => column.padStart(12)).join(''))
-  const quiet = await sender.send({ ...job, seconds: 10, connections })
-  const capacity = rowOf('capacity', quiet, 10, null)
-  for (const times of [2, 3]) {
-    const ended = await sender.send({ ...job, seconds, perSecond: capacity * times })
-    const recoveryMs = await measureRecovery(target, sets[0] ?? {})
-    const served = rowOf(`${times} times`, ended, seconds, recoveryMs)
-    console.log(`  goodput ${((served / capacity) * 100).toFixed(0)} % of the capacity`)
-    await new Promise((resolve) => setTimeout(resolve, 3000))
-  }
-  console.log(`\n${(await target.caveat?.()) ?? 'Redis was never taken for away.'}`)
+  const measured: OverloadRun[] = []
+  while (measured.length < runs) measured.push(await measureRun({ target, sender, seconds }))
+  console.log(budgetTableOf(overloadFiguresOf(measured)))
 }
 
 await run()

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { expect, onTestFinished, test } from 'vitest'
 
-import { createCpuMeter, memoryMegabytes } from './process-usage.ts'
+import { createCpuMeter, memoryMegabytes, treeSeconds } from './process-usage.ts'
 
 const start = (script: string): ChildProcess => {
   const child = spawn(process.execPath, ['--eval', script], {
@@ -65,4 +65,15 @@ test('the memory of a process includes that of its children', async () => {
     memoryMegabytes([alone.pid ?? 0]),
   ])
   expect(both).toBeGreaterThan(one * 1.4)
+})
+
+test('the time of a tree has that of children which were started and ended unseen', async () => {
+  const child = start(`
+    const { spawnSync } = require('node:child_process')
+    spawnSync(process.execPath, ['--eval', ${JSON.stringify(work)}])
+    process.stdout.write('done')
+    setInterval(() => {}, 1000)
+  `)
+  await once(child.stdout ?? child, 'data')
+  expect(await treeSeconds([child.pid ?? 0])).toBeGreaterThan(0.05)
 })

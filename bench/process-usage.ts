@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 
-const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+export const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
 /**
  * Reads the CPU time, in microseconds, that processes and their descendants have used. The kernel's scheduler counts it
@@ -61,10 +61,28 @@ async function readThreads(pid: number, known: Map<string, number>) {
 }
 
 async function endedChildrenMicroseconds(pid: number): Promise<number> {
+  const [, , user = 0, system = 0] = await readTicks(pid)
+  return ((user + system) * 1e6) / ticksPerSecond
+}
+
+/** In ticks of the kernel, user and system time: of the process with all threads it ever had, and of its ended children. */
+async function readTicks(pid: number): Promise<number[]> {
   const line = await readText(`/proc/${pid}/stat`)
   // The name in brackets may contain any character, so fields are counted after it.
-  const numbers = line.slice(line.lastIndexOf(')') + 2).split(' ')
-  return ((Number(numbers[13] ?? 0) + Number(numbers[14] ?? 0)) * 1e6) / ticksPerSecond
+  const fields = line.slice(line.lastIndexOf(')') + 2).split(' ')
+  return fields.slice(11, 15).map(Number)
+}
+
+/**
+ * The CPU time of processes and of everything they have ever started. Rougher than a meter, but it also has the threads that
+ * began and ended unseen.
+ */
+export async function treeSeconds(pids: readonly number[]): Promise<number> {
+  let ticks = 0
+  for (const pid of await listTree(pids)) {
+    for (const part of await readTicks(pid)) ticks += part
+  }
+  return ticks / ticksPerSecond
 }
 
 /** The resident memory of these processes and their descendants, in megabytes. */

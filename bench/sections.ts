@@ -1,10 +1,9 @@
-import type { Costs } from '@gatehouse/tools/scale/costs'
-
 import { measureAudit } from './audit/measure-audit.ts'
 import type { Figures } from './budget/goals.ts'
+import { measureCalm } from './calm/measure-calm.ts'
 import { type Mode, modes } from './chat-call.ts'
-import { capacityOf, costsOf, cpuFiguresOf, cpuTableOf } from './cpu/cpu-table.ts'
-import { type CpuPlan, measureCpu } from './cpu/measure-cpu.ts'
+import { bareCostsOf, capacityOf, costsOf, cpuFiguresOf, cpuTableOf } from './cpu/cpu-table.ts'
+import { measureCpu } from './cpu/measure-cpu.ts'
 import { deferStop } from './defer-stop.ts'
 import { prepareLoad, warmUp } from './full-load.ts'
 import { createConfigured } from './gateway/configured-organization.ts'
@@ -17,38 +16,23 @@ import { startModerated } from './moderation/start-moderated.ts'
 import { measureProcesses } from './processes.ts'
 import { measureRules } from './rules/measure-rules.ts'
 import { createTwoOrganizations } from './rules/two-organizations.ts'
-import type { OwnServers } from './servers/own-servers.ts'
+import type { Run } from './runs/run.ts'
 import { measureIdle } from './streams/idle.ts'
 import { measurePaced } from './streams/paced.ts'
 import { startStreamSender } from './streams/start-stream-sender.ts'
-import { type Gatehouse, startGatehouse } from './targets/gatehouse.ts'
+import { startGatehouse } from './targets/gatehouse.ts'
 import { startPortkey } from './targets/portkey.ts'
 import { startIfAvailable } from './targets/start-targets.ts'
 import type { Target } from './targets/target.ts'
+import { traceSender } from './trace/trace-sender.ts'
 
-export type Plan = CpuPlan & { rateWindows: number; rounds: number }
-
-/** What all sections share, and what one of them leaves for the next. */
-export type Run = {
-  plan: Plan
-  upstream: Target
-  bare: Target
-  gatehouse: Gatehouse
-  servers: OwnServers
-  /** Where programs stay installed between runs. */
-  scratch: string
-  /** Of this run only. */
-  folder: string
-  cleanup: AsyncDisposableStack
-  capacity?: Record<Mode, number>
-  /** What the scale of a deployment is computed from. */
-  costs: Partial<Costs>
-}
+/** `bare`: what the bare proxy took in each window, of each kind of call: it does the same work in all of them. */
+type Outcome = { figures: Figures; bare?: readonly (readonly number[])[] }
 
 const connections = 32
 const titles = { plain: 'Plain answers', stream: 'Streamed answers, 30 frames' } as const
 
-async function cpu(run: Run): Promise<Figures> {
+async function cpu(run: Run): Promise<Outcome> {
   const { upstream, bare, gatehouse, scratch, cleanup, plan } = run
   const portkey = await startIfAvailable(() => startPortkey(upstream.url, scratch), cleanup)
   const targets = [bare, gatehouse, ...portkey]
@@ -61,16 +45,16 @@ async function cpu(run: Run): Promise<Figures> {
     console.log('Gatehouse moderates with a scripted scorer here; moderation has rows with others.')
     capacity[mode] = capacityOf(measured)
     const costs = costsOf(measured)
-    if (costs) run.costs[mode] = costs
+    if (costs) run.known.costs[mode] = costs
     Object.assign(figures, cpuFiguresOf(mode, measured))
   }
-  run.capacity = capacity
-  return figures
+  run.known.capacity = capacity
+  return { figures, bare: [...results.values()].map(bareCostsOf) }
 }
 
 /** What Gatehouse can do, from the section before or measured here. */
 async function findCapacity(run: Run): Promise<Record<Mode, number>> {
-  if (run.capacity) return run.capacity
+  if (run.known.capacity) return run.known.capacity
   const capacity = { plain: NaN, stream: NaN }
   for (const mode of modes) {
     for (const target of [run.bare, run.gatehouse]) {
@@ -80,28 +64,46 @@ async function findCapacity(run: Run): Promise<Record<Mode, number>> {
       capacity[mode] = requests / seconds
     }
   }
-  run.capacity = capacity
+  run.known.capacity = capacity
   return capacity
 }
 
-async function added(run: Run): Promise<Figures> {
+async function added(run: Run): Promise<Outcome> {
   const { bare, gatehouse, plan, cleanup } = run
   const capacity = await findCapacity(run)
   const sender = await deferStop(await startSender(), cleanup)
-  return measureAddedTime({ bare, gatehouse, sender, capacity, windows: plan.rateWindows })
+  const options = { bare, gatehouse, capacity, windows: plan.rateWindows }
+  if (!run.isTraced) return measureAddedTime({ ...options, sender })
+  const tracing = traceSender(sender, gatehouse)
+  const outcome = await measureAddedTime({ ...options, sender: tracing.sender })
+  tracing.print()
+  return outcome
 }
 
-async function paced(run: Run): Promise<Figures> {
+async function calm(run: Run): Promise<Outcome> {
+  return { figures: await measureCalm(run, await findCapacity(run)) }
+}
+
+async function paced(run: Run): Promise<Outcome> {
   const { bare, gatehouse, upstream, plan, cleanup } = run
   await findCapacity(run)
   const sender = await deferStop(await startStreamSender(), cleanup)
   const targets = [bare, gatehouse]
-  const { figures, perFrame } = await measurePaced({ targets, upstream, sender, ...plan })
-  run.costs.microsecondsPerFrame = Number((perFrame[1] ?? NaN).toFixed(1))
-  return figures
+  const {
+    figures,
+    perFrame,
+    bare: costs,
+  } = await measurePaced({
+    targets,
+    upstream,
+    sender,
+    ...plan,
+  })
+  run.known.costs.microsecondsPerFrame = Number((perFrame[1] ?? NaN).toFixed(1))
+  return { figures, bare: [costs] }
 }
 
-async function idle(run: Run): Promise<Figures> {
+async function idle(run: Run): Promise<Outcome> {
   const { gatehouse, cleanup } = run
   const { stream } = await findCapacity(run)
   const sender = await deferStop(await startStreamSender(), cleanup)
@@ -110,12 +112,12 @@ async function idle(run: Run): Promise<Figures> {
     sender,
     stream,
   )
-  run.costs.kilobytesPerStream = Math.round(kilobytesPerStream)
-  run.costs.megabytesPerProcess = Math.round(restMegabytes)
-  return figures
+  run.known.costs.kilobytesPerStream = Math.round(kilobytesPerStream)
+  run.known.costs.megabytesPerProcess = Math.round(restMegabytes)
+  return { figures }
 }
 
-async function processes(run: Run): Promise<Figures> {
+async function processes(run: Run): Promise<Outcome> {
   const { gatehouse: one, servers, upstream, plan, folder, cleanup } = run
   const { plain } = await findCapacity(run)
   const two = await deferStop(
@@ -131,45 +133,45 @@ async function processes(run: Run): Promise<Figures> {
   const windows = plan.rateWindows
   const figures = await measureProcesses({ one, two, servers, sender, perSecond, windows })
   await refuseCaveat(two)
-  return figures
+  return { figures }
 }
 
-async function rules(run: Run): Promise<Figures> {
+async function rules(run: Run): Promise<Outcome> {
   const organizations = await createTwoOrganizations(run.gatehouse)
   const sender = await deferStop(await startSender(), run.cleanup)
-  return measureRules({ ...run, ...organizations, sender })
+  return { figures: await measureRules({ ...run, ...organizations, sender }) }
 }
 
 /** Prints only: no goal has been set for it. */
-async function moderation(run: Run): Promise<Figures> {
+async function moderation(run: Run): Promise<Outcome> {
   const moderated = await startModerated(run)
   await measureModeration({ ...run, ...moderated })
   for (const target of [moderated.local, moderated.remote]) await refuseCaveat(target)
-  return {}
+  return { figures: {} }
 }
 
 /** Prints only: no goal has been set for it. */
-async function gateway(run: Run): Promise<Figures> {
+async function gateway(run: Run): Promise<Outcome> {
   const organizations = await createConfigured(run.gatehouse)
   const sender = await deferStop(await startSender(), run.cleanup)
   await measureGateway({ ...run, ...organizations, sender })
-  return {}
+  return { figures: {} }
 }
 
 /** Prints only: no goal has been set for it. */
-async function audit(run: Run): Promise<Figures> {
+async function audit(run: Run): Promise<Outcome> {
   await measureAudit(run)
-  return {}
+  return { figures: {} }
 }
 
 /** Prints only: it is what the default of the command was chosen by. */
-async function heap(run: Run): Promise<Figures> {
+async function heap(run: Run): Promise<Outcome> {
   for (const target of await measureHeap(run)) await refuseCaveat(target)
-  return {}
+  return { figures: {} }
 }
 
 /** Figures of a target that did other work than it should have are worth nothing. */
-export async function refuseCaveat({ caveat }: Target) {
+async function refuseCaveat({ caveat }: Target) {
   const found = await caveat?.()
   if (found !== undefined) throw new Error(found)
 }
@@ -178,6 +180,7 @@ export async function refuseCaveat({ caveat }: Target) {
 export const sections = {
   cpu,
   added,
+  calm,
   paced,
   idle,
   processes,

@@ -27,9 +27,11 @@ const list = (await dev('help')).stdout
 const listed = [...list.matchAll(/(?:^|, )\.\/dev (\w+)/gm)].map(([, name = '']) => name)
 /** They print what the tools themselves say. */
 const tools = ['node', 'pnpm']
+/** Kinds of a run of `./dev bench`, whose help is its own. */
+const optionsOfBench = ['--against', '--trace', '--profile']
 const benchmarks = [...(await dev('bench --help')).stdout.matchAll(/^ {7}\.\/dev bench (\S+)/gm)]
   .map(([, name = '']) => name)
-  .filter((name) => name !== '--profile')
+  .filter((name) => !optionsOfBench.includes(name))
 const commands = [
   ...listed.filter((name) => !tools.includes(name)),
   ...benchmarks.map((name) => `bench ${name}`),

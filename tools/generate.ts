@@ -10,6 +10,7 @@ import { toCompatibilityPage } from './compatibility-page.ts'
 import { readOptions } from './help/read-options.ts'
 import { readCosts } from './scale/costs.ts'
 import { fillTables, scaleTables } from './scale/scale-tables.ts'
+import { toEndpointTable } from './specification/endpoint-table.ts'
 import { createMigratedDatabase } from './throwaway-database.ts'
 
 const root = new URL('../', import.meta.url)
@@ -21,6 +22,7 @@ const generated: Record<string, () => Promise<string> | string> = {
   'docs/compatibility.md': toCompatibilityPage,
   'docs/errors.md': () => toErrorPage(endpoints),
   'docs/scale.md': printScalePage,
+  'docs/specification/README.md': printSpecification,
   'service/src/platform/database-types.ts': printDatabaseTypes,
 }
 
@@ -35,6 +37,12 @@ function printOperations(): string {
 async function printScalePage(): Promise<string> {
   const page = await readFile(new URL('docs/scale.md', root), 'utf8')
   return fillTables(page, scaleTables(await readCosts()))
+}
+
+/** Only its table of endpoints is generated. */
+async function printSpecification(): Promise<string> {
+  const page = await readFile(new URL('docs/specification/README.md', root), 'utf8')
+  return fillTables(page, { endpoints: toEndpointTable(endpoints) })
 }
 
 /** Row types as the migrated database has them, enumerations as unions. */

@@ -80,7 +80,7 @@ export async function startThrowawayPostgres(further: Settings = {}, parent = tm
     pid: () => child?.pid ?? 0,
     start,
     /** Runs one query as an operator would, bypassing the service. */
-    query: (text: string) => queryOnce(url, text),
+    query: (text: string) => queryDatabase(url, text),
     /** Like `pg_ctl stop -m immediate`: no checkpoint, no clean shutdown; the next start recovers from the log. */
     crash: () => end('SIGQUIT'),
     stop,
@@ -88,7 +88,8 @@ export async function startThrowawayPostgres(further: Settings = {}, parent = tm
 }
 export type ThrowawayPostgres = Awaited<ReturnType<typeof startThrowawayPostgres>>
 
-async function queryOnce(url: string, text: string) {
+/** Runs one query in a database as an operator would, bypassing the service. */
+export async function queryDatabase(url: string, text: string) {
   const client = new pg.Client({ connectionString: url, query_timeout: 60_000 })
   client.on('error', () => undefined)
   await client.connect()

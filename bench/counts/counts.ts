@@ -1,6 +1,6 @@
 import { readOptions } from '@gatehouse/tools/help/read-options'
 
-import { countsTableOf, judge } from './guards.ts'
+import { countsTableOf, cpuLimits, judge } from './guards.ts'
 import { measureCounts } from './measure-counts.ts'
 
 // `./dev bench --counts`: counts that no other program on the machine can change, so that they can be guarded. With
@@ -13,7 +13,7 @@ async function run() {
   await using cleanup = new AsyncDisposableStack()
   const stopEarly = () => void cleanup.disposeAsync()
   process.once('SIGINT', stopEarly).once('SIGTERM', stopEarly)
-  const measured = await measureCounts(cleanup)
+  const measured = await measureCounts(cleanup, cpuLimits)
   const verdicts = judge(measured)
   const { details } = measured
   if (options.json) return void process.stdout.write(JSON.stringify({ verdicts, details }))

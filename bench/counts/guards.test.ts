@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { judge } from './guards.ts'
-import type { Counts } from './measure-counts.ts'
+import type { Counts, Measured } from './measure-counts.ts'
 
 const within: Counts = {
   statements: 2,
@@ -13,9 +13,14 @@ const within: Counts = {
   promises: 10,
   heapBytes: 1000,
 }
-const judged = (one: Partial<Counts>, many: Partial<Counts> = {}) => {
+const judged = (
+  one: Partial<Counts>,
+  many: Partial<Counts> = {},
+  cpu: Partial<Measured['cpu']> = {},
+) => {
   const loads = { one: { ...within, ...one }, many: { ...within, statements: 0.2, ...many } }
-  const verdicts = judge({ counts: { plain: loads, stream: loads }, details: [] })
+  const counts = { plain: loads, stream: loads }
+  const verdicts = judge({ counts, details: [], cpu: { plain: 1, stream: 1, ...cpu } })
   return verdicts.filter(({ holds }) => !holds).map(({ what }) => what)
 }
 
@@ -38,4 +43,12 @@ test('a second write to the caller and a write to the log that blocks are found'
 test('many at once, statements may exceed their goal by 30 percent only', () => {
   expect(judged({}, { statements: 0.38 })).toEqual([])
   expect(judged({}, { statements: 0.4 })).toHaveLength(2)
+})
+
+test('promises and garbage of a call may be 15 percent more than measured, its CPU time 40', () => {
+  expect(judged({}, { promises: 330, heapBytes: 315_000 })).toEqual([])
+  expect(judged({}, { promises: 335 })).toEqual(['plain, 64 in flight: promises'])
+  expect(judged({}, { heapBytes: 325_000 })).toEqual(['plain, 64 in flight: heap bytes'])
+  expect(judged({}, {}, { plain: 8.6, stream: 6.8 })).toEqual([])
+  expect(judged({}, {}, { stream: 6.9 })).toEqual(['stream, 64 in flight: CPU time ÷ bare proxy'])
 })

@@ -6,8 +6,9 @@ import { median } from '../cpu/cpu-table.ts'
 import { deferStop } from '../defer-stop.ts'
 import { startOwnServers } from '../servers/own-servers.ts'
 import { type Gatehouse, startGatehouse } from '../targets/gatehouse.ts'
-import { startUpstream } from '../targets/start-targets.ts'
+import { startBareProxy, startUpstream } from '../targets/start-targets.ts'
 import { watchCommands } from './commands.ts'
+import { measureCpuRatios } from './cpu-ratio.ts'
 import type { Counted } from './hook.ts'
 import { sendCalls } from './send-calls.ts'
 import { watchStatements } from './statements.ts'
@@ -28,6 +29,8 @@ export type Measured = {
   counts: Record<Mode, Record<Load, Counts>>
   /** The statements and commands behind the counts, for a reader who looks for one too many. */
   details: string[]
+  /** CPU time of a call as a multiple of the bare proxy's, many at once. */
+  cpu: Record<Mode, number>
 }
 
 /** Enough for the load; one at a time so few that looking their keys up again after a minute does not count. */
@@ -54,7 +57,10 @@ type Watch = {
 }
 
 /** Starts a Gatehouse of its own and counts what one call makes it do, one at a time and many at once. */
-export async function measureCounts(cleanup: AsyncDisposableStack): Promise<Measured> {
+export async function measureCounts(
+  cleanup: AsyncDisposableStack,
+  cpuLimits: Record<Mode, number>,
+): Promise<Measured> {
   const servers = await startOwnServers(cleanup, { isCounting: true })
   const upstream = await deferStop(await startUpstream(), cleanup)
   const hook = new URL('hook.ts', import.meta.url).href
@@ -88,9 +94,11 @@ export async function measureCounts(cleanup: AsyncDisposableStack): Promise<Meas
       if (load === 'one') details.push(...describe(mode, measured, count))
     }
   }
+  const bare = await deferStop(await startBareProxy(upstream.url), cleanup)
+  const cpu = await measureCpuRatios({ bare, gatehouse, limits: cpuLimits })
   const caveat = await gatehouse.caveat()
   if (caveat) throw new Error(caveat)
-  return { counts, details }
+  return { counts, details, cpu }
 }
 
 async function countDuring(

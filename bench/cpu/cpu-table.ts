@@ -1,4 +1,4 @@
-import type { Figures } from '../budget/goals.ts'
+import type { Figure, Figures } from '../budget/goals.ts'
 import type { Mode } from '../chat-call.ts'
 import { toTable } from '../table.ts'
 import type { Result, Window } from './measure-cpu.ts'
@@ -35,6 +35,8 @@ export function cpuTableOf(results: readonly Result[]): string {
       medianOf(result, 'perSecond').toFixed(0),
       both(result, 'service'),
       ratio(result, 'service'),
+      hasStores ? both(result, 'worker') : '',
+      hasStores ? ratio(result, 'worker') : '',
       hasStores ? both(result, 'postgres') : '',
       hasStores ? ratio(result, 'postgres') : '',
       hasStores ? both(result, 'redis') : '',
@@ -51,6 +53,8 @@ const heading = [
   'requests/s',
   'CPU µs',
   '÷ bare',
+  'worker µs',
+  '÷ bare',
   'PostgreSQL µs',
   '÷ bare',
   'Redis µs',
@@ -65,18 +69,26 @@ function findBare(results: readonly Result[]): Result {
   return bare
 }
 
+/** What a call took the bare proxy in each window. */
+export const bareCostsOf = (results: readonly Result[]) =>
+  findBare(results).windows.map(({ service }) => service)
+
 /** The figures that have a goal: of the least windows, because other programs can only add to the time of a call. */
 export function cpuFiguresOf(mode: Mode, results: readonly Result[]): Figures {
   const find = (name: string) => results.find((result) => result.name === name)
   const [gatehouse, portkey, bare] = [find('Gatehouse'), find('Portkey'), findBare(results)]
   if (!gatehouse) return {}
-  const unit = leastOf(bare, 'service')
-  const service = leastOf(gatehouse, 'service')
+  const against = (part: Part, other: Result): Figure => ({
+    value: leastOf(gatehouse, part) / leastOf(other, 'service'),
+    median: medianOf(gatehouse, part) / medianOf(other, 'service'),
+  })
   return {
-    [`${mode}Cpu`]: { value: service / unit },
-    [`${mode}Postgres`]: { value: leastOf(gatehouse, 'postgres') / unit },
-    [`${mode}Redis`]: { value: leastOf(gatehouse, 'redis') / unit },
-    ...(portkey && { [`${mode}Portkey`]: { value: service / leastOf(portkey, 'service') } }),
+    [`${mode}Cpu`]: against('service', bare),
+    [`${mode}Postgres`]: against('postgres', bare),
+    [`${mode}Worker`]: against('worker', bare),
+    [`${mode}Redis`]: against('redis', bare),
+    ...(portkey && { [`${mode}Portkey`]: against('service', portkey) }),
+    memory: { value: gatehouse.memoryMegabytes },
   }
 }
 
@@ -88,6 +100,7 @@ export function costsOf(results: readonly Result[]) {
   return {
     bare: Math.round(medianOf(findBare(results), 'service')),
     service: round('service'),
+    worker: round('worker'),
     postgres: round('postgres'),
     redis: round('redis'),
   }

@@ -12,11 +12,17 @@ const connections = 32
 const windowSeconds = 2
 /** Calls that wrk cuts off at the end of a window have been settled by then. */
 const settlingMs = 200
+/** A worker that takes less than a tenth of a core is done with the calls. */
+const idleShare = 0.1
+const idleCheckMs = 100
+const idleChecksMax = 50
 
 /** What one request cost in one window, in microseconds of CPU time. */
 export type Window = {
   perSecond: number
   service: number
+  /** 0 for a target without a worker. */
+  worker: number
   postgres: number
   redis: number
   upstream: number
@@ -24,7 +30,13 @@ export type Window = {
 export type Result = { name: string; windows: Window[]; memoryMegabytes: number }
 
 type Meters = Record<'postgres' | 'redis' | 'upstream', CpuMeter>
-type Loaded = { target: Target; mode: Mode; load: FullLoad; service: CpuMeter }
+type Loaded = {
+  target: Target
+  mode: Mode
+  load: FullLoad
+  service: CpuMeter
+  worker: CpuMeter
+}
 
 export type CpuBench = {
   plan: CpuPlan
@@ -49,7 +61,9 @@ export async function measureCpu(bench: CpuBench, modes: readonly Mode[]) {
     for (const mode of modes) {
       const load = await prepareLoad(target, { mode, connections, folder })
       await warmUp(load, plan.warmUpRequests)
-      loaded.push({ target, mode, load, service: createCpuMeter(target.pids) })
+      const service = createCpuMeter(target.pids)
+      const worker = createCpuMeter(target.workerPid === undefined ? [] : [target.workerPid])
+      loaded.push({ target, mode, load, service, worker })
     }
   }
   const results = new Map<Mode, Result[]>()
@@ -74,11 +88,12 @@ const toResult = async ({ target }: Loaded, windows: Window[] = []): Promise<Res
 
 async function measureWindow(one: Loaded, meters: Meters, upstream: Target): Promise<Window> {
   const read = () =>
-    Promise.all([one.service(), meters.postgres(), meters.redis(), meters.upstream()])
+    Promise.all([one.service(), one.worker(), meters.postgres(), meters.redis(), meters.upstream()])
   const requestsBefore = await countRequests(upstream)
   const before = await read()
   const { requests, seconds } = await one.load(windowSeconds)
   await sleep(settlingMs)
+  await untilIdle(one.worker)
   const after = await read()
   const forwarded = (await countRequests(upstream)) - requestsBefore
   if (forwarded < requests) {
@@ -87,10 +102,22 @@ async function measureWindow(one: Loaded, meters: Meters, upstream: Target): Pro
   }
   // Calls that were cut off have cost time too, and the target cannot have more of them than connections.
   const calls = Math.min(forwarded, requests + connections)
-  const [service = 0, postgres = 0, redis = 0, ofUpstream = 0] = after.map(
+  const [service = 0, worker = 0, postgres = 0, redis = 0, ofUpstream = 0] = after.map(
     (microseconds, index) => (microseconds - (before[index] ?? 0)) / calls,
   )
-  return { perSecond: requests / seconds, service, postgres, redis, upstream: ofUpstream }
+  const perSecond = requests / seconds
+  return { perSecond, service, worker, postgres, redis, upstream: ofUpstream }
+}
+
+/** What the worker still has to do for the calls of a window is part of their cost, also when the load has kept it waiting. */
+async function untilIdle(worker: CpuMeter) {
+  let [before, checks] = [await worker(), 0]
+  for (; checks < idleChecksMax; checks++) {
+    await sleep(idleCheckMs)
+    const now = await worker()
+    if (now - before < idleCheckMs * 1000 * idleShare) return
+    before = now
+  }
 }
 
 async function countRequests({ url }: Target): Promise<number> {

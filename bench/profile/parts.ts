@@ -38,7 +38,7 @@ const patterns: readonly (readonly [RegExp, PartName])[] = [
   [/^service\/src\/http\/(read-|validate|body-budget|pace-watch)/, 'body'],
   [/^service\/src\/inference\/(read-model-request|model-request|refuse-|check-)/, 'body'],
   [/^service\/src\/http\//, 'http'],
-  [/^service\/src\/(policies|policy-gateway)\//, 'policies'],
+  [/^service\/src\/(policies|policies-in-force|gateway-config)\//, 'policies'],
   [/^service\//, 'glue'],
 ]
 

@@ -8,6 +8,7 @@ const result = (name: string, ...services: number[]) => ({
   windows: services.map((service) => ({
     perSecond: 100,
     service,
+    worker: 0,
     postgres: 0,
     redis: 0,
     upstream: 0,

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { headerSets } from '../header-sets.ts'
 import { startChild } from '../targets/child.ts'
 import type { Target } from '../targets/target.ts'
+import type { Releases } from './releases.ts'
 import type { Job, Report } from './stream-sender.ts'
 
 type Streams = Pick<Job, 'streams' | 'openingMs'> & { script: object; tokensMax: number }
@@ -12,11 +13,13 @@ const patienceMs = 60_000
 /** A process that holds streams open. `begin` returns when all have sent their first frame. */
 export async function startStreamSender() {
   const { child, stop } = await startChild(new URL('stream-sender.ts', import.meta.url))
-  const report = async () => {
-    const read = await new Promise<Report>((resolve) => {
-      child.once('message', (sent) => resolve(sent as Report))
-      child.send('report')
+  const ask = (question: 'report' | 'releases') =>
+    new Promise((resolve) => {
+      child.once('message', resolve)
+      child.send(question)
     })
+  const report = async () => {
+    const read = (await ask('report')) as Report
     if (read.problem !== undefined) throw new Error(`A stream failed: ${read.problem}.`)
     return read
   }
@@ -30,6 +33,8 @@ export async function startStreamSender() {
   return {
     stop,
     report,
+    /** How the frames of all streams since `begin` have arrived. */
+    releases: async () => (await ask('releases')) as Releases,
     async begin(target: Target, { script, tokensMax, ...how }: Streams) {
       const body = bodyWith(script, tokensMax)
       child.send({ url: target.url, headerSets: headerSets(target), body, ...how } satisfies Job)

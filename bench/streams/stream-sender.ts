@@ -1,6 +1,7 @@
 import { Agent, request } from 'node:http'
 
 import { path } from '../chat-call.ts'
+import { createReleaseCounter, noReleases, readChunk, type Releases } from './releases.ts'
 
 // Opens many streams from a process of its own, holds them open, and counts what arrives.
 
@@ -17,32 +18,26 @@ export type Report = {
   started: number
   ended: number
   frames: number
-  chunks: number
   problem?: string
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: Infinity, maxFreeSockets: 10_000 })
 const calls = new Set<ReturnType<typeof request>>()
-let report: Report = { started: 0, ended: 0, frames: 0, chunks: 0 }
-
-const frameEnd = '\n\n'
-
-function countFrames(chunk: Buffer): number {
-  let frames = 0
-  for (let at = chunk.indexOf(frameEnd); at >= 0; at = chunk.indexOf(frameEnd, at + 2)) frames++
-  return frames
-}
+let report: Report = { started: 0, ended: 0, frames: 0 }
+let releases: Releases = noReleases()
 
 function open({ url, headerSets, body }: Job, index: number) {
   const headers = { ...headerSets[index % headerSets.length], 'content-length': body.length }
   const own = report
+  const note = createReleaseCounter(releases, performance.now())
   const fail = (problem: string) => (own.problem ??= problem)
   const call = request(url + path, { method: 'POST', agent, headers }, (answer) => {
     if (answer.statusCode !== 200) fail(`an answer has the status ${answer.statusCode}`)
     answer.once('data', () => void own.started++)
     answer.on('data', (chunk: Buffer) => {
-      own.chunks++
-      own.frames += countFrames(chunk)
+      const read = readChunk(chunk.toString('latin1'))
+      own.frames += read.frames
+      note(performance.now(), read)
     })
     answer.once('end', () => void own.ended++)
   })
@@ -52,7 +47,8 @@ function open({ url, headerSets, body }: Job, index: number) {
 }
 
 function begin(job: Job) {
-  report = { started: 0, ended: 0, frames: 0, chunks: 0 }
+  report = { started: 0, ended: 0, frames: 0 }
+  releases = noReleases()
   for (let index = 0; index < job.streams; index++) {
     setTimeout(() => open(job, index), (index / job.streams) * job.openingMs)
   }
@@ -60,12 +56,13 @@ function begin(job: Job) {
 
 /** Hangs up on every stream that is open; what that breaks is not reported. */
 function end() {
-  report = { started: 0, ended: 0, frames: 0, chunks: 0 }
+  report = { started: 0, ended: 0, frames: 0 }
   for (const call of calls) call.destroy()
 }
 
 process.on('message', (message) => {
   if (message === 'report') return void process.send?.(report)
+  if (message === 'releases') return void process.send?.(releases)
   return message === 'end' ? end() : begin(message as Job)
 })
 process.on('disconnect', () => process.exit(0))

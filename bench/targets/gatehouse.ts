@@ -56,7 +56,14 @@ export async function startGatehouse(options: GatehouseOptions) {
       children: stack.apis.map(({ child }) => child),
       database: stack.database,
       service: stack.service,
+      /** A further worker, which ends with the others. */
+      async startWorker(name: string) {
+        const { child } = await stack.startWorker(name)
+        return { child, readLog: () => readFile(join(stack.folder, `${name}.log`), 'utf8') }
+      },
       stopWorker: () => stopProcess(stack.worker.child),
+      /** How often it took Redis for away, since its start. */
+      countRedisLosses: () => countRedisLosses(logs),
       caveat: () => findCaveat(logs),
       stop: stack.stop,
     } satisfies Target & Record<string, unknown>
@@ -77,10 +84,14 @@ function modelsForManyStreams(upstream: string) {
   return { ...models, upstreams: Object.fromEntries(upstreams) }
 }
 
+async function countRedisLosses(logFiles: readonly string[]): Promise<number> {
+  const texts = await Promise.all(logFiles.map((file) => readFile(file, 'utf8')))
+  return texts.join('').split('"event":"limits_counted_locally"').length - 1
+}
+
 /** Without Redis, Gatehouse counts limits in memory, which is not the work to be measured. */
 async function findCaveat(logFiles: readonly string[]): Promise<string | undefined> {
-  const texts = await Promise.all(logFiles.map((file) => readFile(file, 'utf8')))
-  const times = texts.join('').split('"event":"limits_counted_locally"').length - 1
+  const times = await countRedisLosses(logFiles)
   if (times === 0) return undefined
   return `Not comparable: Gatehouse lost Redis ${times} times and counted limits in memory.`
 }

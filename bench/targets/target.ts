@@ -9,6 +9,8 @@ export type Target = {
   keys: readonly string[]
   /** The processes whose CPU time and memory are measured, with all their descendants. */
   pids: readonly number[]
+  /** The process that does what follows from the calls, if the target has one. */
+  workerPid?: number
   /** Whether each request gets texts that were never sent before. */
   isFresh?: boolean
   /** What makes the figures of this run not comparable, if anything. */

@@ -4,7 +4,7 @@ import { createOperationsServer, type Readiness } from '#http/health.ts'
 import { listen } from '#http/listen.ts'
 import { createServer } from '#http/server.ts'
 import type { Metrics } from '#platform/metrics.ts'
-import { describePinned } from '#policy-gateway/in-force.ts'
+import { describePinned } from '#policies-in-force/in-force.ts'
 
 import type { House } from './assemble.ts'
 import type { Config } from './config.ts'

@@ -5,7 +5,7 @@ import { createEventWriter } from '#audit/event-writer.ts'
 import { exchangeHints } from '#audit/exchange-hints.ts'
 import { followChanges } from '#audit/follow-changes.ts'
 import { createBudgetAlerts } from '#credits/budgets/budget-alerts.ts'
-import { type BudgetSubject, seedQuotaUsage } from '#credits/budgets/seed-usage.ts'
+import { type BudgetSubject, seedQuotaUsage } from '#credits/budgets/quota-usage-store.ts'
 import { createCredits } from '#credits/create-credits.ts'
 import { createExports } from '#exports/create-exports.ts'
 import type { MutationDeps } from '#http/bind-mutation.ts'
@@ -13,7 +13,7 @@ import { createBodyBudget } from '#http/body-budget.ts'
 import { createOverload } from '#http/overload/overload.ts'
 import type { Principal } from '#http/principal.ts'
 import { createInference } from '#inference/create-inference.ts'
-import { readKey } from '#inference/upstreams/read-key.ts'
+import { readUpstreamKey } from '#inference/upstreams/read-key.ts'
 import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
 import { periodAt } from '#limits/quotas/calendar.ts'
@@ -23,10 +23,10 @@ import type { Tx } from '#platform/database.ts'
 import { createGate } from '#platform/gate.ts'
 import { createSecretBox } from '#platform/secrets.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
+import { followPolicies } from '#policies-in-force/follow-policies.ts'
 import { createRuleCheck } from '#policies/rules/check-rule.ts'
 import { createPatternCosts } from '#policies/rules/pattern-costs.ts'
 import { withThreads } from '#policies/rules/search-in-threads.ts'
-import { followPolicies } from '#policy-gateway/follow-policies.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
 
 import type { Config } from './config.ts'
@@ -241,7 +241,7 @@ const assembleModeration = ({ config, environment, now, steadyNow, log, metrics 
   createModeration({
     file: config.ROLES.includes('api') ? config.MODERATION_FILE : undefined,
     allowsTestDoubles: config.ALLOW_TEST_DOUBLES,
-    readSecret: (reference) => readKey(reference, environment),
+    readSecret: (reference) => readUpstreamKey(reference, environment),
     now,
     steadyNow,
     log,

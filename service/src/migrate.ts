@@ -2,7 +2,7 @@ import { connectDatabase } from '#platform/database.ts'
 import { migrate, type Migrated } from '#platform/migrations.ts'
 
 import { loadMigrationConfig } from './config.ts'
-import { explainFailure, requireSettings } from './operator/explain-failure.ts'
+import { explainCommandFailure, requireSettings } from './operator/explain-failure.ts'
 
 function describeMigrated({ applied, newer }: Migrated): string {
   if (newer.length > 0) {
@@ -22,6 +22,6 @@ try {
   await db.destroy()
   process.stdout.write(`migrate: ${describeMigrated(migrated)}\n`)
 } catch (error) {
-  process.stderr.write(`migrate: ${explainFailure(error)}\n`)
+  process.stderr.write(`migrate: ${explainCommandFailure(error)}\n`)
   process.exit(1)
 }

@@ -14,7 +14,7 @@ import {
   UsageError,
 } from './operator/command.ts'
 import { topics } from './operator/commands.ts'
-import { explainFailure, requireSettings } from './operator/explain-failure.ts'
+import { explainCommandFailure, requireSettings } from './operator/explain-failure.ts'
 import { helpForAll, helpForOne, usageOf } from './operator/help.ts'
 import { readArguments } from './operator/read-arguments.ts'
 
@@ -34,7 +34,7 @@ async function run(argv: readonly string[]): Promise<ProcessOutput> {
     const stdout = isJson ? `${JSON.stringify(result)}\n` : text
     return { exitCode, stdout, stderr: failure === undefined ? '' : `operator: ${failure}\n` }
   } catch (error) {
-    const message = `operator: ${explainFailure(error)}\n`
+    const message = `operator: ${explainCommandFailure(error)}\n`
     if (!(error instanceof UsageError)) return { exitCode: 1, stdout: '', stderr: message }
     return { exitCode: 2, stdout: '', stderr: `${message}${findUsage(argv)}` }
   }

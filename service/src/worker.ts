@@ -1,49 +1,27 @@
-import { sweepChanges } from '#audit/change-store.ts'
-import { keepAuditLog } from '#audit/log/keep-log.ts'
+import { auditLogTasks } from '#audit/log/log-tasks.ts'
 import { createSigningKeys } from '#audit/log/signing-keys.ts'
 import { keepPartitions } from '#audit/partitions/keep-partitions.ts'
-import { sweepProcesses } from '#audit/process-store.ts'
-import { sweepPaymentEvents } from '#credits/stripe/sweep-events.ts'
 import { announceGaps } from '#exports/delivery/announce-gaps.ts'
 import { deliverEvents } from '#exports/delivery/deliver-events.ts'
 import { measureDelivery } from '#exports/delivery/measure-delivery.ts'
-import { sweepKeys } from '#http/idempotency-store.ts'
-import { repeat } from '#platform/background/repeat.ts'
-import type { Tx } from '#platform/database.ts'
-import type { Log } from '#platform/log.ts'
-import { transact } from '#platform/transaction.ts'
-import { sweepDecisions } from '#policies/decisions/decision-store.ts'
-import { sweepCallers, sweepDecisionCounts } from '#policy-gateway/rollout/decision-count-store.ts'
-import { rollBackSpikes } from '#policy-gateway/rollout/roll-back-spikes.ts'
+import { candidatesMax } from '#gateway-config/rollout/decision-count-store.ts'
+import { rollBackSpikes } from '#gateway-config/rollout/roll-back-spikes.ts'
+import { inBatches } from '#platform/background/in-batches.ts'
+import { runTask, type Task } from '#platform/background/run-task.ts'
 
-import { sweepFreeRequests } from './access/free-tier/free-request-store.ts'
 import type { House } from './assemble.ts'
-import { sweepBudgetAlerts } from './credits/budgets/alert-store.ts'
 import { sweepHolds } from './credits/holds/sweep-store.ts'
-import { reconcileHourly } from './credits/reconcile/reconcile-hourly.ts'
-import { sweepQuotaUsage } from './limits/quotas/usage-store.ts'
+import { entriesMax } from './credits/reconcile/check-news.ts'
+import { reconcileOnce } from './credits/reconcile/reconcile-hourly.ts'
+import { sweepTables, sweptMax } from './sweep-tables.ts'
 
-const sweepMs = 60_000
-const sweepHoldsMs = 5000
-/** With the way of a change to every process, a rollback takes less than 5 seconds. */
-const rollBackMs = 2000
-const measureMs = 30_000
-const rowsMax = 500
 /** Fewer than rows of other tables: a sweep locks the accounts of its holds. */
 const holdsMax = 100
-const changesKeptMs = 24 * 60 * 60 * 1000
-/** Twice the longest window. */
-const quotasKeptMs = 62 * 24 * 60 * 60 * 1000
-/** Twice the longest window of a rollback. */
-const decisionCountsKeptMs = 2 * 24 * 60 * 60 * 1000
-/** A little longer than the longest chart. */
-const decisionsKeptMs = 400 * 24 * 60 * 60 * 1000
-const paymentEventsKeptMs = 90 * 24 * 60 * 60 * 1000
 
 /** The role for background tasks. Any number of workers may run: every task is safe to do twice. */
 export function startWorker(house: House) {
   const stopping = new AbortController()
-  const running = run(house, stopping.signal)
+  const running = Promise.all(listTasks(house).map((task) => runTask(task, house, stopping.signal)))
   return {
     async stop() {
       stopping.abort()
@@ -52,85 +30,96 @@ export function startWorker(house: House) {
   }
 }
 
-async function run(house: House, signal: AbortSignal) {
-  const seeds = house.config.AUDIT_SIGNING_KEYS
-  await Promise.all([
-    repeatEvery(sweepMs, signal, () => sweepAll(house)),
-    repeatEvery(sweepHoldsMs, signal, () => sweepExpiredHolds(house)),
-    repeatEvery(rollBackMs, signal, () => rollBackSpikes(house)),
-    keepAuditLog({ ...house, keys: seeds && createSigningKeys(seeds) }, signal),
-    deliverEvents({ ...house, ...house.exports, secretBox: house.mutations.secretBox }, signal),
-    repeatEvery(measureMs, signal, () => measureDelivery(house)),
-    reconcileHourly(house, signal),
-  ])
+/**
+ * Everything that a worker does, each with the share of one core that it may take: calls use the same processors and the same
+ * database, so that background work may be late, but never takes much at once. `docs/operations.md` has the same table.
+ */
+export function listTasks(house: House): Task[] {
+  const { config, exports, mutations } = house
+  const seeds = config.AUDIT_SIGNING_KEYS
+  return [
+    ...auditLogTasks({ ...house, keys: seeds && createSigningKeys(seeds) }),
+    ...sweeps(house),
+    {
+      name: 'rollbacks',
+      // With the way of a change to every process, a rollback takes less than 5 seconds.
+      everyMs: 2000,
+      share: 0.2,
+      // A pass that waited for a lock or for the database must not delay the next one: `everyMs` is wait enough.
+      restMaxMs: 1000,
+      rowsMax: candidatesMax,
+      failureCode: 'rollback_check_failed',
+      run: () => rollBackSpikes(house),
+    },
+    {
+      name: 'event_delivery',
+      everyMs: 500,
+      share: 0.5,
+      rowsMax: 10_000,
+      failureCode: 'export_delivery_failed',
+      loop: (pace, signal) =>
+        deliverEvents({ ...house, ...exports, secretBox: mutations.secretBox, pace }, signal),
+    },
+    {
+      name: 'delivery_measurement',
+      everyMs: 30_000,
+      share: 0.1,
+      rowsMax: null,
+      failureCode: 'export_delivery_not_measured',
+      async run() {
+        await measureDelivery(house)
+      },
+    },
+    {
+      name: 'ledger_check',
+      everyMs: 60 * 60 * 1000,
+      // Not at once, so that starting many processes does not load the database.
+      firstMs: 30_000,
+      afterFailureMs: 60_000,
+      share: 0.1,
+      rowsMax: entriesMax,
+      failureCode: 'ledger_check_failed',
+      run: (turn) => reconcileOnce(house, turn),
+    },
+  ]
 }
 
-/** Runs `work` again and again, one run at a time, until `signal` aborts. */
-const repeatEvery = (everyMs: number, signal: AbortSignal, work: () => Promise<void>) =>
-  repeat(signal, async () => {
-    await work()
-    return everyMs
-  })
-
-/** Releases the holds of calls that were never settled. */
-async function sweepExpiredHolds({ db, log, metrics }: House) {
-  const sweepSome = async () => {
-    const swept = await sweepHolds(db, holdsMax)
-    metrics.holdsExpired.inc(swept)
-    return swept
-  }
-  await inBatches(log, 'expired_holds_sweep_failed', sweepSome, holdsMax)
-}
-
-async function sweepAll(house: House) {
-  const { db, now, log, config } = house
-  await keepPartitions({
-    db,
-    log,
-    retentionDays: config.AUDIT_RETENTION_DAYS,
-    beforeDrop: (tx, days) => announceGaps(tx, days, now()),
-  })
-  await sweep(house, 'idempotency_keys_sweep_failed', (tx) => sweepKeys(tx, now(), rowsMax))
-  await sweep(house, 'free_requests_sweep_failed', (tx) => sweepFreeRequests(tx, now(), rowsMax))
-  await inBatches(log, 'payment_events_sweep_failed', () =>
-    sweepPaymentEvents(house, new Date(now().getTime() - paymentEventsKeptMs), rowsMax),
-  )
-  const quotasBefore = new Date(now().getTime() - quotasKeptMs)
-  await sweep(house, 'quota_usage_sweep_failed', (tx) => sweepQuotaUsage(tx, quotasBefore, rowsMax))
-  await sweep(house, 'budget_alerts_sweep_failed', (tx) =>
-    sweepBudgetAlerts(tx, quotasBefore, rowsMax),
-  )
-  const decisionsBefore = new Date(now().getTime() - decisionCountsKeptMs)
-  await sweep(house, 'gateway_decisions_sweep_failed', (tx) =>
-    sweepDecisionCounts(tx, decisionsBefore, rowsMax),
-  )
-  await sweep(house, 'gateway_callers_sweep_failed', (tx) =>
-    sweepCallers(tx, decisionsBefore, rowsMax),
-  )
-  await sweep(house, 'policy_decisions_sweep_failed', (tx) =>
-    sweepDecisions(tx, new Date(now().getTime() - decisionsKeptMs), rowsMax),
-  )
-  await sweep(house, 'silent_processes_sweep_failed', (tx) => sweepProcesses(tx, rowsMax))
-  await sweep(house, 'configuration_changes_sweep_failed', (tx) =>
-    sweepChanges(tx, new Date(now().getTime() - changesKeptMs), rowsMax),
-  )
-}
-
-const sweep = ({ db, log }: House, failureCode: string, remove: (tx: Tx) => Promise<number>) =>
-  inBatches(log, failureCode, () => transact(db, remove))
-
-/** Sweeps in batches, so that no statement takes long; what is left waits for the next sweep. */
-async function inBatches(
-  log: Log,
-  failureCode: string,
-  remove: () => Promise<number>,
-  batchMax = rowsMax,
-) {
-  try {
-    for (let round = 0; round < 100; round++) {
-      if ((await remove()) < batchMax) return
-    }
-  } catch (error) {
-    log.problem(failureCode, error)
-  }
-}
+const sweeps = (house: House): Task[] => [
+  {
+    name: 'expired_holds',
+    everyMs: 5000,
+    share: 0.25,
+    rowsMax: holdsMax,
+    failureCode: 'expired_holds_sweep_failed',
+    async run({ rest }) {
+      await inBatches(rest, holdsMax, async () => {
+        const swept = await sweepHolds(house.db, holdsMax)
+        house.metrics.holdsExpired.inc(swept)
+        return swept
+      })
+    },
+  },
+  {
+    name: 'sweeps',
+    everyMs: 60_000,
+    share: 0.1,
+    rowsMax: sweptMax,
+    failureCode: 'sweeps_failed',
+    run: (turn) => sweepTables(house, turn),
+  },
+  {
+    name: 'partitions',
+    everyMs: 60_000,
+    share: 0.1,
+    rowsMax: 1,
+    failureCode: 'event_partitions_failed',
+    async run({ rest }) {
+      await keepPartitions({
+        ...house,
+        retentionDays: house.config.AUDIT_RETENTION_DAYS,
+        beforeDrop: (tx, days) => announceGaps(tx, days, house.now()),
+        rest,
+      })
+    },
+  },
+]

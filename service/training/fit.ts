@@ -1,4 +1,4 @@
-import { bucketCount, extractFeatures, type Features } from '#moderation/local/features.ts'
+import { bucketCount, extractFeatures, type TextFeatures } from '#moderation/local/features.ts'
 import { type Head, heads, type Model } from '#moderation/local/model.ts'
 import { readText } from '#moderation/local/read-text.ts'
 
@@ -18,7 +18,7 @@ const errorMin = 1e-4
 const positiveWeightMax = 20
 
 type Weights = Omit<Model, 'terms'>
-type Example = TrainingRow & { readonly features: Features }
+type Example = TrainingRow & { readonly features: TextFeatures }
 
 /** One logistic regression per head, fitted with AdaGrad and rounded to eight bits. The same rows give the same weights. */
 export function fitWeights(rows: readonly TrainingRow[]): Weights {
@@ -81,7 +81,7 @@ function weighPositives(head: Head, known: readonly Example[]): number {
 
 type HeadState = Fitted & { squares: Float32Array }
 
-function predict({ weights, bias }: HeadState, { buckets, values }: Features): number {
+function predict({ weights, bias }: HeadState, { buckets, values }: TextFeatures): number {
   let sum = bias
   for (let index = 0; index < buckets.length; index++) {
     sum += (weights[buckets[index] ?? 0] ?? 0) * (values[index] ?? 0)
@@ -89,7 +89,7 @@ function predict({ weights, bias }: HeadState, { buckets, values }: Features): n
   return 1 / (1 + Math.exp(-sum))
 }
 
-function learn(state: HeadState, { buckets, values }: Features, slope: number): void {
+function learn(state: HeadState, { buckets, values }: TextFeatures, slope: number): void {
   if (Math.abs(slope) < errorMin) return
   const { weights, squares } = state
   state.bias -= biasRate * slope

@@ -20,7 +20,8 @@ export type DoubleAnswer =
   | 'reset'
 
 type Answer = (request: DoubleRequest) => DoubleAnswer | Promise<DoubleAnswer>
-type Intervention = (request: DoubleRequest) => DoubleAnswer | undefined
+type Intervened = DoubleAnswer | undefined
+type Intervention = (request: DoubleRequest) => Intervened | Promise<Intervened>
 
 /** A destination of audit events that listens on a TLS socket and checks the protocol strictly. */
 export type DestinationDouble = AsyncDisposable & {
@@ -32,7 +33,7 @@ export type DestinationDouble = AsyncDisposable & {
   readonly received: Record<string, unknown>[]
   /** What a real destination would not have accepted. */
   readonly problems: string[]
-  /** Answers in place of the destination wherever it returns an answer. */
+  /** Answers in place of the destination wherever it returns an answer; without one, the destination does when it is done. */
   intervene(intervention: Intervention | undefined): void
 }
 
@@ -52,7 +53,7 @@ export async function startDouble(answer: Answer, port = 0): Promise<Started> {
       headers: request.headers,
       body: Buffer.concat(chunks),
     }
-    const given = intervention?.(received) ?? (await answer(received))
+    const given = (await intervention?.(received)) ?? (await answer(received))
     if (given === 'hang') return
     if (given === 'reset') return void request.socket.destroy()
     response.writeHead(given.status, given.headers)

@@ -2,8 +2,15 @@ import { readFile, writeFile } from 'node:fs/promises'
 
 const file = new URL('../../bench/costs.json', import.meta.url)
 
-/** Microseconds of CPU time per request, of a bare proxy and of the three parts of Gatehouse. */
-export type RequestCosts = { bare: number; service: number; postgres: number; redis: number }
+/** Microseconds of CPU time per request, of a bare proxy and of the four parts of Gatehouse. */
+export type RequestCosts = {
+  bare: number
+  service: number
+  /** Null: not measured on this machine yet; the stages use the goal then. */
+  worker: number | null
+  postgres: number
+  redis: number
+}
 
 /** What was measured last. Streamed answers have 30 frames. */
 export type Costs = {

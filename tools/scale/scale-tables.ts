@@ -1,5 +1,12 @@
 import type { Costs } from './costs.ts'
-import { callMicroseconds, kilobytesOf, loads, type Stage, stageOf } from './stages.ts'
+import {
+  callMicroseconds,
+  kilobytesOf,
+  loads,
+  type Stage,
+  stageOf,
+  workerMicroseconds,
+} from './stages.ts'
 
 const number = (value: number) =>
   new Intl.NumberFormat('en-US', { maximumSignificantDigits: value < 10 ? 2 : 3 }).format(value)
@@ -13,17 +20,22 @@ function table(rows: readonly (readonly string[])[]): string {
 
 function costTable(costs: Costs): string {
   const { plain, stream } = costs
+  const cells = (value: number, bare: number) => [number(value), number(value / bare)]
   const row = (what: string, part: 'bare' | 'service' | 'postgres' | 'redis') => [
     what,
-    ...[plain, stream].flatMap((one) => [
-      number(one[part]),
-      part === 'bare' ? '1' : number(one[part] / one.bare),
-    ]),
+    ...[plain, stream].flatMap((one) => cells(one[part], one.bare)),
+  ]
+  const isMeasured = plain.worker !== null && stream.worker !== null
+  const worker = [
+    isMeasured ? 'worker' : 'worker (its goal: not measured yet)',
+    ...cells(workerMicroseconds(costs, 'plain'), plain.bare),
+    ...cells(workerMicroseconds(costs, 'stream'), stream.bare),
   ]
   return table([
     ['CPU time per request', 'plain, µs', '÷ bare proxy', 'streamed, µs', '÷ bare proxy'],
     row('bare proxy, for comparison', 'bare'),
     row('service', 'service'),
+    worker,
     row('PostgreSQL', 'postgres'),
     row('Redis', 'redis'),
   ])
@@ -35,6 +47,8 @@ const columns: readonly (readonly [string, (stage: Stage) => string])[] = [
   ['calls in flight', ({ inFlight }) => number(inFlight)],
   ['busy cores, service', ({ serviceCores }) => number(serviceCores)],
   ['processes', ({ processes }) => number(processes)],
+  ['busy cores, workers', ({ workerCores }) => number(workerCores)],
+  ['workers', ({ workers }) => number(workers)],
   ['busy cores, PostgreSQL', ({ postgresCores }) => number(postgresCores)],
   ['primaries', ({ primaries }) => number(primaries)],
   ['busy cores, Redis', ({ redisCores }) => number(redisCores)],
@@ -69,7 +83,7 @@ export function fillTables(page: string, tables: Record<string, string>): string
     const [before, rest] = text.split(begin)
     const after = rest?.split(end)[1]
     if (before === undefined || after === undefined) {
-      throw new Error(`docs/scale.md has no place for the table '${name}'.`)
+      throw new Error(`The page has no place for the table '${name}'.`)
     }
     return `${before}${begin}\n\n${table}\n\n${end}${after}`
   }, page)

@@ -5,7 +5,7 @@ export const call = { seconds: 8, frames: 300 } as const
 const measuredFrames = 30
 
 /** How busy each part may be, so that it stands a peak and the loss of a neighbour. */
-const busy = { service: 0.6, postgres: 0.5, redis: 0.4 } as const
+const busy = { service: 0.6, worker: 0.6, postgres: 0.5, redis: 0.4 } as const
 
 /** Cores of one PostgreSQL primary; Redis executes commands on one. */
 export const primaryCores = 16
@@ -22,6 +22,12 @@ const goalKilobytesPerStream = (250 * 1024) / 5000
 export const kilobytesOf = ({ kilobytesPerStream }: Costs) =>
   kilobytesPerStream ?? goalKilobytesPerStream
 
+/** The goals of `./dev bench cpu`: what a call takes the worker, as a multiple of the bare proxy. */
+const goalOfWorker = { plain: 0.5, stream: 0.3 } as const
+
+export const workerMicroseconds = (costs: Costs, mode: 'plain' | 'stream') =>
+  costs[mode].worker ?? costs[mode].bare * goalOfWorker[mode]
+
 export const loads = [10, 100, 1000, 10_000, 50_000, 1_000_000] as const
 
 export type Stage = {
@@ -30,6 +36,8 @@ export type Stage = {
   inFlight: number
   serviceCores: number
   processes: number
+  workerCores: number
+  workers: number
   postgresCores: number
   primaries: number
   redisCores: number
@@ -49,18 +57,23 @@ export function stageOf(perSecond: number, costs: Costs): Stage {
   const inCell = perSecond / cells
   const cores = (microseconds: number) => (inCell * microseconds) / 1e6
   const serviceCores = cores(callMicroseconds(costs))
+  const workerCores = cores(workerMicroseconds(costs, 'stream'))
   const postgresCores = cores(costs.stream.postgres)
   const redisCores = cores(costs.stream.redis)
   const processes = Math.ceil(serviceCores / busy.service)
+  const workers = Math.ceil(workerCores / busy.worker)
   const primaries = Math.ceil(postgresCores / (primaryCores * busy.postgres))
   const inFlight = inCell * call.seconds
-  const megabytes = processes * costs.megabytesPerProcess + (inFlight * kilobytesOf(costs)) / 1024
+  const ofProcesses = (processes + workers) * costs.megabytesPerProcess
+  const megabytes = ofProcesses + (inFlight * kilobytesOf(costs)) / 1024
   return {
     perSecond,
     cells,
     inFlight: inFlight * cells,
     serviceCores: serviceCores * cells,
     processes: processes * cells,
+    workerCores: workerCores * cells,
+    workers: workers * cells,
     postgresCores: postgresCores * cells,
     primaries: primaries * cells,
     redisCores: redisCores * cells,

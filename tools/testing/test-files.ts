@@ -15,6 +15,7 @@ export const aloneInIntegration = [
   'service/src/limits/outage/faults.integration.scenario.test.ts',
   'service/src/credits/holds/rate.integration.scenario.test.ts',
   'service/src/credits/reconcile/many-entries.integration.scenario.test.ts',
+  'service/src/credits/reconcile/share-of-check.integration.scenario.test.ts',
   'service/src/access/authenticate-jwt.integration.test.ts',
   'service/src/platform/egress.integration.test.ts',
   'service/src/platform/egress/tenant-limits.integration.test.ts',

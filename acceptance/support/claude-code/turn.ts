@@ -1,16 +1,13 @@
-import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text as readText } from 'node:stream/consumers'
 
 import type { Script } from '@gatehouse/tools/scripted-upstream/script'
 
+import { runAgent } from '#support/run-agent.ts'
 import { promptFor } from '#support/streams/call.ts'
 
 // One turn of the real Claude Code, without a terminal.
-
-const turnMaxMs = 60_000
 
 export type ClaudeCodeOptions = {
   program: string
@@ -46,41 +43,24 @@ export async function takeTurn(options: ClaudeCodeOptions): Promise<ClaudeCodeTu
   }
 }
 
-/** A proxy address without a server: only addresses on this machine can be reached. */
-const deadProxy = 'http://127.0.0.1:9'
-
 async function runClaudeCode(
   { program, baseUrl, key, model, script }: ClaudeCodeOptions,
   home: string,
   work: string,
 ): Promise<ClaudeCodeTurn> {
   const args = [program, '--print', '--output-format', 'json', '--model', model, promptFor(script)]
-  const child = spawn(process.execPath, args, {
-    cwd: work,
-    env: {
-      PATH: process.env['PATH'],
-      HOME: home,
+  const { exitCode, output, printed } = await runAgent({
+    args,
+    home,
+    work,
+    environment: {
       CLAUDE_CONFIG_DIR: home,
       ANTHROPIC_BASE_URL: baseUrl,
       ANTHROPIC_AUTH_TOKEN: key,
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-      HTTP_PROXY: deadProxy,
-      HTTPS_PROXY: deadProxy,
-      NO_PROXY: '127.0.0.1',
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.once('close', resolve).once('error', reject)
-  })
-  const deadline = setTimeout(() => child.kill('SIGTERM'), turnMaxMs)
-  const [output, errorOutput, exitCode] = await Promise.all([
-    readText(child.stdout),
-    readText(child.stderr),
-    ended,
-  ])
-  clearTimeout(deadline)
-  return { exitCode, ...readResult(output), printed: `${output}\n${errorOutput}` }
+  return { exitCode, ...readResult(output), printed }
 }
 
 function readResult(output: string): Pick<ClaudeCodeTurn, 'result' | 'isError'> {

@@ -1,16 +1,13 @@
-import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text as readText } from 'node:stream/consumers'
 
 import type { Script } from '@gatehouse/tools/scripted-upstream/script'
 
+import { runAgent } from '#support/run-agent.ts'
 import { promptFor } from '#support/streams/call.ts'
 
 // One turn of the real Codex, without a terminal and without approval prompts.
-
-const turnMaxMs = 60_000
 
 export type CodexOptions = {
   program: string
@@ -89,36 +86,11 @@ const cliArguments = [
   '--cd',
 ]
 
-/** A proxy address without a server: only addresses on this machine can be reached. */
-const deadProxy = 'http://127.0.0.1:9'
-
 async function runCodex(options: CodexOptions, home: string, work: string): Promise<CodexTurn> {
   const args = [options.program, ...cliArguments, work, promptFor(options.script)]
-  const child = spawn(process.execPath, args, {
-    cwd: work,
-    env: {
-      PATH: process.env['PATH'],
-      HOME: home,
-      CODEX_HOME: home,
-      GATEHOUSE_KEY: options.key,
-      HTTP_PROXY: deadProxy,
-      HTTPS_PROXY: deadProxy,
-      NO_PROXY: '127.0.0.1',
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.once('close', resolve).once('error', reject)
-  })
-  // Not SIGKILL: Codex has a child process, which it stops only when it is terminated cleanly.
-  const deadline = setTimeout(() => child.kill('SIGTERM'), turnMaxMs)
-  const [output, errorOutput, exitCode] = await Promise.all([
-    readText(child.stdout),
-    readText(child.stderr),
-    ended,
-  ])
-  clearTimeout(deadline)
-  return { exitCode, events: readEvents(output), printed: `${output}\n${errorOutput}` }
+  const environment = { CODEX_HOME: home, GATEHOUSE_KEY: options.key }
+  const { exitCode, output, printed } = await runAgent({ args, home, work, environment })
+  return { exitCode, events: readEvents(output), printed }
 }
 
 /** Parses whole lines only: the deadline may have cut off the last one. */

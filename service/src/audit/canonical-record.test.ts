@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { writeCanonical, writeCanonicalRecord } from './canonical-record.ts'
+import { writeCanonical } from './canonical-json.ts'
+import { writeCanonicalRecord } from './canonical-record.ts'
 
 test('members are in the order of their UTF-16 code units (RFC 8785, 3.2.3)', () => {
   const members = {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import type { Db, Tx } from '#platform/database.ts'
+import { type Db, executeNamed, type Tx } from '#platform/database.ts'
 
 /**
  * What changed. A `policy_draft` changes nothing that is in force. `limits` are those of an organization, a project or a
@@ -45,25 +45,25 @@ export type Horizon = Cursor & { snapshot: string }
  * visible to queries from now on. It only moves forward, on one server.
  */
 export async function readHorizon(db: Db): Promise<Horizon> {
-  const { rows } = await sql<{ xid: string; snapshot: string }>`
+  const query = sql<{ xid: string; snapshot: string }>`
     select pg_snapshot_xmin(pg_current_snapshot())::text as xid,
-      pg_current_snapshot()::text as snapshot`.execute(db)
-  const [row] = rows
+      pg_current_snapshot()::text as snapshot`
+  const [row] = await executeNamed(db, 'read_horizon', query)
   if (!row) throw new Error('the database returned no snapshot')
   return { ...row, seq: '0' }
 }
 
 /** Committed changes after the cursor, settled ones first: sequence order is not commit order. */
 export async function readChanges(db: Db, after: Cursor, limit: number): Promise<ChangeRow[]> {
-  const { rows } = await sql<ChangeRow>`
+  const query = sql<ChangeRow>`
     select xid::text as "xid", seq::text as "seq", organization_id as "organizationId",
       kind as "kind", object_id as "objectId",
       xid < pg_snapshot_xmin(pg_current_snapshot()) as "isSettled"
     from config_change
     where (xid, seq) > (${after.xid}::text::xid8, ${after.seq}::bigint)
     order by config_change.xid, config_change.seq
-    limit ${limit}`.execute(db)
-  return rows
+    limit ${limit}`
+  return executeNamed(db, 'read_changes', query)
 }
 
 /** Removes a bounded number of changes that every live process has long read. */

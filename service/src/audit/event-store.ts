@@ -4,8 +4,8 @@ import type { Db } from '#platform/database.ts'
 
 import type { Event } from './event.ts'
 
-// The table `event` is written by the statements below, by those that embed their text, and by `move_credits`
-// (migrations/0014), whose events commit with a charge.
+// The table `event` is written by the statements below, by those that embed their text, and by the functions
+// that move credits (migrations/0014 and 0031), whose events commit with a charge.
 
 /** The columns of an event as `jsonb_to_recordset` reads them from `toEventRecord`. */
 export const eventColumns = `event_id uuid, day date, shard smallint, kind text, at timestamptz,

@@ -127,7 +127,7 @@ export type CallReport = {
   policies: PolicyReport | null
   /** What the organization says of its data, if it has a configuration of the policy gateway. */
   dataClassification?: string | null
-  /** The quotas and budgets that the call counts in; a trigger adds up what is said here (migrations/0017). */
+  /** The quotas and budgets that the call counts in; a trigger adds up what is said here (migrations/0031). */
   quotas?: CountedReport | null | undefined
 }
 

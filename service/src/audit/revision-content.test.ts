@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 import { expect, test } from 'vitest'
 
-import { writeCanonical } from './canonical-record.ts'
+import { writeCanonical } from './canonical-json.ts'
 import { buildRevisionEvent, operator } from './event.ts'
 import { revisionContent, revisionContentMaxBytes } from './revision-content.ts'
 

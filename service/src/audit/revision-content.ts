@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 
-import { writeCanonical } from './canonical-record.ts'
+import { writeCanonical } from './canonical-json.ts'
 
 /** Nobody can remove an event before its retention ends, and every sink gets it. */
 export const revisionContentMaxBytes = 64 * 1024

@@ -10,7 +10,7 @@ import type { TrustedFiles } from '#platform/trusted-file.ts'
 
 import { createSettlementBacklog } from './backlog/settlement-backlog.ts'
 import { createHoldQueue } from './holds/hold-queue.ts'
-import { createOpenCalls } from './holds/open-calls.ts'
+import { createHeldCalls } from './holds/open-calls.ts'
 import { formatUsd } from './money.ts'
 import {
   type Billing,
@@ -49,7 +49,7 @@ export function createCredits(options: Options) {
   /** Files of the backlog may come from a time, or a process, with another mode. */
   const settleKept = (kept: Settlement) => queueOf(kept.isOnlyRecorded === true).settle(kept)
   const backlog = createSettlementBacklog({ ...options, settle: settleKept })
-  const openCalls = createOpenCalls()
+  const openCalls = createHeldCalls()
   const settleDeadlines = createDeadlines(settleMaxMs)
   const logOutage = createLogThrottle(options)
 

@@ -5,7 +5,7 @@ const keptForSmallBytes = 32 * 1024 * 1024
 
 /** The bytes that one reader may keep in memory. */
 export type Reservation = {
-  /** Asks for room for so many bytes in all. False: there is none, and the reservation stays as it was. */
+  /** Asks for room for this many bytes in all. False: there is none, and the reservation stays as it was. */
   grow(bytes: number): boolean
   release(): void
 }

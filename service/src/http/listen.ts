@@ -31,8 +31,8 @@ export async function listen(app: FastifyInstance, address: ListenAddress): Prom
 }
 
 /**
- * Finds a port for processes that will share it: the one of the address, unless somebody else listens on it, or a free one
- * for 0. A free one stays taken until it is released; nobody knows it yet, so nobody connects to it meanwhile.
+ * Finds a port for processes that will share it: the one of the address, unless another program listens on it, or a free one
+ * for 0. A free one stays taken until it is released; no client knows it yet, so none connects to it meanwhile.
  */
 export async function reservePort(address: ListenAddress) {
   const { host, port } = address
@@ -57,7 +57,7 @@ const canSharePort = process.platform === 'linux'
  */
 async function listenMany(app: FastifyInstance, address: ListenAddress): Promise<string> {
   const { host, port, isShared } = address
-  // A shared port is free for everybody who shares it, so this finds out whether somebody else listens.
+  // A shared port is free for everybody who shares it, so this finds out whether another program listens.
   if (port !== 0 && !isShared) await close(await listenOn(createServer(), { host, port }))
   const others = Array.from({ length: listeners - 1 }, () => createAcceptor(app))
   const closed: Promise<void>[] = []

@@ -199,7 +199,7 @@ function createLine(request: FastifyRequest): RequestLine {
   }
 }
 
-/** No client waits for none of so many answers. */
+/** More pipelined requests than any real client leaves unanswered. */
 const pipelinedMax = 32
 
 /** One packet can hold a thousand requests, and they would all be served in one turn of the event loop. */

@@ -3,23 +3,20 @@ import { expect, test } from 'vitest'
 import type { Event } from '#audit/event.ts'
 import type { Hold, Settlement } from '#credits/settlement.ts'
 import { type AnswerEvent, noUsage, type Piece } from '#formats/answer.ts'
-import { JudgeFailure } from '#moderation/judge.ts'
+import { JudgeFailure } from '#moderation/judge/judge.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import { createMetrics } from '#platform/metrics.ts'
 import { ScorerUnavailable } from '#policies/guard/window-queue.ts'
 
 import { openBill, openFreeBill } from './bill.ts'
-import { type CallOrigin, type Ending, toCallEvent } from './call-event.ts'
+import { type CallOrigin, type CallEnding, toCallEvent } from './call-event.ts'
+import { createFindings } from './enforcement/findings.ts'
+import { answerBeyondLimits, answerUnjudged, UnjudgedAnswer } from './enforcement/refusals.ts'
 import type { InferenceCall } from './inference-call.ts'
-import { createFindings, type Judgement } from './judging/verdicts/judgement.ts'
-import {
-  answerBeyondLimits,
-  answerUnjudged,
-  UnjudgedAnswer,
-} from './judging/verdicts/policy-refusal.ts'
 import { createMeter } from './metering/meter.ts'
 import type { ModelRequest } from './model-request.ts'
+import type { BilledChecks } from './run-inference.ts'
 import { answerTooLarge, TotalTimeout } from './upstreams/upstream-failure.ts'
 
 // What is held, charged and reported, for every way in which a call can end.
@@ -37,12 +34,9 @@ const asked = {
   isStreamed: true,
 } as unknown as ModelRequest
 /** A request that was allowed. */
-const judged = (members: Partial<ModelRequest> = {}): Judgement => ({
+const judged = (members: Partial<ModelRequest> = {}): BilledChecks => ({
   request: { ...asked, ...members },
-  refusal: null,
-  ...createFindings(),
-  settle: async () => undefined,
-  guard: (pieces) => pieces,
+  findings: createFindings(),
 })
 const request = judged()
 const estimated = judged({ estimate: { tokens: 100, origin: 'local-estimate' } as never })
@@ -114,7 +108,7 @@ function open(
       write: async (event: Event) => void written.push(event),
       canTakeMore: () => true,
     },
-    toEvent: (origin: CallOrigin, ending: Ending) => toCallEvent(origin, ending, new Date(0)),
+    toEvent: (origin: CallOrigin, ending: CallEnding) => toCallEvent(origin, ending, new Date(0)),
     metrics: createMetrics(),
     holdGraceMs: 60_000,
   }
@@ -327,8 +321,8 @@ test('a request that is blocked before it is sent is not charged for searches', 
 
 test('the event of a blocked answer tells what decided and what matched', async () => {
   const { settlements, call, meter, deps } = open([started, said])
-  const judgement = judged()
-  const bill = await openBill(call, judgement, meter, deps)
+  const checks = judged()
+  const bill = await openBill(call, checks, meter, deps)
   const match = {
     policy_id: 'pol_1',
     version: 3,
@@ -337,8 +331,8 @@ test('the event of a blocked answer tells what decided and what matched', async 
     score: 10_000,
     threshold: 5000,
   }
-  judgement.matches.push(match)
-  judgement.blockedBy = {
+  checks.findings.matches.push(match)
+  checks.findings.blockedBy = {
     policyId: 'pol_1',
     policyName: 'No secrets',
     version: 3,
@@ -370,7 +364,10 @@ test('a free call that is blocked before it is sent is given back', async () => 
   expect(written.map(({ header }) => header['outcome'])).toEqual(['blocked'])
 })
 
-const replaced = { ...judged(), replacement: { model: 'small', tokens: 9 } }
+const replaced = {
+  ...judged(),
+  findings: { ...createFindings(), replacement: { model: 'small', tokens: 9 } },
+}
 
 test('an answer with other words is charged for what the model has generated', async () => {
   const { call, meter, deps, settlements } = open([started, said])

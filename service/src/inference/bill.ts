@@ -10,14 +10,14 @@ import { toApiError } from '#platform/to-api-error.ts'
 
 import type { ToEvent } from './call-event.ts'
 import { decideOutcome } from './charging/decide-outcome.ts'
+import type { Findings } from './enforcement/findings.ts'
+import { UnjudgedAnswer } from './enforcement/refusals.ts'
 import type { InferenceCall } from './inference-call.ts'
-import type { Judgement } from './judging/verdicts/judgement.ts'
-import { UnjudgedAnswer } from './judging/verdicts/policy-refusal.ts'
 import { countUsage, type UsageMetrics } from './metering/count-usage.ts'
 import type { Meter, MeteredUsage } from './metering/meter.ts'
 import { usedTokens } from './metering/used-tokens.ts'
 import type { ModelRequest } from './model-request.ts'
-import type { Bill } from './run-inference.ts'
+import type { Bill, BilledChecks } from './run-inference.ts'
 import { longestCallMs } from './upstreams/call-model.ts'
 
 export type BillDeps = {
@@ -34,11 +34,10 @@ export type BillDeps = {
 /** Holds the highest possible cost of a call. The bill is settled exactly once, however the call ends. */
 export async function openBill(
   call: InferenceCall,
-  judgement: Judgement,
+  { request, findings }: BilledChecks,
   meter: Meter,
   deps: BillDeps,
 ): Promise<Bill> {
-  const { request } = judgement
   const { requestId, principal } = call
   const { organizationId, projectId, credentialId } = principal
   const { id: model, price } = request.model
@@ -60,7 +59,7 @@ export async function openBill(
     countUsage(deps.metrics, { model, usage, credits: amount })
     const usageMeta = buildUsageMeta(meta, usage)
     const report = { ...usageMeta, credits: Number(amount) }
-    const ending = { ...endingOf(outcome, error), model, usage: report, findings: judgement }
+    const ending = { ...endingOf(outcome, error), model, usage: report, findings }
     if (call.counted) {
       // Tokens count as they do in the limits, also of a call that costs nothing.
       call.counted.tokens = usedTokens(await meter.usage(), request)
@@ -72,19 +71,19 @@ export async function openBill(
     return {
       ...toCost(settled?.charged ?? amount),
       remainingCredits: posted === null ? null : Number(posted),
-      usage: usageFor(judgement, usage),
+      usage: usageFor(findings, usage),
     }
   }
 
   return createBill(settle, {
     isPaid: true,
-    answered: () => outcomeOf(judgement, 'completed'),
-    failed: (failure) => outcomeOf(judgement, decideOutcome({ call, meter, failure })),
+    answered: () => outcomeOf(findings, 'completed'),
+    failed: (failure) => outcomeOf(findings, decideOutcome({ call, meter, failure })),
   })
 }
 
-/** A call stays blocked that was answered with other words, whether or not its caller has read them. */
-const outcomeOf = ({ replacement }: Judgement, outcome: CallOutcome): CallOutcome =>
+/** A call stays blocked that was answered with a replacement, whether or not its caller has read them. */
+const outcomeOf = ({ replacement }: Findings, outcome: CallOutcome): CallOutcome =>
   replacement ? 'blocked' : outcome
 
 export type FreeCall = InferenceCall & { freeCaller: NonNullable<InferenceCall['freeCaller']> }
@@ -95,11 +94,10 @@ export type FreeCall = InferenceCall & { freeCaller: NonNullable<InferenceCall['
  */
 export async function openFreeBill(
   call: FreeCall,
-  judgement: Judgement,
+  { request, findings }: BilledChecks,
   meter: Meter,
   { freeTier, events, toEvent, metrics }: BillDeps,
 ): Promise<Bill> {
-  const { request } = judgement
   const { freeCaller, requestId, principal } = call
   const { id: model, price } = request.model
   const meta = buildHoldMeta({ projectId: null, keyId: principal.credentialId, model, price })
@@ -112,14 +110,14 @@ export async function openFreeBill(
     countUsage(metrics, { model, usage, credits })
     const { costUsd } = toCost(credits)
     const report = { ...buildUsageMeta(meta, usage), credits: 0 }
-    const ending = { ...endingOf(outcome, error), model, usage: report, findings: judgement }
+    const ending = { ...endingOf(outcome, error), model, usage: report, findings }
     await events.write(toEvent(call, ending))
-    return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageFor(judgement, usage) }
+    return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageFor(findings, usage) }
   }
   return createBill(settle, {
     isPaid: false,
-    answered: () => outcomeOf(judgement, 'completed'),
-    failed: (failure) => outcomeOf(judgement, decideOutcome({ call, meter, failure })),
+    answered: () => outcomeOf(findings, 'completed'),
+    failed: (failure) => outcomeOf(findings, decideOutcome({ call, meter, failure })),
   })
 }
 
@@ -182,8 +180,8 @@ const toCost = (credits: bigint) => ({
   costUsd: toUsd(credits),
 })
 
-/** Other words come without a report of the upstream, also where it had made one of what they stand for. */
-const usageFor = ({ replacement }: Judgement, usage: MeteredUsage) =>
+/** A replacement comes without a report of the upstream, also where it had made one of what it stands for. */
+const usageFor = ({ replacement }: Findings, usage: MeteredUsage) =>
   replacement || usage.origin !== 'upstream' ? usage : null
 
 const nothingUsed: MeteredUsage = { ...noUsage, origin: 'local-estimate' }

@@ -7,13 +7,13 @@ import {
 import type { GatewayReport } from '#audit/policy-report.ts'
 import type { Principal } from '#http/principal.ts'
 import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
-import type { Pinned } from '#policy-gateway/in-force.ts'
+import type { Pinned } from '#policies-in-force/in-force.ts'
 
-import { type CallTarget, targetNames } from './gateway/call-target.ts'
-import type { PolicySubject } from './gateway/policy-subject.ts'
-import { createFindings, type Findings } from './judging/verdicts/judgement.ts'
-import { findRefuser } from './judging/verdicts/policy-refusal.ts'
-import { describeRedaction } from './redacting/call-redaction.ts'
+import { type CallTarget, targetNames } from './configured/call-target.ts'
+import type { PolicySubject } from './configured/policy-subject.ts'
+import { createFindings, type Findings } from './enforcement/findings.ts'
+import { describeRedaction } from './enforcement/redaction/call-redaction.ts'
+import { findRefuser } from './enforcement/refusals.ts'
 
 /** Whose call it is, and which policies it is judged by. */
 export type CallOrigin = {
@@ -26,7 +26,7 @@ export type CallOrigin = {
   policySubject?: PolicySubject
   counted?: CountedQuotas | null
 }
-export type Ending = Pick<CallReport, 'model' | 'outcome' | 'refusal' | 'usage'> & {
+export type CallEnding = Pick<CallReport, 'model' | 'outcome' | 'refusal' | 'usage'> & {
   /** Null if the call ended before it was judged. */
   findings: Findings | null
   /** Why it did not complete. */
@@ -34,10 +34,10 @@ export type Ending = Pick<CallReport, 'model' | 'outcome' | 'refusal' | 'usage'>
 }
 
 /** Builds the event of a call, and sees to what is still to be judged of it. */
-export type ToEvent = (call: CallOrigin, ending: Ending) => Event
+export type ToEvent = (call: CallOrigin, ending: CallEnding) => Event
 
 /** The audit event of a call, however it ended. Anonymous callers belong to no organization: theirs is the operator's. */
-export function toCallEvent(call: CallOrigin, ending: Ending, at: Date): Event {
+export function toCallEvent(call: CallOrigin, ending: CallEnding, at: Date): Event {
   const { requestId, principal, target, policies, policySubject, counted } = call
   const { kind, organizationId, projectId, credentialId } = principal
   const { findings, error, ...result } = ending

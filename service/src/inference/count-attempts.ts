@@ -10,9 +10,9 @@ import type { Principal } from '#http/principal.ts'
 import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import { toApiError } from '#platform/to-api-error.ts'
-import type { Pinned } from '#policy-gateway/in-force.ts'
+import type { Pinned } from '#policies-in-force/in-force.ts'
 
-import { isBlock, isUnjudged } from './judging/verdicts/policy-refusal.ts'
+import { isBlock, isUnjudgedError } from './enforcement/refusals.ts'
 import type { StepDeps } from './steps.ts'
 
 type Deps = ErrorDeps &
@@ -40,7 +40,7 @@ export function speakInferenceErrors(app: FastifyInstance, dialect: Dialect, dep
     if (code !== 'concurrency_limit_exceeded')
       await countFailed(request, reply, { ...deps, thrown })
     if (refusedBodies.has(code)) await discardBody(request)
-    if (isBlock(thrown) || isUnjudged(thrown)) tellRefusal(reply, toApiError(thrown))
+    if (isBlock(thrown) || isUnjudgedError(thrown)) tellRefusal(reply, toApiError(thrown))
     return sendError(request, reply, { ...deps, dialect, thrown })
   })
 }

@@ -23,12 +23,12 @@ import type { BillDeps } from './bill.ts'
 import type { ToEvent } from './call-event.ts'
 import { createInputCounting } from './count/input-counting.ts'
 import { createSavedFactors } from './count/saved-factors.ts'
-import { createJudge } from './judging/judge-by-rules.ts'
-import { countDecision } from './judging/verdicts/count-decision.ts'
+import { countDecision } from './enforcement/count-decision.ts'
+import { createChecks } from './enforcement/create-checks.ts'
+import { createReplace } from './enforcement/replacement/create-replace.ts'
 import { createMonitoring } from './monitoring/create-monitoring.ts'
 import { createOpenCalls } from './open-calls.ts'
 import { createCallRecords } from './record-call.ts'
-import { createReplace } from './replacing/create-replace.ts'
 import { createSteps, type StepDeps } from './steps.ts'
 import { createModelCalls } from './upstreams/call-model.ts'
 import { createMediaUrlCheck } from './upstreams/check-media-urls.ts'
@@ -92,11 +92,11 @@ export function createInference(options: Options) {
   const replace = createReplace({ ...options, callModel, counting, catalogue: catalogue.current })
   const { openQuestions } = options
   const judged = { engine, formats, replace, steadyNow, log, moderation, local, openQuestions }
-  const judgeRequest = createJudge({ ...judged, estimate: counting.estimate })
+  const openChecks = createChecks({ ...judged, estimate: counting.estimate })
   return {
     catalogue: catalogue.current,
     counting,
-    steps: createSteps({ ...options, ...records, toEvent, judgeRequest, callModel, counting }),
+    steps: createSteps({ ...options, ...records, toEvent, openChecks, callModel, counting }),
     ...records,
     noteBudgets: options.noteBudgets,
     canRecord: events.canTakeMore,

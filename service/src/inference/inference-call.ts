@@ -6,10 +6,10 @@ import type { Principal } from '#http/principal.ts'
 import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { RequestLine } from '#platform/log.ts'
-import type { Pinned } from '#policy-gateway/in-force.ts'
+import type { Pinned } from '#policies-in-force/in-force.ts'
 
-import type { CallTarget } from './gateway/call-target.ts'
-import type { PolicySubject } from './gateway/policy-subject.ts'
+import type { CallTarget } from './configured/call-target.ts'
+import type { PolicySubject } from './configured/policy-subject.ts'
 import type { ParsedRequest } from './model-request.ts'
 
 /** One inference call on its way through the pipeline. */

@@ -14,16 +14,18 @@ import { writeCatalogueOfOne } from '#testing/catalogue-of-one.ts'
 import { createTestApi } from '#testing/test-api.ts'
 import { createProjectKey } from '#testing/test-gateway.ts'
 
-import type { Steps } from './run-inference.ts'
+import type { CallChecks } from './enforcement/call-checks.ts'
+import type { CheckedRequest } from './enforcement/findings.ts'
+import type { CallSteps } from './run-inference.ts'
 
 // No route reaches a model but through every step of the pipeline, in its order.
 
 const all: readonly Endpoint[] = endpoints
 const callers = all.filter(({ permission }) => permission === 'model.invoke')
 const reachesModel = ['createMessage', 'createResponse', 'createChatCompletion']
-const order: (keyof Steps)[] = [
-  ...(['openMeter', 'admit', 'openRecord', 'judgeRequest', 'reserve'] as const),
-  ...(['settleVerdicts', 'callModel', 'guardAnswer'] as const),
+const order: (keyof CallSteps | keyof CallChecks)[] = [
+  ...(['openMeter', 'admit', 'openRecord', 'openChecks', 'beforeHold', 'reserve'] as const),
+  ...(['afterHold', 'guard', 'callModel'] as const),
 ]
 
 const bodies: Record<string, object> = {
@@ -58,8 +60,34 @@ function watched(house: House, taken: string[]): House {
       return (step as (...given: unknown[]) => unknown)(...given)
     },
   ])
-  const steps = Object.fromEntries(entries) as Steps
-  return { ...house, inference: { ...house.inference, steps } }
+  const steps = Object.fromEntries(entries) as CallSteps
+  const openChecks: CallSteps['openChecks'] = async (...given) =>
+    watchedChecks(await steps.openChecks(...given), taken)
+  return { ...house, inference: { ...house.inference, steps: { ...steps, openChecks } } }
+}
+
+function watchedChecks<Request extends CheckedRequest>(
+  checks: CallChecks<Request>,
+  taken: string[],
+): CallChecks<Request> {
+  return {
+    get request() {
+      return checks.request
+    },
+    findings: checks.findings,
+    beforeHold() {
+      taken.push('beforeHold')
+      return checks.beforeHold()
+    },
+    afterHold() {
+      taken.push('afterHold')
+      return checks.afterHold()
+    },
+    guard(callModel) {
+      taken.push('guard')
+      return checks.guard(callModel)
+    },
+  }
 }
 
 async function prepare() {
@@ -100,7 +128,7 @@ test.each(reachesModel.flatMap((id) => [true, false].map((stream) => ({ id, stre
   },
 )
 
-test('no other route reaches a model, whatever it is sent; a count of tokens is judged', async () => {
+test('no other route reaches a model, whatever it is sent; a count of tokens is checked', async () => {
   const { app, routes, upstream, taken, credential, organization } = await prepare()
   const others = routes.filter(({ endpoint }) => !reachesModel.includes(endpoint?.id ?? ''))
   expect(others.length).toBeGreaterThan(30)
@@ -113,5 +141,5 @@ test('no other route reaches a model, whatever it is sent; a count of tokens is 
       ...(method === 'POST' && { payload: { model: 'm', ...bodies['createMessage'] } }),
     })
   }
-  expect([taken, upstream.calls]).toEqual([['judgeRequest'], []])
+  expect([taken, upstream.calls]).toEqual([['openChecks', 'beforeHold', 'afterHold'], []])
 })

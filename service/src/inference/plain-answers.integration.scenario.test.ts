@@ -16,7 +16,8 @@ import {
   usage,
 } from '#testing/plain-calls.ts'
 
-import type { Steps } from './run-inference.ts'
+import type { CallChecks } from './enforcement/call-checks.ts'
+import { openFakeChecks } from './enforcement/testing/fake-checks.ts'
 
 // A plain call asks its upstream plainly, and every rule for answers holds for what comes.
 
@@ -116,19 +117,19 @@ test('504: a plain call that takes longer than the whole time is ended, and cost
   await vi.waitUntil(() => calls.upstream.open === 0)
 })
 
-/** Replaces the step that guards answers. */
+/** Replaces the checks by some that guard answers like this. */
 const withGuard =
-  (guardAnswer: Steps['guardAnswer']) =>
-  (house: House): House => ({
-    ...house,
-    inference: { ...house.inference, steps: { ...house.inference.steps, guardAnswer } },
-  })
+  (guard: CallChecks['guard']) =>
+  ({ inference, ...house }: House): House => {
+    const openChecks = openFakeChecks(() => ({ checks: { guard } }))
+    return { ...house, inference: { ...inference, steps: { ...inference.steps, openChecks } } }
+  }
 
 test('the guard gets a plain answer as one piece with all its events, before its caller gets anything', async () => {
   const seen: Piece[] = []
   const calls = await preparePlainCalls({
-    change: withGuard(async function* guard(_, _judgement, pieces) {
-      for await (const piece of pieces) {
+    change: withGuard(async function* guard(callModel) {
+      for await (const piece of callModel()) {
         seen.push(piece)
         if (seen.length > 0) throw new ApiError('policy_blocked', 'A policy blocks this.')
         yield piece

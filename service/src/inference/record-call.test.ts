@@ -1,9 +1,9 @@
 import { GivenGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import { expect, test } from 'vitest'
 
+import { compileGateway } from '#gateway-config/compile-gateway.ts'
 import { ApiError } from '#platform/api-error.ts'
-import { compileGateway } from '#policy-gateway/compile-gateway.ts'
-import { makeSnapshot } from '#policy-gateway/snapshot.ts'
+import { makeSnapshot } from '#policies-in-force/snapshot.ts'
 import { finish } from '#text/steps.ts'
 
 import type { ToEvent } from './call-event.ts'

@@ -1,9 +1,9 @@
 import type { EventWriter } from '#audit/event-writer.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
-import type { CallOrigin, Ending, ToEvent } from './call-event.ts'
-import type { Findings } from './judging/verdicts/judgement.ts'
-import { isBlock } from './judging/verdicts/policy-refusal.ts'
+import type { CallOrigin, CallEnding, ToEvent } from './call-event.ts'
+import type { Findings } from './enforcement/findings.ts'
+import { isBlock } from './enforcement/refusals.ts'
 
 type RecordedCall = CallOrigin & { model: string | null }
 export type RecordRefusal = (
@@ -23,7 +23,7 @@ export type RecordCount = (
  * does not ask for that.
  */
 export function createCallRecords(events: Pick<EventWriter, 'write'>, toEvent: ToEvent) {
-  async function write(call: RecordedCall, ending: Ending) {
+  async function write(call: RecordedCall, ending: CallEnding) {
     const written = events.write(toEvent(call, ending)) // never rejects
     if (call.policies?.snapshot.gateway?.config.org_controls.audit_logs ?? true) await written
   }

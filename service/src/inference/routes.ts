@@ -15,12 +15,12 @@ import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import { dependencyUnavailable } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
-import type { InForce } from '#policy-gateway/in-force.ts'
-import { pinSnapshots } from '#policy-gateway/pin-snapshot.ts'
+import type { InForce } from '#policies-in-force/in-force.ts'
+import { pinSnapshots } from '#policies-in-force/pin-snapshot.ts'
 
+import type { CallTarget } from './configured/call-target.ts'
 import { type Attempt, countAsRequest, speakInferenceErrors } from './count-attempts.ts'
 import type { Inference } from './create-inference.ts'
-import type { CallTarget } from './gateway/call-target.ts'
 import { serveModels } from './models.ts'
 import { serveCountTokens } from './serve-count-tokens.ts'
 import { serveInference } from './serve-inference.ts'
@@ -92,8 +92,8 @@ export function serveInferenceRoutes(app: FastifyInstance, deps: InferenceRouteD
       requireRecordable()
     })
     pinSnapshots(scope, inForce)
-    const { judgeRequest } = steps
-    const counting = { limitInferenceCall, recentRefusals, judgeRequest, overload }
+    const { openChecks } = steps
+    const counting = { limitInferenceCall, recentRefusals, openChecks, overload }
     serveCountTokens(scope, { ...inference, ...counting })
   })
   void app.register(async (scope) => {

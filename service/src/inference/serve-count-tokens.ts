@@ -14,15 +14,15 @@ import { waitForSlice } from '#platform/background/shared-turns.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Gate } from '#platform/gate.ts'
 
-import { type AdmitDeps, admit, asksForNothing } from './admission/admit-call.ts'
+import { type AdmitDeps, admitWith, asksForNothing } from './admission/admit-call.ts'
+import { readPolicySubject } from './configured/policy-subject.ts'
+import { requireProject } from './configured/require-project.ts'
 import { refuseAgain } from './count-attempts.ts'
 import { countInput } from './count/count-tokens.ts'
 import type { InputCounting } from './count/input-counting.ts'
 import { type CountRequest, type ParsedCount, readCount } from './count/read-count.ts'
-import { readPolicySubject } from './gateway/policy-subject.ts'
-import { requireProject } from './gateway/require-project.ts'
+import { type Findings, type CheckedCall, createFindings } from './enforcement/findings.ts'
 import type { InferenceCall } from './inference-call.ts'
-import { type Findings, type JudgedCall, createFindings } from './judging/verdicts/judgement.ts'
 import { findModel } from './read-model-request.ts'
 import type { RecordCount } from './record-call.ts'
 import type { StepDeps } from './steps.ts'
@@ -30,7 +30,7 @@ import type { Catalogue } from './upstreams/catalogue.ts'
 import { watchCaller } from './watch-caller.ts'
 
 export type CountTokensDeps = AdmitDeps &
-  Pick<StepDeps, 'judgeRequest'> & {
+  Pick<StepDeps, 'openChecks'> & {
     recordCount: RecordCount
     catalogue: () => Catalogue
     counting: InputCounting
@@ -41,7 +41,7 @@ export type CountTokensDeps = AdmitDeps &
   }
 
 /** A count on its way; what becomes known of it is told by its event, however it ends. */
-type CountCall = JudgedCall & {
+type CountCall = CheckedCall & {
   /** What is wrong with its headers. */
   headerError: ApiError | null
   counted: InferenceCall['counted']
@@ -50,13 +50,13 @@ type CountCall = JudgedCall & {
   /** The count, once it is known. */
   tokens: number
   findings: Findings | null
-  /** To be called when its request is judged: then another one may begin. */
+  /** To be called when its request is checked: then another one may begin. */
   onDecided: InferenceCall['onDecided']
 }
 
 /**
  * POST /v1/messages/count_tokens: one request of the caller's limits and quotas, and the tokens that are counted of the limits per
- * minute, so that no caller has more text read than it may send; no credits. Its text may go to an upstream's counter, so it is judged
+ * minute, so that no caller has more text read than it may send; no credits. Its text may go to an upstream's counter, so it is checked
  * first, as the request of a call is.
  */
 export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
@@ -69,7 +69,7 @@ export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
       const opened = await openCount(request, reply, { deps, cancellation })
       using turn = await deps.overload.waitForTurn(shareOf(opened.principal), cancellation)
       const call = { ...opened, onDecided: turn.admit }
-      await using _slot = await admit(call, askFor(call), deps)
+      await using _slot = await admitWith(call, askFor(call), deps)
       const tokens = await countAndRecord(deps, request, call)
       return sendJson(reply, 200, answerText(countTokens, { input_tokens: tokens }))
     },
@@ -158,24 +158,22 @@ async function count(
   const asked = { ...read, ...unknownToRules }
   request.line.model = model.id
   call.findings = createFindings()
-  const judgement = await deps.judgeRequest(call, asked, call.findings)
-  call.findings = judgement
-  call.onDecided()
-  if (judgement.refusal) throw judgement.refusal
-  await judgement.settle()
+  const checks = await deps.openChecks(call, asked, call.findings)
+  await checks.beforeHold().finally(call.onDecided)
+  await checks.afterHold()
   // From here on the estimate is used up, even if the caller hangs up.
   call.tokens = expectedTokens
   if ((request.bodyBytes?.length ?? 0) > largeBodyBytes) await waitForSlice(owner)
   const sent = {
-    request: judgement.request.body,
+    request: checks.request.body,
     keepsAll,
     headers: pickForwardedHeaders(messageCallerFormat, request.headers),
   }
   // Unjudged text does not leave this process, so the upstream is not asked to count it.
-  const isUnjudged = judgement.unjudged.size > 0
+  const isUnjudged = checks.findings.unjudged.size > 0
   return countInput(
     {
-      turn: judgement.request.turn,
+      turn: checks.request.turn,
       keepsAll,
       ...deps.counting.prepare(model, sent),
       ...(isUnjudged && { upstream: null }),

@@ -18,18 +18,18 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { started } from '#platform/started.ts'
 
+import { readPolicySubject } from './configured/policy-subject.ts'
 import { refuseAgain } from './count-attempts.ts'
-import { readPolicySubject } from './gateway/policy-subject.ts'
 import type { InferenceCall } from './inference-call.ts'
 import { billedInput, type ModelRequest, requireRequest } from './model-request.ts'
 import type { OpenCalls } from './open-calls.ts'
 import { type ReadDeps, readModelRequest } from './read-model-request.ts'
-import { type AnswerPart, runInference, type Steps } from './run-inference.ts'
+import { type AnswerPart, runInference, type CallSteps } from './run-inference.ts'
 import { watchCaller } from './watch-caller.ts'
 import { foldAnswer, streamAnswer } from './write-answer.ts'
 
 export type InferenceDeps = ReadDeps & {
-  steps: Steps
+  steps: CallSteps
   now: Clock
   log: Log
   metrics: Metrics

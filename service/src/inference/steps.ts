@@ -5,17 +5,17 @@ import type { Clock } from '#platform/clock.ts'
 import { type AdmitDeps, admitCall, toRefusedCall } from './admission/admit-call.ts'
 import { type BillDeps, type FreeCall, openBill, openFreeBill } from './bill.ts'
 import type { InputCounting } from './count/input-counting.ts'
+import type { OpenChecks } from './enforcement/create-checks.ts'
 import type { InferenceCall } from './inference-call.ts'
-import type { JudgeRequest } from './judging/verdicts/judgement.ts'
 import { createMeter, type Meter } from './metering/meter.ts'
 import { createOutputRates } from './metering/output-rates.ts'
 import { billedInput, type ModelRequest } from './model-request.ts'
-import type { CallRecord, Steps } from './run-inference.ts'
+import type { CallRecord, CallSteps } from './run-inference.ts'
 import type { CallModel } from './upstreams/call-model.ts'
 
 export type StepDeps = BillDeps &
   AdmitDeps & {
-    judgeRequest: JudgeRequest
+    openChecks: OpenChecks
     callModel: CallModel
     counting: Pick<InputCounting, 'countText' | 'learn'>
     steadyNow: Clock
@@ -30,7 +30,7 @@ const unreadRequest = {
 }
 
 /** The steps of the pipeline, wired to the features of this process. */
-export function createSteps(deps: StepDeps): Steps {
+export function createSteps(deps: StepDeps): CallSteps {
   const { recordRefusal, callModel, counting, steadyNow } = deps
   const rates = createOutputRates()
   return {
@@ -71,15 +71,11 @@ export function createSteps(deps: StepDeps): Steps {
       return recordOnce(write)
     },
 
-    judgeRequest: deps.judgeRequest,
-    reserve: (call, judgement, meter) =>
-      isFree(call)
-        ? openFreeBill(call, judgement, meter, deps)
-        : openBill(call, judgement, meter, deps),
+    openChecks: deps.openChecks,
+    reserve: (call, checks, meter) =>
+      isFree(call) ? openFreeBill(call, checks, meter, deps) : openBill(call, checks, meter, deps),
     recordRefusal: (call, error, findings) => recordRefusal(toRefusedCall(call), error, findings),
-    settleVerdicts: (_, judgement) => judgement.settle(),
     callModel: (call, request, meter) => callModel(toModelCall(call, request, meter)),
-    guardAnswer: (_, judgement, pieces) => judgement.guard(pieces),
   }
 }
 

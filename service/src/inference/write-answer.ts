@@ -5,7 +5,7 @@ import { joinSse } from '#formats/join-sse.ts'
 import type { EventStream } from '#http/event-stream.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
-import { type Deadline, startDeadline } from '#platform/calls/timer-wheel.ts'
+import { type WheelDeadline, startDeadline } from '#platform/calls/timer-wheel.ts'
 import { ClientGone } from '#platform/client-gone.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
@@ -142,8 +142,8 @@ export async function streamAnswer(
 }
 
 /** Sends a ping whenever nothing was sent for a while. */
-function startPings(stream: EventStream, ping: string): Deadline {
-  const pings: Deadline = startDeadline(pingEveryMs, {
+function startPings(stream: EventStream, ping: string): WheelDeadline {
+  const pings: WheelDeadline = startDeadline(pingEveryMs, {
     onDue() {
       pings.restart(pingEveryMs)
       void tryToWrite(stream, ping) // the next write of the answer reports a closed connection

@@ -7,14 +7,14 @@ export const windows = {
   minute: { bucketMs: 1000, lengthMs: 60_000 },
   day: { bucketMs: 3_600_000, lengthMs: 86_400_000 },
 } as const
-export type Window = keyof typeof windows
-export const windowNames = Object.keys(windows) as readonly Window[]
+export type LimitWindow = keyof typeof windows
+export const windowNames = Object.keys(windows) as readonly LimitWindow[]
 
 type LimitMetric = {
   metric: keyof ScopeLimits
   /** How many bytes its usage takes in a packed verdict. */
   bytes: 4 | 6
-} & ({ unit: Unit; window: Window } | { unit: 'slots'; window: null })
+} & ({ unit: Unit; window: LimitWindow } | { unit: 'slots'; window: null })
 
 /**
  * Every limit that a scope has. Of several refusals with equal waits, the first in this order is reported.
@@ -45,7 +45,7 @@ export const windowMetrics = limitMetrics.filter((row) => row.window !== null)
 /** How much of a unit is used in a window; 0 where no metric limits it. */
 export function usedIn(
   amounts: Readonly<Record<Metric, number>>,
-  window: Window,
+  window: LimitWindow,
   unit: Unit,
 ): number {
   const row = windowMetrics.find((each) => each.window === window && each.unit === unit)

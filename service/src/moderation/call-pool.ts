@@ -10,7 +10,7 @@ type Options = {
 
 /**
  * How many calls to a model run at a time; the others wait. Organizations take turns, so that one with many rules and
- * long texts delays another by one call and not by all of its own. Nobody waits for longer than their signal allows.
+ * long texts delays another by one call and not by all of its own. No question waits for longer than its signal allows.
  */
 export function createCallPool(options: Options) {
   const { atOnce, waitingMax, waitingOfOneMax, createRefusal } = options

@@ -85,7 +85,12 @@ type Scored = {
  * The wanted categories that some text has no score of. Few categories are looked for in images, so one without a score is no
  * gap, unless a scorer would have looked at the image for a category that is always blocked, and has failed.
  */
-export function findUnscored({ segments, results, wanted, failed }: Scored): ReadonlySet<Category> {
+export function findUnscoredCategories({
+  segments,
+  results,
+  wanted,
+  failed,
+}: Scored): ReadonlySet<Category> {
   const isMissing = (category: Category, index: number) =>
     results[index]?.scores[category] === undefined
   const hasFailedReader = (category: Category) =>

@@ -7,13 +7,13 @@ import type { Asker } from '#text/steps.ts'
 import { categories, type Category } from './categories.ts'
 import { createScorers, type Moderation } from './create-scorers.ts'
 import { followModerationFile } from './follow-moderation-file.ts'
-import { type Judge, type JudgedContent, type JudgedRule, JudgeFailure } from './judge.ts'
-import { createJudgePool } from './judging/ask-model.ts'
-import { createVerdictCache } from './judging/verdict-cache.ts'
+import { createJudgePool } from './judge/ask-model.ts'
+import { type Judge, type JudgedContent, type JudgedRule, JudgeFailure } from './judge/judge.ts'
+import { openJudge } from './judge/open-judge.ts'
+import { createVerdictCache } from './judge/verdict-cache.ts'
 import { createLocalScorer } from './local/local-scorer.ts'
 import { blockingCategories, joinVerdicts, openModeration } from './moderate.ts'
-import { openJudge } from './open-judge.ts'
-import { originOf } from './post-scorer.ts'
+import { scorerOriginOf } from './post-scorer.ts'
 import { type ModerationSettings, noModeration, type ReadOptions } from './read-moderation.ts'
 import { createScoreCache, type ScoreCache } from './score-cache.ts'
 import type { Scorer, ScoringCall } from './scorer.ts'
@@ -54,7 +54,7 @@ export function createModeration(options: Options) {
   function use(settings: ModerationSettings) {
     current = build(settings)
     const places = [...settings.scorers, settings.judge].flatMap((each) => each?.place ?? [])
-    pools.keepOnly(places.map(originOf))
+    pools.keepOnly(places.map(scorerOriginOf))
   }
 
   const following = followModerationFile({ ...options, onSettings: use })

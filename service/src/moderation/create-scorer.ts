@@ -10,7 +10,7 @@ import type { PostToModel } from './post-scorer.ts'
 import type { ScorerSettings } from './read-moderation.ts'
 import { type Scorer, ScorerFailure } from './scorer.ts'
 
-/** So many calls of one request may be open. */
+/** How many calls of one request may be open. */
 const callsAtOnce = 16
 /**
  * For texts that need more, no more calls are made, and they have no scores: what is not seen must not pass. What was scored is
@@ -88,7 +88,7 @@ const overloaded = (mayBeByCaller = false) =>
 const tooLong = () =>
   new ScorerFailure('too_long', 'The texts are too long or too many to be scored.')
 
-/** Whoever sends very many texts may have kept the scorer busy alone. */
+/** A caller that sends very many texts may have kept the scorer busy alone. */
 const byLoad = (error: unknown) =>
   error instanceof ScorerFailure && (error.problem === 'busy' || error.problem === 'timeout')
     ? error.asByCaller()

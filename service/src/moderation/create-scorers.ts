@@ -9,7 +9,7 @@ import type { Category } from './categories.ts'
 import {
   chooseScorers,
   combineScores,
-  findUnscored,
+  findUnscoredCategories,
   hasUnreadImage,
   type SegmentScores,
 } from './combine-scores.ts'
@@ -120,7 +120,7 @@ export function createScorers(settings: ModerationSettings, deps: Deps): Moderat
           readsImages,
           failure,
         }))
-      const unscored = findUnscored({ segments, results: combined, wanted, failed })
+      const unscored = findUnscoredCategories({ segments, results: combined, wanted, failed })
       return { segments: combined, unscored, failed }
     },
     pausing: () =>

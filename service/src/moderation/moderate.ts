@@ -160,7 +160,7 @@ const hasImage = ({ imageUrl }: Segment) => imageUrl !== undefined
 
 /**
  * Whether texts that the local scorer has not blocked either must be refused. Only an outage may let them pass: a scorer that
- * refuses this gateway stays so until somebody acts, and what depends on the texts would let callers choose texts that switch
+ * refuses this gateway stays so until the operator acts, and what depends on the texts would let callers choose texts that switch
  * moderation off.
  */
 function judgeGap(
@@ -181,7 +181,7 @@ function judgeGap(
 const isAlwaysBlocked = (category: Category) =>
   (alwaysBlocked as readonly Category[]).includes(category)
 
-/** Why model calls are refused: somebody has to decide what watches over them. Null: they are not. */
+/** Why model calls are refused: the operator has to decide what watches over them. Null: they are not. */
 export function findModerationGap({ settings, covers }: Moderation): string | null {
   const missing = alwaysBlocked.filter((category) => !covers.has(category))
   if (missing.length === 0 || settings.acceptsLocalOnly) return null

@@ -15,20 +15,20 @@ const BaseUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https a
 const variableRule = 'must be the name of an environment variable, such as OPENAI_API_KEY'
 
 /** Never the secret itself: where it is kept. */
-const KeyReference = z.union(
+const ScorerKey = z.union(
   [
     z.strictObject({ env: z.string().regex(/^[A-Z][A-Z0-9_]{0,99}$/, { error: variableRule }) }),
     z.strictObject({ file: z.string().min(1).max(1000) }),
   ],
   { error: 'must be {"env": "VARIABLE"} or {"file": "/path"}, never the key itself' },
 )
-export type KeyReference = z.infer<typeof KeyReference>
+export type ScorerKey = z.infer<typeof ScorerKey>
 
 /** Where a model is that is asked about texts. `scripted` is nowhere. */
 const place = {
   base_url: BaseUrl.optional(),
   model: ModelName.optional(),
-  key: KeyReference.optional(),
+  key: ScorerKey.optional(),
 }
 
 /** A threshold of 1 would hardly ever be reached, and these categories cannot be switched off. */

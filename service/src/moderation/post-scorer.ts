@@ -7,7 +7,7 @@ import { ScorerFailure, type ScorerProblem } from './scorer.ts'
 /** Posts JSON to a model and returns the JSON of its answer; throws a ScorerFailure. Paths start at the root of its server. */
 export type PostToModel = (path: string, body: object, signal: AbortSignal) => Promise<unknown>
 
-/** The same for whoever reads every answer, whatever its status; throws a ScorerFailure if none comes. */
+/** The same for callers that read every answer, whatever its status; throws a ScorerFailure if none comes. */
 type Post = (path: string, body: object, signal: AbortSignal) => Promise<Answer>
 
 const answerMaxBytes = 256 * 1024
@@ -28,7 +28,7 @@ export function createPost(
   place: ModelPlace,
   deadlineMs: number,
 ): Post {
-  const origin = originOf(place)
+  const origin = scorerOriginOf(place)
   const basePath = new URL(place.baseUrl).pathname.replace(/\/+$/, '').replace(/\/v1$/, '')
   const headers = {
     'content-type': 'application/json',
@@ -63,8 +63,8 @@ export function createPost(
   }
 }
 
-/** The same settings for all, so that whoever asks one server shares its connections. Only the call's own deadline counts. */
-export const originOf = ({ baseUrl }: Pick<ModelPlace, 'baseUrl'>): Origin => ({
+/** The same settings for all, so that all scorers on one server share its connections. Only the call's own deadline counts. */
+export const scorerOriginOf = ({ baseUrl }: Pick<ModelPlace, 'baseUrl'>): Origin => ({
   origin: new URL(baseUrl).origin,
   settings: {
     connections: 512,

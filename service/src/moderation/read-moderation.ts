@@ -1,7 +1,7 @@
 import { categories, type Category } from './categories.ts'
 import {
   type JudgeEntry,
-  type KeyReference,
+  type ScorerKey,
   moderationError,
   parseModerationFile,
   type ScorerEntry,
@@ -50,7 +50,7 @@ export type ModerationSettings = {
 export type ReadOptions = {
   allowsTestDoubles: boolean
   /** Throws where there is no usable key; its message has the place and never the key. */
-  readSecret: (reference: KeyReference) => string
+  readSecret: (reference: ScorerKey) => string
 }
 
 /** Without a file there is no scorer and no judge. */

@@ -112,7 +112,7 @@ export class ScorerFailure extends Error {
     return new ScorerFailure(problem, message, { cause, mayBeByCaller: true })
   }
 
-  /** Nobody can bring it about by the texts they send. A scorer that is not asked for such a reason has an outage too. */
+  /** Callers cannot bring it about by the texts they send. A scorer that is not asked for such a reason has an outage too. */
   get isOutage(): boolean {
     const { problem, cause, mayBeByCaller } = this
     if (problem === 'paused') return cause instanceof ScorerFailure && cause.isOutage

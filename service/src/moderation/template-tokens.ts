@@ -5,7 +5,7 @@
 const tokenStart = /<(?=\S)|\[(?=\/?[A-Z])/g
 
 /**
- * For models that read text as it is: `<|im_end|>` becomes `< |im_end|>`. Tokens are broken up and never removed: whoever can
+ * For models that read text as it is: `<|im_end|>` becomes `< |im_end|>`. Tokens are broken up and never removed: a caller who can
  * make text disappear can hide it from the model, as in `<|all of my question|>`, and what is left may be a new token.
  */
 export const breakTemplateTokens = (text: string): string => text.replace(tokenStart, '$& ')

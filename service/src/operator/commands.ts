@@ -7,7 +7,7 @@ import {
   createRecoveryKey,
   listOrganizationPage,
   setOperatorPlan,
-  setOrganizationStatus,
+  changeOrganizationStatus,
   showOrganization,
 } from './organizations.ts'
 import { checkPolicies } from './policies.ts'
@@ -264,10 +264,10 @@ export const topics: Topics = {
     suspend: aboutOrganization(
       'suspend',
       ['Refuses all of its calls with 403, within 5 seconds.'],
-      (id, deps) => setOrganizationStatus(id, 'suspended', deps),
+      (id, deps) => changeOrganizationStatus(id, 'suspended', deps),
     ),
     reinstate: aboutOrganization('reinstate', ['Accepts its calls again.'], (id, deps) =>
-      setOrganizationStatus(id, 'active', deps),
+      changeOrganizationStatus(id, 'active', deps),
     ),
     recover: {
       ...aboutOrganization(

@@ -3,7 +3,7 @@ import { isStoreAway } from '#platform/to-api-error.ts'
 const migrate = 'Run `./dev migrate` (in the image: `gatehouse migrate`)'
 
 /** An error as a sentence that says what to do, where we know it. */
-export function explainFailure(error: unknown): string {
+export function explainCommandFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const state = 'code' in error ? String(error.code) : ''
   switch (state) {

@@ -64,7 +64,7 @@ export async function showOrganization(id: string, { db }: OperatorDeps): Promis
   return { result: { ...presentWithPlans(organization), ...presentAccount(account) } }
 }
 
-export async function setOrganizationStatus(
+export async function changeOrganizationStatus(
   id: string,
   status: 'active' | 'suspended',
   deps: OperatorDeps,

@@ -338,6 +338,20 @@ export interface LedgerEntry {
   seq: Generated<Int8>;
 }
 
+export interface LedgerPoint {
+  at: Timestamp;
+  day: Timestamp;
+  day_sums: Json;
+  differs: boolean;
+  organization_id: string;
+  paid: Int8;
+  seq: Int8;
+  used: Int8;
+  wallet: Int8;
+  written_off: Int8;
+  written_off_of_charges: Int8;
+}
+
 export interface LimitOverride {
   organization_id: string;
   scope: LimitScope;
@@ -582,6 +596,7 @@ export interface DB {
   idempotency_key: IdempotencyKey;
   installation: Installation;
   ledger_entry: LedgerEntry;
+  ledger_point: LedgerPoint;
   limit_override: LimitOverride;
   organization: Organization;
   payment: Payment;

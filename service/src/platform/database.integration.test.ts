@@ -5,7 +5,8 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { createTestDatabase } from '#testing/test-database.ts'
 
-import { connectDatabase, runNamed } from './database.ts'
+import { connectDatabase, executeNamed, runNamed } from './database.ts'
+import { transactNamed } from './transaction.ts'
 
 /** Forwards bytes until it is switched to discard those of its open connections, without closing them. */
 async function createSwallowingProxy(databaseUrl: string) {
@@ -132,4 +133,82 @@ test('a pool that has only run named statements is closed with its database', as
   await runNamed(db, double, [1, 'application_name'])
   await db.destroy()
   await expect(runNamed(db, double, [1, 'application_name'])).rejects.toThrow('after calling end')
+})
+
+const [makeNotes, addNote] = [
+  { name: 'make_notes', text: 'create table note (text text)' },
+  { name: 'add_note', text: `insert into note values ($1) returning current_setting('jit')` },
+]
+const notesIn = async (db: Parameters<typeof runNamed>[0]) =>
+  (await runNamed(db, { name: 'list_notes', text: 'select text from note' }, [])).flat()
+
+test('a transaction of named statements prepares them once, and its settings end with it', async () => {
+  const { db } = await setUp(2000)
+  await runNamed(db, makeNotes, [])
+  await sql`set jit = on`.execute(db)
+  for (const text of ['one', 'two']) {
+    const settings = await transactNamed(db, { jit: 'off' }, (tx) => tx.run(addNote, [text]))
+    expect(settings).toEqual([['off']])
+  }
+  expect(await runNamed(db, addNote, ['three'])).toEqual([['on']])
+  expect(await notesIn(db)).toEqual(['one', 'two', 'three'])
+  const { rows } =
+    await sql`select name from pg_prepared_statements where name = 'add_note'`.execute(db)
+  expect(rows).toHaveLength(1)
+})
+
+test('a transaction of named statements that fails leaves nothing, and its connection is usable', async () => {
+  const { db } = await setUp(2000)
+  await runNamed(db, makeNotes, [])
+  const failing = { name: 'fail', text: 'select 1 / $1::integer' }
+  const fail = transactNamed(db, {}, async (tx) => {
+    await tx.run(addNote, ['one'])
+    await tx.run(failing, [0])
+  })
+  await expect(fail).rejects.toThrow('division by zero')
+  const hide = transactNamed(db, {}, async (tx) => {
+    await tx.run(addNote, ['two'])
+    await tx.run(failing, [0]).catch(() => undefined)
+  })
+  await expect(hide).rejects.toThrow('A statement of the transaction has failed.')
+  expect(await notesIn(db)).toEqual([])
+})
+
+test('a transaction of named statements whose connection is lost leaves nothing, and the next has a new one', async () => {
+  const { db, proxy } = await setUp(300)
+  await runNamed(db, makeNotes, [])
+  const lose = transactNamed(db, {}, async (tx) => {
+    await tx.run(addNote, ['one'])
+    proxy.swallow()
+    await tx.run(addNote, ['two'])
+  })
+  await expect(lose).rejects.toThrow('Query read timeout')
+  await transactNamed(db, {}, (tx) => tx.run(addNote, ['three']))
+  expect(await notesIn(db)).toEqual(['three'])
+})
+
+test('a transaction of named statements that another one has stopped is repeated', async () => {
+  const { db } = await setUp(2000)
+  await sql`
+    create function stop() returns void language plpgsql as $$
+    begin raise exception 'stopped' using errcode = 'serialization_failure'; end $$`.execute(db)
+  let attempts = 0
+  const result = await transactNamed(db, {}, async (tx) => {
+    if (++attempts < 3) await tx.run({ name: 'stop', text: 'select stop()' }, [])
+    return 'done'
+  })
+  expect([result, attempts]).toEqual(['done', 3])
+})
+
+test('a template that is executed by name is prepared once, with its values', async () => {
+  const { db } = await setUp(2000)
+  const halve = (number: number) =>
+    executeNamed(db, 'halve', sql<{ half: number }>`select ${number}::integer / 2 as half`)
+  expect([await halve(8), await halve(6)]).toEqual([[{ half: 4 }], [{ half: 3 }]])
+  const { rows } = await sql`select from pg_prepared_statements where name = 'halve'`.execute(db)
+  expect(rows).toHaveLength(1)
+  const inside = sql<{ half: number }>`select 1 as half`
+  expect(await db.transaction().execute((tx) => executeNamed(tx, 'halve', inside))).toEqual([
+    { half: 1 },
+  ])
 })

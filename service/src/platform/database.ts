@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-import { Kysely, PostgresDialect, type Transaction } from 'kysely'
+import { Kysely, PostgresDialect, type RawBuilder, type Transaction } from 'kysely'
 import pg from 'pg'
 
 import type { DB } from './database-types.ts'
@@ -42,7 +42,7 @@ class ImpatientClient extends pg.Client {
     this.#readTimeoutMs = options.readTimeoutMs ?? 0
   }
 
-  // The driver declares overloads; Kysely only ever passes a text with values, and `runNamed` a named statement.
+  // The driver declares overloads; Kysely only ever passes a text with values, and the functions below a named statement.
   override query(...args: never[]): never {
     const [text, values] = args as unknown as [text: string | pg.QueryConfig, values?: unknown[]]
     return new Promise((resolve, reject) => {
@@ -127,19 +127,98 @@ export type NamedStatement = { readonly name: string; readonly text: string }
  */
 export async function runNamed<Row extends unknown[]>(
   db: Db,
-  { name, text }: NamedStatement,
+  statement: NamedStatement,
   values: unknown[],
 ): Promise<Row[]> {
-  if (!(db instanceof PooledKysely)) throw new Error('a named statement needs a pool')
+  const client = await takeClient(db)
+  try {
+    return await queryNamed<Row>(client, statement, values)
+  } finally {
+    client.release()
+  }
+}
+
+/**
+ * Runs an `sql` template as a named statement, or without the name where `db` is a transaction or one connection: for what is asked again every few seconds. Its text must
+ * be the same each time, and name its columns: the result of `*` changes with a migration, which a prepared one refuses.
+ */
+export async function executeNamed<Row extends object>(
+  db: Db,
+  name: string,
+  query: RawBuilder<Row>,
+): Promise<Row[]> {
+  if (!(db instanceof PooledKysely)) return (await query.execute(db)).rows
+  const { sql: text, parameters } = query.compile(db)
   const client = await db.pool.connect()
   try {
-    const { rows } = await client.query<Row>({ name, text, values, rowMode: 'array' })
+    const { rows } = await client.query<Row>({ name, text, values: [...parameters] })
     return rows
   } finally {
     client.release()
   }
 }
 
+/** A transaction whose statements are named. Their rows are arrays, as those of `runNamed`. */
+export type NamedTx = {
+  run<Row extends unknown[]>(statement: NamedStatement, values: unknown[]): Promise<Row[]>
+}
+
+/** Settings of PostgreSQL that hold until the transaction ends. */
+export type LocalSettings = {
+  readonly enable_sort?: 'off'
+  readonly jit?: 'off'
+  readonly lock_timeout?: '500ms'
+  readonly plan_cache_mode?: 'force_generic_plan'
+  readonly statement_timeout?: '0'
+}
+
+/**
+ * Runs named statements in one transaction, on one connection of the pool. `transactNamed` does so, too, and repeats what
+ * can be repeated.
+ */
+export async function runNamedTransaction<T>(
+  db: Db,
+  settings: LocalSettings,
+  work: (tx: NamedTx) => Promise<T>,
+): Promise<T> {
+  const client = await takeClient(db)
+  let isLost: Error | undefined
+  try {
+    const set = Object.entries(settings).map(([name, value]) => `; set local ${name} = '${value}'`)
+    await client.query(`begin${set.join('')}`)
+    const result = await work({ run: (statement, values) => queryNamed(client, statement, values) })
+    const { command } = await client.query('commit')
+    // PostgreSQL answers so, without an error, if `work` has caught the error of a statement.
+    if (command !== 'COMMIT') throw new Error('A statement of the transaction has failed.')
+    return result
+  } catch (error) {
+    await client.query('rollback').catch((failure: Error) => (isLost = failure))
+    throw error
+  } finally {
+    // A connection whose transaction could not be ended is closed: its next user would find itself inside of it.
+    client.release(isLost)
+  }
+}
+
+function takeClient(db: Db): Promise<pg.PoolClient> {
+  if (!(db instanceof PooledKysely)) throw new Error('a named statement needs a pool')
+  return db.pool.connect()
+}
+
+async function queryNamed<Row extends unknown[]>(
+  client: pg.PoolClient,
+  { name, text }: NamedStatement,
+  values: unknown[],
+): Promise<Row[]> {
+  const { rows } = await client.query<Row>({ name, text, values, rowMode: 'array' })
+  return rows
+}
+
 /** Whether a statement gave up waiting for a lock of another transaction. */
-export const isLockTimeout = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === '55P03'
+export const isLockTimeout = (error: unknown): boolean => hasCode(error, '55P03')
+
+/** Whether a statement would have written a row whose key is there already. */
+export const isUniqueViolation = (error: unknown): boolean => hasCode(error, '23505')
+
+const hasCode = (error: unknown, code: string): boolean =>
+  error instanceof Error && 'code' in error && error.code === code

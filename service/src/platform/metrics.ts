@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-import { auditMetrics } from './metrics/audit-metrics.ts'
+import { auditMetrics, exportMetrics } from './metrics/audit-metrics.ts'
+import { backgroundMetrics } from './metrics/background-metrics.ts'
 import {
   judgeMetrics,
   moderationMetrics,
@@ -24,6 +25,8 @@ export function createMetrics() {
     ...usageMetrics(registers),
     ...creditMetrics(registers),
     ...auditMetrics(registers),
+    ...exportMetrics(registers),
+    ...backgroundMetrics(registers),
     ...moderationMetrics(registers),
     ...judgeMetrics(registers),
     ...replacementMetrics(registers),
@@ -186,7 +189,7 @@ function creditMetrics(registers: Registry[]) {
     }),
     ledgerCheckedAt: new Gauge({
       name: 'gatehouse_ledger_checked_timestamp_seconds',
-      help: 'When this process last checked the whole ledger; 0 before the first check.',
+      help: 'When this process last compared the balances of all organizations with the ledger, and had checked all entries since the check before; 0 before the first check.',
       aggregator: 'max',
       registers,
     }),

@@ -29,16 +29,23 @@ export type RedisOptions = {
 const loadDeadlineMs = 1000
 /** How long the first command waits for a connection, once the client is loaded. */
 const openDeadlineMs = 1000
-/** Commands without an answer block all later ones on their connection: after so many it is replaced. */
-const missesMax = 5
+/**
+ * Commands without an answer block all later ones on their connection: after this time without any answer it is replaced. Many
+ * commands are late together when a busy machine lets the server wait for the processor: that is a pause and no outage, however
+ * many they are.
+ */
+const silentMaxMs = 500
+/** The general client does not say whether a late answer came: that takes this many late commands, too. */
+const lateMin = 5
 // A start may block the event loop for a while; a shorter timeout would then give up a connection that is being made. Commands do
 // not wait for it: until the connection is up, they fail at once.
 const connectTimeoutMs = 5000
 const retryDelayMs = (retries: number) =>
   Math.min(50 * 2 ** Math.min(retries, 6), 1000) * (0.8 + Math.random() * 0.4)
 
-class NoAnswer extends Error {}
-const noAnswer = () => new NoAnswer('Redis did not answer in time')
+/** The server may have executed the command, and may answer the next in time. */
+export class RedisLate extends Error {}
+const noAnswer = () => new RedisLate('Redis did not answer in time')
 
 /**
  * A Redis client that never waits for an outage to end: no offline queue, no resending, and every command
@@ -85,7 +92,8 @@ function createCommands(options: RedisOptions) {
   let opening: Promise<GeneralClient> | undefined
   let isOpen = false
   let isClosed = false
-  let misses = 0
+  /** Commands that were late since the last answer in time, and when the first of them was. */
+  const late = { count: 0, sinceMs: 0 }
 
   async function open(): Promise<GeneralClient> {
     const client = await openCommands(options)
@@ -95,10 +103,12 @@ function createCommands(options: RedisOptions) {
     return client
   }
 
-  function noteMiss() {
+  function noteLate() {
     // While it is being opened, commands are late because of that.
-    if (!isOpen || ++misses < missesMax) return
-    misses = 0
+    if (!isOpen) return
+    if (late.count++ === 0) late.sinceMs = performance.now()
+    if (late.count < lateMin || performance.now() - late.sinceMs < silentMaxMs) return
+    late.count = 0
     closeWhenOpen(opening)
     opening = openCommands(options)
   }
@@ -109,10 +119,10 @@ function createCommands(options: RedisOptions) {
     const opened = (opening ??= open())
     try {
       const answer = await within(patienceMs, noAnswer, async () => work(await opened))
-      misses = 0
+      late.count = 0
       return answer
     } catch (error) {
-      if (error instanceof NoAnswer) noteMiss()
+      if (error instanceof RedisLate) noteLate()
       throw error
     }
   }
@@ -151,7 +161,7 @@ const openFunctionWire = ({ url, onProblem, onReady }: RedisOptions, deadlineMs:
     url,
     deadlineMs,
     createLateError: noAnswer,
-    missesMax,
+    silentMaxMs,
     retryDelayMs,
     connectTimeoutMs,
     onProblem,

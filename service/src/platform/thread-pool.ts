@@ -13,7 +13,7 @@ type Options = {
   waitingMax: number
   /** How many jobs of all owners may wait. */
   waitingTotalMax: number
-  /** How long a thread may continue a job that nobody needs any more; then the thread is terminated. */
+  /** How long a thread may continue a job whose caller has given up; then the thread is terminated. */
   graceMs?: number
   memoryMaxMb?: number
 }
@@ -47,7 +47,7 @@ type Job = JobTerms & {
 type Thread = {
   worker: Worker
   isReady: boolean
-  /** Until the thread has answered, even if nobody needs the answer any more. */
+  /** Until the thread has answered, even if the caller has given up. */
   isBusy: boolean
   /** Whether it is being terminated. */
   isEnding: boolean

@@ -1,6 +1,12 @@
 import { sql } from 'kysely'
 
-import type { Db, Tx } from './database.ts'
+import {
+  type Db,
+  type LocalSettings,
+  type NamedTx,
+  runNamedTransaction,
+  type Tx,
+} from './database.ts'
 
 const followUps = new WeakMap<Tx, (() => void)[]>()
 
@@ -16,15 +22,30 @@ const attemptsMax = 3
 const repeatable = new Set(['40001', '40P01'])
 
 export async function transact<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
+  return attemptAgain(async () => {
     const tasks: (() => void)[] = []
+    const result = await db.transaction().execute((tx) => {
+      followUps.set(tx, tasks)
+      return work(tx)
+    })
+    for (const task of tasks) task()
+    return result
+  })
+}
+
+/** A transaction that runs named statements only, for work that is done many times in a minute. */
+export async function transactNamed<T>(
+  db: Db,
+  settings: LocalSettings,
+  work: (tx: NamedTx) => Promise<T>,
+): Promise<T> {
+  return attemptAgain(() => runNamedTransaction(db, settings, work))
+}
+
+async function attemptAgain<T>(transaction: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
     try {
-      const result = await db.transaction().execute((tx) => {
-        followUps.set(tx, tasks)
-        return work(tx)
-      })
-      for (const task of tasks) task()
-      return result
+      return await transaction()
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? String(error.code) : ''
       if (attempt >= attemptsMax || !repeatable.has(code)) throw error

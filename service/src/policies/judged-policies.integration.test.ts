@@ -14,7 +14,7 @@ import { evaluatePolicy } from '@gatehouse/contract/policy-evaluation'
 import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { describePinned } from '#policy-gateway/in-force.ts'
+import { describePinned } from '#policies-in-force/in-force.ts'
 import { createTestApi } from '#testing/test-api.ts'
 
 /** An API with a judge. */

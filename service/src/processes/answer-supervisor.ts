@@ -1,7 +1,7 @@
 import cluster from 'node:cluster'
 
 import {
-  type Place,
+  type ProcessPlace,
   type ProcessMessage,
   type Question,
   supervisedArgument,
@@ -17,12 +17,12 @@ export type Answers = {
 /** Whether this process was started by a supervisor of ours, and not by another program that uses node:cluster. */
 export const isSupervised = () => cluster.isWorker && process.argv.includes(supervisedArgument)
 
-/** The supervisor may end at any time; then nobody needs the message. */
+/** The supervisor may end at any time; then the message is not needed. */
 const send = (message: ProcessMessage) =>
   void process.send?.(message, undefined, undefined, () => undefined)
 
 /** Asks the supervisor for the place of this process. If the supervisor ends before it answers, this process does too. */
-export function receivePlace<Settings>(): Promise<Place<Settings>> {
+export function receivePlace<Settings>(): Promise<ProcessPlace<Settings>> {
   return new Promise((resolve) => {
     process.on('message', function onMessage(message: SupervisorMessage<Settings>) {
       if (message.kind !== 'place') return

@@ -1,12 +1,17 @@
 import type { Log } from '#platform/log.ts'
 
-import type { Place, Question } from './messages.ts'
+import type { ProcessPlace, Question } from './messages.ts'
 import type { ProcessReadiness } from './overall-readiness.ts'
 import { createRestartDelay } from './restart-delay.ts'
 import { type ProcessEnd, type StartedProcess, startProcess } from './start-process.ts'
 import type { MetricList, MetricSums } from './sum-metrics.ts'
 
-type Options<Settings> = { place: Place<Settings>; log: Log; sums: MetricSums; nowMs: () => number }
+type Options<Settings> = {
+  place: ProcessPlace<Settings>
+  log: Log
+  sums: MetricSums
+  nowMs: () => number
+}
 
 /** Keeps one process running: whenever it ends, it is started again, until `stop`. */
 export function keepRunning<Settings>({ place, log, sums, nowMs }: Options<Settings>) {

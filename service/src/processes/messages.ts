@@ -1,5 +1,5 @@
 /** What a supervisor gives a process that it has started: its number, from 1, and the settings it runs with. */
-export type Place<Settings> = { number: number; settings: Settings }
+export type ProcessPlace<Settings> = { number: number; settings: Settings }
 
 export type Question =
   | { about: 'readiness' }
@@ -13,7 +13,7 @@ export type ProcessMessage =
   | { kind: 'answer'; id: number; answer: unknown }
 
 export type SupervisorMessage<Settings> =
-  | { kind: 'place'; place: Place<Settings> }
+  | { kind: 'place'; place: ProcessPlace<Settings> }
   | { kind: 'question'; id: number; question: Question }
 
 /** The argument by which a process knows that its supervisor is ours. */

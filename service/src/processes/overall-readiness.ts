@@ -1,4 +1,4 @@
-/** `reasons`: why it should get no traffic, empty if it is ready; `isServing`: whether it gets traffic all the same. */
+/** `reasons`: why it should get no traffic, empty if it is ready; `isServing`: whether it gets traffic nevertheless. */
 export type ProcessReadiness = { number: number; isServing: boolean; reasons: readonly string[] }
 
 export type OverallReadiness = {

@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster'
 
 import {
-  type Place,
+  type ProcessPlace,
   type ProcessMessage,
   type Question,
   supervisedArgument,
@@ -13,7 +13,7 @@ import type { MetricList } from './sum-metrics.ts'
 export type ProcessEnd = { how: string; isOrderly: boolean; isExplained: boolean; servedMs: number }
 
 type Options<Settings> = {
-  place: Place<Settings>
+  place: ProcessPlace<Settings>
   nowMs: () => number
   onUp(address: string): void
   onEnd(end: ProcessEnd): void

@@ -1,4 +1,4 @@
-import type { TextView } from './text-view.ts'
+import type { ScannedText } from './text-view.ts'
 
 /** What a reader may see between the parts of a text, and between the texts of one speaker. */
 export type Seam = 'part' | 'message'
@@ -9,7 +9,7 @@ export const joints: readonly Joint[] = [
   { part: '\n', message: '\n' },
 ]
 
-export type Reading = { readonly view: TextView; joints: readonly Joint[] }
+export type Reading = { readonly view: ScannedText; joints: readonly Joint[] }
 
 /** Without those that have become the same as another one: they divide again where they differ. */
 export function unite(readings: readonly Reading[]): Reading[] {

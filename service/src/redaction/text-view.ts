@@ -14,7 +14,7 @@ type Level = { readonly decoder: EscapeDecoder; readonly from: number }
 /** JSON in JSON may have its backslashes written as escapes: then the escapes of the inner one are found only when those are decoded. */
 const levelsMost = 2
 
-const none: readonly TextView[] = []
+const none: readonly ScannedText[] = []
 
 type Found = { span: Span; /** In the normalised text. */ end: number }
 
@@ -23,7 +23,7 @@ type Found = { span: Span; /** In the normalised text. */ end: number }
  * nothing between its parts. The scanner reads it normalised, so that invisible and look-alike characters hide nothing. What
  * it finds is told in places of the original.
  */
-export class TextView {
+export class ScannedText {
   /** What was found and has not been taken, in order. */
   readonly spans: Span[] = []
   #normaliser = new Normaliser()
@@ -40,8 +40,8 @@ export class TextView {
   #isEnded = false
 
   /** A copy that goes its own way from here. */
-  fork(): TextView {
-    const fork = new TextView()
+  fork(): ScannedText {
+    const fork = new ScannedText()
     fork.#normaliser = this.#normaliser.fork()
     fork.#scanner = this.#scanner.fork(fork.#listen())
     fork.#levels = this.#levels.map(({ decoder, from }) => ({ decoder: decoder.fork(), from }))
@@ -66,14 +66,14 @@ export class TextView {
   }
 
   /** More of the text. Returns the views that begin with it: those that decode escapes, where there is a first one. */
-  push(piece: string): readonly TextView[] {
+  push(piece: string): readonly ScannedText[] {
     let text = piece
     for (const { decoder } of this.#levels) text = decoder.push(text)
     return this.#readDecoded(text)
   }
 
   /** Whether both find the same in whatever comes, up to the next backslash if one of them decodes more. */
-  agreesWith(other: TextView): boolean {
+  agreesWith(other: ScannedText): boolean {
     return (
       this.#isIdle &&
       other.#isIdle &&
@@ -84,7 +84,7 @@ export class TextView {
   }
 
   /** Whether the deeper of two views that agree can go: it begins anew at the next backslash. */
-  replaces(deeper: TextView): boolean {
+  replaces(deeper: ScannedText): boolean {
     if (!this.#hasDeeper || deeper.depth !== this.depth + 1) return false
     this.#hasDeeper = false
     const canGo = this.agreesWith(deeper)
@@ -100,7 +100,7 @@ export class TextView {
     )
   }
 
-  #readDecoded(text: string): readonly TextView[] {
+  #readDecoded(text: string): readonly ScannedText[] {
     const isDeepest = this.#hasDeeper || this.depth === levelsMost
     const escape = isDeepest ? -1 : text.indexOf('\\')
     if (escape < 0) {

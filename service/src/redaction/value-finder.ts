@@ -7,7 +7,7 @@ import type { EntityKind } from './entity.ts'
 import { findDividedEscape } from './escape-places.ts'
 import { JsonOutline } from './json-outline.ts'
 import { divide, joints, type Reading, type Seam, unite } from './readings.ts'
-import { type Span, TextView } from './text-view.ts'
+import { type Span, ScannedText } from './text-view.ts'
 
 /** A value that was found in a text. */
 export type FoundValue = {
@@ -57,7 +57,7 @@ const mergedMost = 16_000
 export class ValueFinder {
   readonly #sink: ValueSink
   readonly #outline = new JsonOutline()
-  #readings: Reading[] = [{ view: new TextView(), joints }]
+  #readings: Reading[] = [{ view: new ScannedText(), joints }]
   #hasBackslash = false
   #isEnded = false
   /** The end of what has left. */

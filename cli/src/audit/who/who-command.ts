@@ -89,7 +89,7 @@ async function readChanges(read: Read, { policyId, limit, after }: Given) {
 
 const NamedKey = z.object({ id: z.string(), name: z.string() })
 
-/** Ids of keys say little. Whoever may not read the keys gets the ids alone. */
+/** The names of the keys that made the changes; ids alone if the caller's key may not list keys. */
 async function readKeyNames(read: Read, changes: readonly Change[]): Promise<Map<string, string>> {
   const names = new Map<string, string>()
   if (!changes.some(({ actor }) => actor.startsWith('key_'))) return names

@@ -1,3 +1,4 @@
+import { type Rest, withoutRest } from '#platform/background/run-task.ts'
 import type { Db, Tx } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 
@@ -12,8 +13,8 @@ import {
   tileWidth,
 } from './tile-store.ts'
 
-/** So many leaves are put into tiles in one transaction. */
-const leavesMax = 64 * tileWidth
+/** How many leaves one transaction puts into tiles, at most. */
+export const leavesMax = 64 * tileWidth
 
 /** Leaves that should be in the log are not there. */
 class LeavesMissing extends Error {
@@ -24,11 +25,11 @@ class LeavesMissing extends Error {
  * Puts leaves into tiles, wherever there are enough for a complete one. An organization whose log is damaged does not keep the
  * others from that; what is wrong is thrown at the end.
  */
-export async function keepTiles(db: Db) {
+export async function keepTiles(db: Db, rest: Rest = withoutRest) {
   let damaged: LeavesMissing | undefined
   for (const organizationId of await listUntiled(db)) {
     try {
-      while (await transact(db, (tx) => tileSome(tx, organizationId)));
+      while (await transact(db, (tx) => tileSome(tx, organizationId))) await rest()
     } catch (error) {
       if (!(error instanceof LeavesMissing)) throw error
       damaged ??= error

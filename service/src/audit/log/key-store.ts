@@ -5,7 +5,7 @@ import type { Db, Tx } from '#platform/database.ts'
 /** A public key that signs checkpoints, or has signed some. */
 export type PublicKey = { id: number; publicKey: Buffer; createdAt: Date; retiredAt: Date | null }
 
-export async function listKeys(db: Db): Promise<PublicKey[]> {
+export async function listSigningKeys(db: Db): Promise<PublicKey[]> {
   const { rows } = await sql<PublicKey>`
     select id, public_key as "publicKey", created_at as "createdAt", retired_at as "retiredAt"
     from audit_key order by id desc`.execute(db)

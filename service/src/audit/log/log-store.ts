@@ -1,40 +1,85 @@
-import { sql } from 'kysely'
+import { type Db, type LocalSettings, type NamedTx, runNamed } from '#platform/database.ts'
 
-import { type Db, runNamed, type Tx } from '#platform/database.ts'
+// Every statement has a name: workers run them several times in a second, and planning them for a month of partitions takes
+// PostgreSQL longer than running them.
 
-import { splitHashes, type Tree } from './merkle.ts'
-
-/** How far the events of a shard have been numbered. */
-export type Cursor = {
-  xid: string
-  seq: string
-  /** Events up to this transaction may have come with a dump from another server, and have numbers. */
-  restoredXid: string | null
-  /** The day of the database's clock. */
-  today: string
-}
-
-const cursorColumns = sql`
-  xid::text as xid, seq, restored_xid::text as "restoredXid", (now() at time zone 'UTC')::date::text as today`
+/** Each organization has one of these shards, and each shard one cursor. */
+export const shards: readonly number[] = Array.from({ length: 16 }, (_, shard) => shard)
 
 /**
- * Locks the cursor of a shard until the transaction ends. Undefined: another worker holds it, or it is stopped.
- *
  * The transaction does not sort. Of a partition that was begun today PostgreSQL knows no numbers yet, and would read and sort all
- * events that wait, for each thousand of them, instead of taking the first ones out of the index.
+ * events that wait, for each thousand of them, instead of taking the first ones out of the index. A plan for any values, made once,
+ * is as good as one for these values; and it is not compiled, which a plan over many partitions may look costly enough for.
+ *
+ * It waits briefly for a head that is locked: events that are written meanwhile get no numbers before it has ended.
  */
-export async function lockCursor(tx: Tx, shard: number): Promise<Cursor | undefined> {
-  const { rows } = await sql<Cursor>`
-    select ${cursorColumns}, set_config('enable_sort', 'off', true)
-    from audit_cursor where shard = ${shard} and not is_stopped for update skip locked`.execute(tx)
-  return rows[0]
+export const numberingSettings: LocalSettings = {
+  enable_sort: 'off',
+  plan_cache_mode: 'force_generic_plan',
+  jit: 'off',
+  lock_timeout: '500ms',
 }
 
-export type CommittedEvent = {
+/** Where in its shard an event stands. */
+export type LogPosition = { shard: number; xid: string; seq: string }
+
+/** Events after the cursor `done` that nothing can overtake any more. */
+const isNews = `
+  event.shard = done.shard and (event.xid, event.seq) > (done.xid, done.seq)
+  and event.xid < (select pg_snapshot_xmin(pg_current_snapshot()))`
+
+const newsStatement = {
+  name: 'audit_shards_with_news',
+  text: `
+    select done.shard from audit_cursor as done cross join lateral (
+      select from event where ${isNews} order by event.xid, event.seq limit 1
+    ) as news
+    where done.shard = any($1::smallint[]) and not done.is_stopped`,
+}
+
+/** Those of the shards that have events without a number. */
+export async function findShardsWithNews(tx: NamedTx, among: readonly number[]): Promise<number[]> {
+  const rows = await tx.run<[shard: number]>(newsStatement, [among])
+  return rows.map(([shard]) => shard)
+}
+
+const lockStatement = {
+  name: 'audit_lock_cursors',
+  text: `
+    select shard, (now() at time zone 'UTC')::date::text
+    from audit_cursor where shard = any($1::smallint[]) and not is_stopped
+    order by shard for update skip locked`,
+}
+
+/** Locks cursors until the transaction ends, except those that another worker holds. `today` is the day of the database's clock. */
+export async function lockCursors(
+  tx: NamedTx,
+  wanted: readonly number[],
+): Promise<{ locked: number[]; today: string }> {
+  const rows = await tx.run<[shard: number, today: string]>(lockStatement, [wanted])
+  return { locked: rows.map(([shard]) => shard), today: rows[0]?.[1] ?? '' }
+}
+
+const tryLocksStatement = {
+  name: 'audit_try_locks',
+  text: 'lock table audit_log, audit_head in row exclusive mode',
+}
+const tryWritingStatement = {
+  name: 'audit_try_writing',
+  text: `
+    update audit_cursor set seq = seq
+    where shard = (select shard from audit_cursor order by shard limit 1 for update skip locked)`,
+}
+
+/** Changes nothing. Fails where no shard can be numbered: on a standby, and while a day of the log is dropped. */
+export async function tryWriting(tx: NamedTx) {
+  await tx.run(tryLocksStatement, [])
+  await tx.run(tryWritingStatement, [])
+}
+
+export type CommittedEvent = LogPosition & {
   id: string
   day: string
-  xid: string
-  seq: string
   organizationId: string
   kind: 'revision' | 'enforcement' | 'simulation'
   at: Date
@@ -44,56 +89,66 @@ export type CommittedEvent = {
   isNumbered: boolean
 }
 
-const eventColumns = sql`
-  id, day::text as day, xid::text as xid, seq, organization_id as "organizationId", kind, at, header,
-  payload_hash as "payloadHash"`
+type EventRow = [
+  id: string,
+  day: string,
+  shard: number,
+  xid: string,
+  seq: string,
+  organizationId: string,
+  kind: CommittedEvent['kind'],
+  at: Date,
+  header: CommittedEvent['header'],
+  payloadHash: Buffer,
+  isNumbered: boolean,
+]
 
-const hasEntry = sql<boolean>`exists (select from audit_log as entry where entry.event_id = event.id)`
+const eventColumns = `
+  event.id, event.day::text, event.shard, event.xid::text, event.seq, event.organization_id, event.kind, event.at, event.header,
+  event.payload_hash`
+
+function fromRow(row: EventRow): CommittedEvent {
+  const [id, day, shard, xid, seq, organizationId, kind, at, header, payloadHash, isNumbered] = row
+  return { id, day, shard, xid, seq, organizationId, kind, at, header, payloadHash, isNumbered }
+}
+
+// Not `exists`, which PostgreSQL may answer from a table of all entries that it makes first.
+const hasEntry = `coalesce((select true from audit_log as entry where entry.event_id = event.id limit 1), false)`
+
+const listStatement = {
+  name: 'audit_list_committed',
+  text: `
+    select ${eventColumns}, case when event.xid <= done.restored_xid then ${hasEntry} else false end
+    from audit_cursor as done cross join lateral (
+      select * from event where ${isNews} order by event.xid, event.seq limit $2::integer
+    ) as event
+    where done.shard = any($1::smallint[])`,
+}
 
 /**
- * The next events of a shard, in an order that never changes. Sequences run ahead of commits, so an event is only read once every
- * transaction that could still commit before it has ended.
+ * The next events of each shard, in an order that never changes. Sequences run ahead of commits, so an event is only read once every
+ * transaction that could still commit before it has ended. The caller holds the cursors.
  */
 export async function listCommittedEvents(
-  tx: Tx,
-  shard: number,
-  { xid, seq, restoredXid }: Cursor,
-  limit: number,
+  tx: NamedTx,
+  locked: readonly number[],
+  limitPerShard: number,
 ): Promise<CommittedEvent[]> {
-  const isNumbered =
-    restoredXid === null ? sql`false` : sql`event.xid <= ${restoredXid}::text::xid8 and ${hasEntry}`
-  const { rows } = await sql<CommittedEvent>`
-    select ${eventColumns}, ${isNumbered} as "isNumbered"
-    from event
-    where shard = ${shard} and (xid, seq) > (${xid}::text::xid8, ${seq}::bigint)
-      and xid < pg_snapshot_xmin(pg_current_snapshot())
-    order by event.xid, event.seq limit ${limit}`.execute(tx)
-  return rows
+  const rows = await tx.run<EventRow>(listStatement, [locked, limitPerShard])
+  // They come in this order, which the statement does not promise, and its transaction should not sort.
+  return rows.map(fromRow).toSorted(byPosition)
 }
 
-/** Prepared, because every worker asks once a second, and planning for a month of partitions takes longer than the answer. */
-const shardsWithNews = {
-  name: 'audit_shards_with_news',
-  text: `
-    select done.shard from audit_cursor as done cross join lateral (
-      select from event
-      where event.shard = done.shard and (event.xid, event.seq) > (done.xid, done.seq)
-        and event.xid < pg_snapshot_xmin(pg_current_snapshot())
-      limit 1
-    ) as news where not done.is_stopped`,
-}
-
-/** The shards that have events without a number. */
-export async function findShardsWithNews(db: Db): Promise<number[]> {
-  const rows = await runNamed<[shard: number]>(db, shardsWithNews, [])
-  return rows.map(([shard]) => shard)
-}
+const byPosition = (one: LogPosition, other: LogPosition): number =>
+  one.shard - other.shard ||
+  Number(BigInt(one.xid) - BigInt(other.xid)) ||
+  Number(BigInt(one.seq) - BigInt(other.seq))
 
 /**
  * Whether the cursor `done`, or an event of its shard, has a transaction number that this server has not given yet: the database
  * was moved here from another one.
  */
-export const isOfOtherServer = sql<boolean>`(
+export const isOfOtherServer = `(
   done.xid >= pg_snapshot_xmax(pg_current_snapshot()) or exists (
     select from event
     where event.shard = done.shard and event.xid >= pg_snapshot_xmax(pg_current_snapshot())
@@ -101,26 +156,53 @@ export const isOfOtherServer = sql<boolean>`(
   )
 )`
 
-/** Stops the cursors of another server, until the operator resumes them. Returns whether any is stopped. */
-export async function stopCursorsOfOtherServer(db: Db): Promise<boolean> {
-  await sql`
-    update audit_cursor as done set is_stopped = true
-    where not is_stopped and ${isOfOtherServer}`.execute(db)
-  return (await sql`select from audit_cursor where is_stopped limit 1`.execute(db)).rows.length > 0
+const stopStatement = {
+  name: 'audit_stop_cursors',
+  text: `
+    update audit_cursor as done set is_stopped = true where not is_stopped and ${isOfOtherServer}`,
 }
 
-/** A cursor that is waited for, and the oldest transaction that may still commit. */
-export type HeldCursor = Cursor & { horizon: string }
+const stoppedStatement = {
+  name: 'audit_stopped_cursors',
+  text: 'select shard from audit_cursor where is_stopped limit 1',
+}
 
-/** Statements of the transaction may take their time: they look at every event that is kept. */
-export async function holdCursor(tx: Tx, shard: number): Promise<HeldCursor> {
-  await sql`select set_config('statement_timeout', '0', true)`.execute(tx)
-  const { rows } = await sql<HeldCursor>`
-    select ${cursorColumns}, pg_snapshot_xmin(pg_current_snapshot())::text as horizon
-    from audit_cursor where shard = ${shard} for update`.execute(tx)
-  const [cursor] = rows
-  if (!cursor) throw new Error(`There is no cursor of shard ${shard}.`)
-  return cursor
+/** Stops the cursors of another server, until the operator resumes them. Returns whether any is stopped. */
+export async function stopCursorsOfOtherServer(db: Db): Promise<boolean> {
+  await runNamed(db, stopStatement, [])
+  return (await runNamed(db, stoppedStatement, [])).length > 0
+}
+
+/** A cursor that is waited for, the day of the database's clock, and the oldest transaction that may still commit. */
+export type HeldCursor = LogPosition & { today: string; horizon: string }
+
+const holdStatement = {
+  name: 'audit_hold_cursor',
+  text: `
+    select xid::text, seq, (now() at time zone 'UTC')::date::text,
+      pg_snapshot_xmin(pg_current_snapshot())::text
+    from audit_cursor where shard = $1::smallint for update`,
+}
+
+export async function holdCursor(tx: NamedTx, shard: number): Promise<HeldCursor> {
+  const [row] = await tx.run<[xid: string, seq: string, today: string, horizon: string]>(
+    holdStatement,
+    [shard],
+  )
+  if (!row) throw new Error(`There is no cursor of shard ${shard}.`)
+  const [xid, seq, today, horizon] = row
+  return { shard, xid, seq, today, horizon }
+}
+
+const unnumberedStatement = {
+  name: 'audit_list_unnumbered',
+  text: `
+    select ${eventColumns}, false
+    from event
+    where shard = $1::smallint and not exists (select from audit_log as entry where entry.event_id = event.id)
+      and (xid < $4::text::xid8 or xid >= pg_snapshot_xmax(pg_current_snapshot()))
+    order by (event.xid, event.seq) > ($2::text::xid8, $3::bigint) desc, event.xid, event.seq
+    limit $5::integer`,
 }
 
 /**
@@ -128,98 +210,35 @@ export async function holdCursor(tx: Tx, shard: number): Promise<HeldCursor> {
  * this server has not given their transaction numbers yet are of another one.
  */
 export async function listUnnumberedEvents(
-  tx: Tx,
-  shard: number,
-  { xid, seq, horizon }: HeldCursor,
+  tx: NamedTx,
+  { shard, xid, seq, horizon }: HeldCursor,
   limit: number,
 ): Promise<CommittedEvent[]> {
-  const { rows } = await sql<CommittedEvent>`
-    select ${eventColumns}, false as "isNumbered"
-    from event
-    where shard = ${shard} and not ${hasEntry}
-      and (xid < ${horizon}::text::xid8 or xid >= pg_snapshot_xmax(pg_current_snapshot()))
-    order by (event.xid, event.seq) > (${xid}::text::xid8, ${seq}::bigint) desc, event.xid, event.seq
-    limit ${limit}`.execute(tx)
-  return rows
+  const rows = await tx.run<EventRow>(unnumberedStatement, [shard, xid, seq, horizon, limit])
+  return rows.map(fromRow)
 }
 
-/** Every event of the shard has a number. */
-export async function restartCursor(tx: Tx, shard: number) {
-  await sql`update audit_cursor set is_stopped = false where shard = ${shard}`.execute(tx)
+const markStatement = {
+  name: 'audit_mark_restored',
+  text: `
+    update audit_cursor as done set restored_xid = greatest(done.restored_xid, done.xid, (
+      select event.xid from event where event.shard = done.shard order by event.xid desc limit 1
+    )) where shard = $1::smallint`,
 }
 
 /** From now on events that this server did not write are numbered only if they have no entry. */
-export async function markRestored(tx: Tx, shard: number) {
-  await sql`
-    update audit_cursor as done set restored_xid = greatest(done.restored_xid, done.xid, (
-      select event.xid from event where event.shard = done.shard order by event.xid desc limit 1
-    )) where shard = ${shard}`.execute(tx)
+export async function markRestored(tx: NamedTx, shard: number) {
+  await tx.run(markStatement, [shard])
 }
 
-export type Head = { tree: Tree; day: string }
-
-export async function findHeads(
-  tx: Tx,
-  organizationIds: readonly string[],
-): Promise<Map<string, Head>> {
-  const { rows } = await sql<{ id: string; size: string; day: string; frontier: Buffer }>`
-    select organization_id as id, org_seq as size, day::text as day, frontier
-    from audit_head where organization_id = any(${organizationIds})`.execute(tx)
-  return new Map(
-    rows.map(({ id, size, day, frontier }) => [
-      id,
-      { tree: { size: Number(size), frontier: splitHashes(frontier) }, day },
-    ]),
-  )
+const restartStatement = {
+  name: 'audit_restart_cursor',
+  text: `
+    update audit_cursor set xid = $2::text::xid8, seq = $3::bigint, is_stopped = false
+    where shard = $1::smallint`,
 }
 
-export type LogEntry = {
-  day: string
-  organizationId: string
-  orgSeq: number
-  eventDay: string
-  eventId: string
-  leaf: Buffer
-}
-
-export async function insertEntries(tx: Tx, entries: readonly LogEntry[]) {
-  const column = (read: (entry: LogEntry) => unknown) => entries.map(read)
-  await sql`
-    insert into audit_log (day, organization_id, org_seq, event_day, event_id, leaf)
-    select * from unnest(
-      ${column((entry) => entry.day)}::date[], ${column((entry) => entry.organizationId)}::text[],
-      ${column((entry) => entry.orgSeq)}::bigint[], ${column((entry) => entry.eventDay)}::date[],
-      ${column((entry) => entry.eventId)}::uuid[], ${column((entry) => entry.leaf)}::bytea[]
-    )`.execute(tx)
-}
-
-export type HeadChange = { organizationId: string; before: Tree | undefined; after: Head }
-
-/** Throws if a head is not where it was read: another worker has numbered events of the organization at the same time. */
-export async function moveHeads(tx: Tx, changes: readonly HeadChange[]) {
-  const column = (read: (change: HeadChange) => unknown) => changes.map(read)
-  const { rows } = await sql`
-    insert into audit_head as head (organization_id, org_seq, day, frontier, signed_size)
-    select * from unnest(
-      ${column((change) => change.organizationId)}::text[],
-      ${column((change) => change.after.tree.size)}::bigint[],
-      ${column((change) => change.after.day)}::date[],
-      ${column((change) => Buffer.concat(change.after.tree.frontier))}::bytea[],
-      ${column((change) => change.before?.size ?? 0)}::bigint[]
-    )
-    -- The size before is 0 in a new row, as it has to be. A row that exists is only compared with it.
-    on conflict (organization_id) do update
-      set org_seq = excluded.org_seq, day = excluded.day, frontier = excluded.frontier
-      where head.org_seq = excluded.signed_size
-    returning organization_id`.execute(tx)
-  if (rows.length !== changes.length) {
-    throw new Error('Another worker has numbered events of the same organization.')
-  }
-}
-
-export async function moveCursor(tx: Tx, shard: number, { xid, seq }: Pick<Cursor, 'xid' | 'seq'>) {
-  await sql`
-    update audit_cursor set xid = ${xid}::text::xid8, seq = ${seq}::bigint where shard = ${shard}`.execute(
-    tx,
-  )
+/** Every event of the shard up to this position has a number. */
+export async function restartCursor(tx: NamedTx, { shard, xid, seq }: LogPosition) {
+  await tx.run(restartStatement, [shard, xid, seq])
 }

@@ -2,7 +2,15 @@ import { createHash } from 'node:crypto'
 
 import { expect, test } from 'vitest'
 
-import { appendLeaves, emptyTree, hashLeaf, hashNodes, placesOfProof, rootOf } from './merkle.ts'
+import {
+  appendLeaves,
+  emptyTree,
+  hashLeaf,
+  hashNodes,
+  placesOfProof,
+  readTree,
+  rootOf,
+} from './merkle.ts'
 
 const sha256 = (...parts: Buffer[]) => createHash('sha256').update(Buffer.concat(parts)).digest()
 
@@ -73,4 +81,15 @@ test('the places of a proof are those of its path', () => {
 
 test('an empty tree has no root', () => {
   expect(() => rootOf([])).toThrow('no root')
+})
+
+test('a stored frontier is only read as that of a tree that can have it', () => {
+  for (const size of [0, 1, 2, 7, 8, 300]) {
+    const tree = appendLeaves(emptyTree, leavesOf(size))
+    const bytes = Buffer.concat(tree.frontier)
+    expect(readTree(size, bytes)).toEqual(tree)
+    expect(() => readTree(size, Buffer.concat([bytes, Buffer.alloc(32)]))).toThrow('frontier')
+    expect(() => readTree(size, Buffer.concat([bytes, Buffer.alloc(1)]))).toThrow('frontier')
+    expect(() => readTree(size * 2 + 1, bytes)).toThrow('frontier')
+  }
 })

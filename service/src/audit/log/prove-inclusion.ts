@@ -1,7 +1,14 @@
 import type { Db } from '#platform/database.ts'
 
 import { listOpenLeaves } from './keep-tiles.ts'
-import { appendLeaves, emptyTree, hashNodes, type Place, placesOfProof, rootOf } from './merkle.ts'
+import {
+  appendLeaves,
+  emptyTree,
+  hashNodes,
+  type TreePlace,
+  placesOfProof,
+  rootOf,
+} from './merkle.ts'
 import { findTiles, tileWidth } from './tile-store.ts'
 
 /** The tiles of a level are 8 levels of the tree. */
@@ -46,7 +53,7 @@ function createRootReader(
     const below = [index * tileWidth, (index + 1) * tileWidth - 1] as const
     return (await findTiles(db, organizationId, level - 1, below)).flatMap(({ root }) => root ?? [])
   }
-  const rootAt = async ({ level, index }: Place): Promise<Buffer> => {
+  const rootAt = async ({ level, index }: TreePlace): Promise<Buffer> => {
     if (level >= levelsPerTile && (index + 1) * 2 ** level > tiledSize) {
       // Its leaves are in no tile yet.
       const left = await rootAt({ level: level - 1, index: index * 2 })

@@ -10,7 +10,7 @@ import { createMetrics } from '#platform/metrics.ts'
 import { silentLog } from '#testing/silent-log.ts'
 import { createTestDatabase } from '#testing/test-database.ts'
 
-import { checkCursor } from './keep-log.ts'
+import { checkCursor } from './log-tasks.ts'
 import { resumeNumbering } from './resume-numbering.ts'
 import { sequenceEvents } from './sequence-events.ts'
 

@@ -1,16 +1,15 @@
 import type { Db } from '#platform/database.ts'
-import { transact } from '#platform/transaction.ts'
+import { transactNamed } from '#platform/transaction.ts'
 
 import {
   holdCursor,
   listUnnumberedEvents,
   markRestored,
-  moveCursor,
   restartCursor,
+  shards,
 } from './log-store.ts'
 import { batchMax, numberEvents } from './sequence-events.ts'
 
-const shards = Array.from({ length: 16 }, (_, shard) => shard)
 /** Comes after every event of its transaction. */
 const lastSeq = '9223372036854775807'
 
@@ -32,16 +31,16 @@ export async function resumeNumbering(db: Db): Promise<number> {
 }
 
 async function resumeShard(db: Db, shard: number): Promise<number> {
-  return transact(db, async (tx) => {
+  // Statements may take their time: they look at every event that is kept.
+  return transactNamed(db, { statement_timeout: '0' }, async (tx) => {
     const cursor = await holdCursor(tx, shard)
-    const events = await listUnnumberedEvents(tx, shard, cursor, batchMax)
-    await numberEvents(tx, events, cursor.today)
+    const events = await listUnnumberedEvents(tx, cursor, batchMax)
+    if (events.length > 0) await numberEvents(tx, events, { today: cursor.today, cursors: [] })
     await markRestored(tx, shard)
     // Only when all have numbers: what is behind the cursor is never read again.
     if (events.length < batchMax) {
       const xid = String(BigInt(cursor.horizon) - 1n)
-      await moveCursor(tx, shard, { xid, seq: lastSeq })
-      await restartCursor(tx, shard)
+      await restartCursor(tx, { shard, xid, seq: lastSeq })
     }
     return events.length
   })

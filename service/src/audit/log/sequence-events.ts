@@ -1,76 +1,83 @@
 import { writeCanonicalRecord } from '#audit/canonical-record.ts'
-import type { Db, Tx } from '#platform/database.ts'
-import { transact } from '#platform/transaction.ts'
+import type { Db, NamedTx } from '#platform/database.ts'
+import { transactNamed } from '#platform/transaction.ts'
 
 import {
-  type CommittedEvent,
+  appendEntries,
   findHeads,
-  findShardsWithNews,
-  type Head,
+  type LogHead,
   type HeadChange,
-  insertEntries,
-  listCommittedEvents,
-  lockCursor,
   type LogEntry,
-  moveCursor,
-  moveHeads,
+} from './append-store.ts'
+import {
+  type CommittedEvent,
+  findShardsWithNews,
+  listCommittedEvents,
+  lockCursors,
+  numberingSettings,
+  type LogPosition,
+  shards as allShards,
 } from './log-store.ts'
 import { appendLeaves, emptyTree, hashLeaf } from './merkle.ts'
 
+/** How many events are numbered in one transaction, of all shards together. */
 export const batchMax = 1000
 
-/**
- * Gives committed events their numbers, in every shard that has new ones. Returns how many, and whether there are more. Any number
- * of workers may do this: each shard is left to the one that has locked its cursor.
- */
-export async function sequenceEvents(db: Db): Promise<{ events: number; hasMore: boolean }> {
-  let events = 0
-  let hasMore = false
-  for (const shard of await findShardsWithNews(db)) {
-    const { read, numbered } = await sequenceShard(db, shard)
-    events += numbered
-    hasMore ||= read === batchMax
-  }
-  return { events, hasMore }
+export type Numbered = {
+  events: number
+  hasMore: boolean
+  /** Another worker numbers a shard, so its events were left to it. */
+  isHeld: boolean
 }
 
-/** Entries, heads and cursor change in one transaction, so an event gets one number however often a worker dies. */
-async function sequenceShard(db: Db, shard: number): Promise<{ read: number; numbered: number }> {
-  return transact(db, async (tx) => {
-    const cursor = await lockCursor(tx, shard)
-    if (!cursor) return { read: 0, numbered: 0 }
-    const events = await listCommittedEvents(tx, shard, cursor, batchMax)
-    const last = events.at(-1)
-    if (!last) return { read: 0, numbered: 0 }
+/**
+ * Gives committed events their numbers, in those of the shards that have new ones. Any number of workers may do this: each shard is
+ * left to the one that has locked its cursor. Entries, heads and cursors change in one transaction, so an event gets one number
+ * however often a worker dies. Each shard gets an equal part of the batch: one with millions of events does not keep the others waiting.
+ */
+export async function sequenceEvents(
+  db: Db,
+  shards: readonly number[] = allShards,
+): Promise<Numbered> {
+  return transactNamed(db, numberingSettings, async (tx) => {
+    const news = await findShardsWithNews(tx, shards)
+    if (news.length === 0) return { events: 0, hasMore: false, isHeld: false }
+    const { locked, today } = await lockCursors(tx, news)
+    const isHeld = locked.length < news.length
+    if (locked.length === 0) return { events: 0, hasMore: false, isHeld }
+    const limitPerShard = Math.floor(batchMax / locked.length)
+    const events = await listCommittedEvents(tx, locked, limitPerShard)
+    const byShard = [...Map.groupBy(events, ({ shard }) => shard).values()]
     const unnumbered = events.filter(({ isNumbered }) => !isNumbered)
-    await numberEvents(tx, unnumbered, cursor.today)
-    await moveCursor(tx, shard, last)
-    return { read: events.length, numbered: unnumbered.length }
+    const cursors = byShard.flatMap((itsEvents) => itsEvents.slice(-1))
+    await numberEvents(tx, unnumbered, { today, cursors })
+    const hasMore = byShard.some((itsEvents) => itsEvents.length === limitPerShard)
+    return { events: unnumbered.length, hasMore, isHeld }
   })
 }
 
-/** Gives events the next numbers of their organizations. The caller holds the cursor of their shard. */
-export async function numberEvents(tx: Tx, events: readonly CommittedEvent[], today: string) {
-  if (events.length === 0) return
+/** Gives events the next numbers of their organizations, and moves cursors. The caller holds the cursors of their shards. */
+export async function numberEvents(
+  tx: NamedTx,
+  events: readonly CommittedEvent[],
+  { today, cursors }: { today: string; cursors: readonly LogPosition[] },
+) {
   const byOrganization = Map.groupBy(events, ({ organizationId }) => organizationId)
   const heads = await findHeads(tx, [...byOrganization.keys()])
   const appended = [...byOrganization].map(([organizationId, itsEvents]) =>
     append(organizationId, itsEvents, heads.get(organizationId), today),
   )
-  await insertEntries(
-    tx,
-    appended.flatMap(({ entries }) => entries),
-  )
-  await moveHeads(
-    tx,
-    appended.map(({ change }) => change),
-  )
+  await appendEntries(tx, {
+    entries: appended.flatMap(({ entries }) => entries),
+    heads: appended.map(({ change }) => change),
+    cursors,
+  })
 }
 
 function append(
   organizationId: string,
   events: readonly CommittedEvent[],
-  head: Head | undefined,
+  head: LogHead | undefined,
   today: string,
 ): { entries: LogEntry[]; change: HeadChange } {
   const before = head?.tree ?? emptyTree

@@ -1,6 +1,6 @@
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
-import { transact } from '#platform/transaction.ts'
+import { transact, transactNamed } from '#platform/transaction.ts'
 
 import { hashNote, writeNote } from './checkpoint-note.ts'
 import {
@@ -9,13 +9,14 @@ import {
   type StoredCheckpoint,
   type UnsignedHead,
 } from './checkpoint-store.ts'
-import { listKeys, putKeys } from './key-store.ts'
+import { listSigningKeys, putKeys } from './key-store.ts'
 import { rootOf, splitHashes } from './merkle.ts'
 import type { SigningKey, SigningKeys } from './signing-keys.ts'
 
 const eventsMax = 4096
 const intervalMs = 60_000
-const batchMax = 100
+/** How many trees are signed in one transaction, at most. */
+export const headsMax = 100
 
 type Deps = { db: Db; now: Clock; keys: SigningKeys }
 
@@ -23,7 +24,7 @@ type Deps = { db: Db; now: Clock; keys: SigningKeys }
 export async function publishKeys({ db, now, keys }: Deps) {
   await transact(db, async (tx) => {
     await putKeys(tx, keys, now())
-    const known = new Map((await listKeys(tx)).map((key) => [key.id, key.publicKey]))
+    const known = new Map((await listSigningKeys(tx)).map((key) => [key.id, key.publicKey]))
     const other = keys.find(({ id, publicKey }) => !known.get(id)?.equals(publicKey))
     if (!other) return
     throw new Error(
@@ -34,8 +35,8 @@ export async function publishKeys({ db, now, keys }: Deps) {
 
 /** Signs the trees that have grown by 4,096 events, and after a minute those that have grown at all. Returns how many. */
 export async function signCheckpoints({ db, now, keys }: Deps): Promise<number> {
-  return transact(db, async (tx) => {
-    const heads = await lockUnsignedHeads(tx, { events: eventsMax, intervalMs, limit: batchMax })
+  return transactNamed(db, {}, async (tx) => {
+    const heads = await lockUnsignedHeads(tx, { events: eventsMax, intervalMs, limit: headsMax })
     if (heads.length === 0) return 0
     const at = now()
     await insertCheckpoints(
@@ -47,8 +48,7 @@ export async function signCheckpoints({ db, now, keys }: Deps): Promise<number> 
 }
 
 function signHead(head: UnsignedHead, key: SigningKey, at: Date): StoredCheckpoint {
-  const { organizationId, frontier, previousHash } = head
-  const size = Number(head.size)
+  const { organizationId, size, frontier, previousHash } = head
   const root = rootOf(splitHashes(frontier))
   const note = writeNote({ organizationId, size, root, previousHash, at }, key)
   return { organizationId, size, root, frontier, keyId: key.id, note, hash: hashNote(note), at }

@@ -1,22 +1,26 @@
 import { sql } from 'kysely'
 
-import type { Db, Tx } from '#platform/database.ts'
+import { type Db, runNamed, type Tx } from '#platform/database.ts'
 
 import { splitHashes } from './merkle.ts'
 
-/** So many hashes has a complete tile. */
+/** How many hashes a complete tile has. */
 export const tileWidth = 256
 
 /** A complete tile, or the first leaves of one. */
 export type Tile = { level: number; index: number; hashes: readonly Buffer[]; root: Buffer | null }
 
-const isUntiled = sql`org_seq >= tiled_size + ${sql.lit(tileWidth)}`
+const isUntiled = `org_seq >= tiled_size + ${tileWidth}`
 
-/** The organizations with so many leaves outside tiles that there is a complete one. */
+const untiledStatement = {
+  name: 'audit_list_untiled',
+  text: `select organization_id from audit_head where ${isUntiled} order by organization_id`,
+}
+
+/** The organizations whose leaves outside tiles suffice for a complete one. */
 export async function listUntiled(db: Db): Promise<string[]> {
-  const { rows } = await sql<{ organization_id: string }>`
-    select organization_id from audit_head where ${isUntiled} order by organization_id`.execute(db)
-  return rows.map((row) => row.organization_id)
+  const rows = await runNamed<[organizationId: string]>(db, untiledStatement, [])
+  return rows.flat()
 }
 
 /** Undefined if there is no complete tile, or another worker makes it. */
@@ -26,7 +30,9 @@ export async function lockUntiledHead(
 ): Promise<{ size: number; tiledSize: number } | undefined> {
   const { rows } = await sql<{ size: number; tiledSize: number }>`
     select org_seq::float8 as size, tiled_size::float8 as "tiledSize" from audit_head
-    where organization_id = ${organizationId} and ${isUntiled} for update skip locked`.execute(tx)
+    where organization_id = ${organizationId} and ${sql.raw(isUntiled)} for update skip locked`.execute(
+    tx,
+  )
   return rows[0]
 }
 

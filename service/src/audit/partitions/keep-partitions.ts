@@ -1,3 +1,4 @@
+import { type Rest, withoutRest } from '#platform/background/run-task.ts'
 import { type Db, isLockTimeout } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 
@@ -11,10 +12,11 @@ import {
 /** So long may the worker be away before events are written to the default partition. */
 const daysAhead = 7
 
-type Deps = { db: Db; log: Log; retentionDays: number; beforeDrop: BeforeDrop }
+type Deps = { db: Db; log: Log; retentionDays: number; beforeDrop: BeforeDrop; rest?: Rest }
 
 /** Makes the partitions of the log ahead of time, and drops those that are too old. */
-export async function keepPartitions({ db, log, retentionDays, beforeDrop }: Deps) {
+export async function keepPartitions(deps: Deps) {
+  const { db, log, retentionDays, beforeDrop, rest = withoutRest } = deps
   try {
     await makePartitions(db, daysAhead)
     for (;;) {
@@ -23,9 +25,10 @@ export async function keepPartitions({ db, log, retentionDays, beforeDrop }: Dep
         (await dropOldLogPartition(db, retentionDays))
       if (partition === undefined) return
       log.event('audit_events_dropped', { partition })
+      await rest()
     }
   } catch (error) {
-    // Somebody reads the log, or another worker does this: there is time until the next attempt.
-    if (!isLockTimeout(error)) log.problem('event_partitions_failed', error)
+    // A reader of the log holds a lock, or another worker does this: there is time until the next attempt.
+    if (!isLockTimeout(error)) throw error
   }
 }

@@ -7,7 +7,7 @@ import { transact } from '#platform/transaction.ts'
 // The functions are in migrations/0020. Days are those of the database's clock: a worker whose own clock is wrong must not
 // drop what is new.
 
-/** Writers wait behind whoever waits for a lock. What cannot be done in time is done at the next attempt. */
+/** Inserts queue behind our lock request, so it is given up soon, and made again at the next attempt. */
 const lockWait = '200ms'
 
 /** Makes the partitions from yesterday on. What is in the default partition gets one of its own first. */
@@ -58,7 +58,7 @@ export async function dropOldPartition(
 /** Events of another server that this one has taken over have numbers, and are ahead of the cursor for as long as they are kept. */
 async function hasUnnumbered(tx: Tx, { first, end }: DroppedDays): Promise<boolean> {
   const { rows } = await sql`
-    select from audit_cursor as done where done.is_stopped or ${isOfOtherServer} or exists (
+    select from audit_cursor as done where done.is_stopped or ${sql.raw(isOfOtherServer)} or exists (
       select from event
       where event.day >= ${first}::date and event.day < ${end}::date
         and event.shard = done.shard and (event.xid, event.seq) > (done.xid, done.seq)

@@ -3,8 +3,9 @@ import { sql } from 'kysely'
 import type { Db, Tx } from '#platform/database.ts'
 
 // Every change of `credit_account` locks the rows first, in the order of their ids, so that two transactions never wait
-// for each other, and computes the new values from the locked rows. The calls of models do so in the function
-// `move_credits` (migrations/0014), which reads and changes them in statements after the lock.
+// for each other, and computes the new values from the locked rows. The calls of models do so in the functions
+// `move_credits` and `move_credits_by_sets` (migrations/0014 and 0031), which read and change them in statements after the
+// lock.
 
 /** The CTE `updated_accounts`, for statements that delete holds as `released_holds` after the lock. */
 export const accountsWithoutReleasedHolds = sql`

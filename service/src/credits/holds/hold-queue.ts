@@ -5,7 +5,8 @@ import { createDeadlines } from '#platform/deadline.ts'
 
 import { findUnlockedAccounts } from './account-store.ts'
 import { createLockedAccounts, createWaiting } from './batch-queues.ts'
-import { type Move, moveCredits, type Moved } from './move-store.ts'
+import type { CreditMove, Moved } from './credit-move.ts'
+import { moveCredits } from './move-store.ts'
 import { createRetryingBatches } from './retrying-batches.ts'
 
 // How `reserve` and `settle` become SQL.
@@ -13,9 +14,11 @@ import { createRetryingBatches } from './retrying-batches.ts'
 // Every call to a model holds credits before it is sent and settles them when it has ended. Two commits per
 // call would be what limits the database first. So there is one queue, and one statement at a time: holds,
 // settlements and releases that arrive while it runs go into the next one together (platform/batched.ts).
-// The statement is a call of the function `move_credits` (migrations/0014): it locks the accounts of the
-// batch in the order of their ids, settles, releases and holds in this order, each item by itself, and writes
-// ledger entries, day sums and audit events. One commit makes all of it true.
+// The statement is a call of a function of the database: it locks the accounts of the batch in the order of
+// their ids, settles, releases and holds in this order, each item by itself, and writes ledger entries, day sums
+// and audit events. One commit makes all of it true. `move_credits` (migrations/0014) decides about each item in a
+// loop. `move_credits_by_sets` (migrations/0031) has the same effect for a batch without a special case, with less
+// work, and calls `move_credits` for any other.
 //
 // An item in the queue is one object with two callbacks (`Waiting`), and stays that object until it is
 // answered. What can happen to it instead of an answer:
@@ -48,7 +51,7 @@ export type HoldQueue = {
 export function createHoldQueue(options: Options): HoldQueue {
   const { db, isMetered = false, reserveMaxMs = 1000 } = options
   const deadlines = createDeadlines(reserveMaxMs)
-  const push = createRetryingBatches<Move, Moved>({
+  const push = createRetryingBatches<CreditMove, Moved>({
     run: (moves) => moveCredits(db, moves, isMetered),
     lockedAccounts: createLockedAccounts((ids) => findUnlockedAccounts(db, ids)),
   })
@@ -89,7 +92,7 @@ export function createHoldQueue(options: Options): HoldQueue {
   }
 }
 
-const moveOf = (kind: 'hold' | 'release', call: Hold): Move => ({
+const moveOf = (kind: 'hold' | 'release', call: Hold): CreditMove => ({
   kind,
   organizationId: call.organizationId,
   id: call.id,

@@ -1,5 +1,5 @@
 /** Counts the calls of this process whose credits are being held, or are held and not settled yet. */
-export function createOpenCalls() {
+export function createHeldCalls() {
   const open = new Set<string>()
   let onLastClosed = () => {}
   return {

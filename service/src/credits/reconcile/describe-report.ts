@@ -1,4 +1,4 @@
-import type { Report } from './reconcile.ts'
+import type { Report } from './report.ts'
 
 /** A line for the whole report and one for each difference; the exit code is for scripts. */
 export function describeReport(report: Report): { text: string; exitCode: 0 | 1 } {

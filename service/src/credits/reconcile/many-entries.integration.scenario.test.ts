@@ -6,7 +6,15 @@ import { sumUsage, type UsagePage } from '#credits/reports/usage-day-store.ts'
 import type { Db } from '#platform/database.ts'
 import { openSeeded } from '#testing/plans.ts'
 
-import { readEntries, readStoredBalance, readUsageDays } from './reconcile-store.ts'
+import { readStandings } from './point-store.ts'
+import {
+  readEntries,
+  readNewEntries,
+  readStarts,
+  readStoredBalance,
+  readUsageDays,
+  readUsageDaysOf,
+} from './reconcile-store.ts'
 import { reconcile } from './reconcile.ts'
 
 // With 250,000 entries every query of an endpoint still goes through an index, and all can be checked.
@@ -43,6 +51,8 @@ const usage = (page: Partial<UsagePage>) => () =>
 const inTransaction =
   (read: (tx: Parameters<typeof readStoredBalance>[0]) => Promise<unknown>) => () =>
     db.transaction().execute((tx) => read(tx))
+
+const hundred = Array.from({ length: 100 }, (_, n) => `org_${String(n).padStart(24, '0')}`)
 
 const queries: Record<string, { run: () => Promise<unknown>; index: string }> = {
   'first page of the ledger': { run: ledger({ after: undefined }), index: 'ledger_entry_by_age' },
@@ -92,6 +102,33 @@ const queries: Record<string, { run: () => Promise<unknown>; index: string }> = 
   'an account to check': {
     run: inTransaction((tx) => readStoredBalance(tx, organizationId)),
     index: 'credit_account_pkey',
+  },
+  'where a hundred organizations stand': {
+    run: () => readStandings(db, '', 100),
+    index: 'ledger_entry_by_age',
+  },
+  'the last entries of a hundred organizations': {
+    run: inTransaction((tx) => readStarts(tx, hundred)),
+    index: 'ledger_entry_by_age',
+  },
+  'the news of a hundred organizations': {
+    run: inTransaction((tx) =>
+      readNewEntries(
+        tx,
+        hundred.map((id) => ({ id, after })),
+        10,
+      ),
+    ),
+    index: 'ledger_entry_by_age',
+  },
+  'the day sums of a hundred organizations': {
+    run: inTransaction((tx) =>
+      readUsageDaysOf(
+        tx,
+        hundred.map((id) => ({ id, from: '2026-01-30', before: '2026-02-01' })),
+      ),
+    ),
+    index: 'usage_day_pkey',
   },
 }
 

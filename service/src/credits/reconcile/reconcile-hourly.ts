@@ -1,54 +1,37 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
+import type { TaskTurn } from '#platform/background/run-task.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-import { reconcile } from './reconcile.ts'
+import { checkNews } from './check-news.ts'
+import type { Difference } from './sum-ledger.ts'
 
 type Deps = { db: Db; now: Clock; log: Log; metrics: Metrics }
 
-/** Not at once, so that starting many processes does not load the database. */
-const firstMs = 30_000
-const everyMs = 60 * 60 * 1000
-const afterFailureMs = 60_000
-
 /**
- * Compares the balances with the ledger once an hour, until `signal` aborts. It only reads, so several
- * workers do no harm; each sets its own gauge.
+ * Checks what has come since the last check (`check-news.ts`). Differences are logged and counted as soon as they are found: a check
+ * may take long. Several workers do no harm: they share the points of what was proven, and each sets its own gauges.
  */
-export async function reconcileHourly(deps: Deps, signal: AbortSignal) {
-  let waitMs = firstMs
-  while (await hasPassed(waitMs, signal)) {
-    waitMs = (await reconcileOnce(deps, signal)) ? everyMs : afterFailureMs
-  }
+export async function reconcileOnce({ db, now, log, metrics }: Deps, { signal, rest }: TaskTurn) {
+  const known = (await metrics.ledgerDifferences.get()).values[0]?.value ?? 0
+  const report = await checkNews(db, {
+    signal,
+    rest,
+    onFailure: (error) => log.problem('ledger_check_failed', error),
+    onDifferences(differences, count) {
+      for (const each of differences) log.problem('ledger_differs', new Error(describe(each)))
+      metrics.ledgerDifferences.set(Math.max(known, count))
+    },
+  })
+  const { organizations, entries, differenceCount, unread, postponed } = report
+  const isComplete = unread === 0 && postponed === 0
+  // Differences of organizations that were not read to their end may still be there.
+  metrics.ledgerDifferences.set(isComplete ? differenceCount : Math.max(known, differenceCount))
+  const differences = differenceCount
+  log.event('ledger_checked', { organizations, entries, differences, unread, postponed })
+  if (isComplete) metrics.ledgerCheckedAt.set(now().getTime() / 1000)
 }
 
-const hasPassed = (ms: number, signal: AbortSignal) =>
-  sleep(ms, true, { signal }).catch(() => false)
-
-/** Logs every difference in the report. Returns false if it failed. */
-export async function reconcileOnce(
-  { db, now, log, metrics }: Deps,
-  signal: AbortSignal,
-): Promise<boolean> {
-  try {
-    const onFailure = (error: unknown) => log.problem('ledger_check_failed', error)
-    const report = await reconcile(db, { signal, onFailure })
-    const { organizations, entries, differenceCount, differences, unread } = report
-    for (const { organizationId, what, of, expected, found } of differences) {
-      const subject = `${organizationId}: ${what} ${of ?? ''}`.trim()
-      log.problem('ledger_differs', new Error(`${subject}: expected ${expected}, found ${found}`))
-    }
-    const known = (await metrics.ledgerDifferences.get()).values[0]?.value ?? 0
-    // Differences of organizations that were not read may still be there.
-    metrics.ledgerDifferences.set(unread > 0 ? Math.max(known, differenceCount) : differenceCount)
-    log.event('ledger_checked', { organizations, entries, differences: differenceCount, unread })
-    if (unread === 0) metrics.ledgerCheckedAt.set(now().getTime() / 1000)
-    return true
-  } catch (error) {
-    if (!signal.aborted) log.problem('ledger_check_failed', error)
-    return false
-  }
-}
+const describe = ({ organizationId, what, of, expected, found }: Difference) =>
+  `${`${organizationId}: ${what} ${of ?? ''}`.trim()}: expected ${expected}, found ${found}`

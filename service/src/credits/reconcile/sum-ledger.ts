@@ -21,7 +21,7 @@ export type Difference = {
   expected: string
   found: string
 }
-export type Finding = Omit<Difference, 'organizationId'>
+export type LedgerFinding = Omit<Difference, 'organizationId'>
 
 /**
  * The accounts that each kind of entry moves credits between. An entry has both its sides in one row, so the
@@ -39,11 +39,27 @@ const accountsByKind: Record<CheckedEntry['kind'], readonly string[]> = {
 
 const isCharge = ({ kind }: CheckedEntry) => kind === 'usage' || kind === 'late_usage'
 
-/** Adds up the entries of one organization, and checks each of them by itself. */
-export function createLedgerSums() {
-  const sums = { wallet: 0n, used: 0n, paid: 0n, writtenOff: 0n, writtenOffOfCharges: 0n }
+export type LedgerSums = {
+  wallet: bigint
+  used: bigint
+  paid: bigint
+  writtenOff: bigint
+  writtenOffOfCharges: bigint
+}
 
-  function add(entry: CheckedEntry): Finding[] {
+const noSums: LedgerSums = {
+  wallet: 0n,
+  used: 0n,
+  paid: 0n,
+  writtenOff: 0n,
+  writtenOffOfCharges: 0n,
+}
+
+/** Adds up the entries of one organization, and checks each of them by itself. */
+export function createLedgerSums(from: LedgerSums = noSums) {
+  const sums = { ...from }
+
+  function add(entry: CheckedEntry): LedgerFinding[] {
     const { id, kind, debit, credit } = entry
     const amount = BigInt(entry.amount)
     if (credit === 'wallet') sums.wallet += amount
@@ -70,22 +86,36 @@ export function createLedgerSums() {
 
   return {
     add,
-    compare: (stored: StoredBalance): Finding[] => [
-      ...difference('posted', sums.wallet, stored.posted),
-      ...difference('used', sums.used, stored.used),
-      ...difference('paid', sums.paid, stored.paid),
-      ...difference('held', BigInt(stored.open_holds), stored.held),
-      ...difference('overdue holds', 0n, stored.overdue_holds),
-      ...difference('write-offs', sums.writtenOffOfCharges, String(sums.writtenOff)),
-    ],
+    current: (): LedgerSums => ({ ...sums }),
+    compare: (stored: StoredBalance) => compareBalance(sums, stored),
   }
 }
 
-const difference = (what: Finding['what'], expected: bigint, found: string): Finding[] =>
+export const compareBalance = (
+  sums: LedgerSums | undefined = noSums,
+  stored: StoredBalance,
+): LedgerFinding[] => [
+  ...difference('posted', sums.wallet, stored.posted),
+  ...difference('used', sums.used, stored.used),
+  ...difference('paid', sums.paid, stored.paid),
+  ...difference('write-offs', sums.writtenOffOfCharges, String(sums.writtenOff)),
+]
+
+/** What is found here is true of this moment and says nothing about entries: no ledger is read because of it. */
+export const compareHolds = (stored: StoredBalance): LedgerFinding[] => [
+  ...difference('held', BigInt(stored.open_holds), stored.held),
+  ...difference('overdue holds', 0n, stored.overdue_holds),
+]
+
+const difference = (
+  what: LedgerFinding['what'],
+  expected: bigint,
+  found: string,
+): LedgerFinding[] =>
   String(expected) === found ? [] : [{ what, of: null, expected: String(expected), found }]
 
 /** A charge and its write-off together are the cost of the call, computed from its `meta`. */
-function checkAmount(entry: CheckedEntry): Finding[] {
+function checkAmount(entry: CheckedEntry): LedgerFinding[] {
   const { id, kind, amount, written_off: writtenOff } = entry
   if (!isCharge(entry) && kind !== 'void_unknown') return []
   const found = String(BigInt(amount) + BigInt(writtenOff))
@@ -105,18 +135,48 @@ function computeCost(meta: unknown): string {
 export const beforeAllDays = '-infinity'
 export const afterAllDays = 'infinity'
 
-export const dayOf = ({ at }: CheckedEntry) => at.toISOString().slice(0, 10)
+export const ledgerDayOf = ({ at }: { at: Date }) => at.toISOString().slice(0, 10)
 
 type DaySum = { day: string; requests: bigint; input: bigint; output: bigint; credits: bigint }
 
+/** The sums of one day by project, key and model, as they are stored. */
+export type KeptDay = {
+  day: string
+  sums: readonly (readonly [
+    key: string,
+    requests: string,
+    input: string,
+    output: string,
+    credits: string,
+  ])[]
+}
+
 /** Adds up charges by day, project, key and model, as the table `usage_day` does. */
-export function createDaySums() {
+export function createDaySums(from?: KeptDay) {
   const sums = new Map<string, DaySum>()
+  for (const [key, requests, input, output, credits] of from?.sums ?? []) {
+    const [requestCount, inputCount] = [BigInt(requests), BigInt(input)]
+    const rest = { output: BigInt(output), credits: BigInt(credits) }
+    sums.set(key, { day: from?.day ?? '', requests: requestCount, input: inputCount, ...rest })
+  }
   return {
+    /** Of a day whose sums have not been dropped. */
+    keep: (day: string): KeptDay => ({
+      day,
+      sums: [...sums]
+        .filter(([, sum]) => sum.day === day)
+        .map(([key, { requests, input, output, credits }]) => [
+          key,
+          String(requests),
+          String(input),
+          String(output),
+          String(credits),
+        ]),
+    }),
     add(entry: CheckedEntry) {
       if (!isCharge(entry)) return
       const meta = entry.meta as UsageMeta
-      const day = dayOf(entry)
+      const day = ledgerDayOf(entry)
       const key = dayKey(day, entry.project_id ?? '', meta.key_id, meta.model)
       const sum = sums.get(key) ?? { day, requests: 0n, input: 0n, output: 0n, credits: 0n }
       sum.requests += 1n
@@ -126,7 +186,7 @@ export function createDaySums() {
       sums.set(key, sum)
     },
     /** Compares the days before `before`, and drops their sums. */
-    compare(rows: readonly UsageDayRow[], before: string): Finding[] {
+    compare(rows: readonly UsageDayRow[], before: string): LedgerFinding[] {
       const stored = new Map(rows.map((row) => [dayKeyOfRow(row), describeRow(row)]))
       const expectedSums = new Map([...sums].filter(([, { day }]) => isBefore(day, before)))
       for (const key of expectedSums.keys()) sums.delete(key)

@@ -94,7 +94,7 @@ export const Charge = z.object({
   invoice: Reference, // until 2025-03-31
 })
 
-export const Refund = z.object({
+export const RefundObject = z.object({
   id: Id,
   charge: Reference,
   payment_intent: Reference,

@@ -10,7 +10,7 @@ import {
   Invoice,
   InvoicePayment,
   type NamedOrganization,
-  Refund,
+  RefundObject,
   Session,
   Subscription,
 } from './event-schemas.ts'
@@ -97,7 +97,7 @@ export function readEvent(json: unknown, mode: StripeMode): PaymentEvent {
     case 'refund.failed':
     case 'refund.updated':
     case 'charge.refund.updated':
-      return { ...base, ...withoutCustomer(readRefund(read(Refund))) }
+      return { ...base, ...withoutCustomer(readRefund(read(RefundObject))) }
     case 'charge.dispute.created':
     case 'charge.dispute.closed':
       return { ...base, ...withoutCustomer(readDispute(read(Dispute), type)) }
@@ -207,7 +207,7 @@ function readCharge(charge: z.infer<typeof Charge>): EventContent {
 }
 
 /** Of other refunds the charge reports the sum. */
-function readRefund(refund: z.infer<typeof Refund>): Effect {
+function readRefund(refund: z.infer<typeof RefundObject>): Effect {
   const { id, status, charge, currency, amount, payment_intent: paymentIntent } = refund
   if (status !== 'failed' && status !== 'canceled') return nothing('the refund has not failed')
   if (charge === null) return withoutCharge

@@ -8,7 +8,7 @@ import { listEntries } from '#exports/log/entry-store.ts'
 import { presentCheckpoint, presentRecord } from '#exports/log/present-record.ts'
 import type { Db } from '#platform/database.ts'
 
-import type { Lease } from './lease-store.ts'
+import type { DeliveryLease } from './lease-store.ts'
 
 type Rules = Pick<DestinationType<never>, 'limits' | 'groupOf' | 'patienceMs'>
 
@@ -21,7 +21,7 @@ const pageSize = 250
 const pageBytesMin = 64 * 1024
 const estimateBytes = 4 * 1024
 
-/** So many pages of entries whose events were dropped are passed over before the cursor is moved. */
+/** How many pages of entries whose events were dropped are passed over before the cursor is moved. */
 const pagesWithoutEvents = 20
 
 /** An item with what a dead letter has to say of it. */
@@ -36,19 +36,25 @@ export type Batch = {
   day: string
   /** Whether more events would not have gone into it. */
   isFull: boolean
+  /** Whether the log already has more to send after it, as far as was read. */
+  hasMore: boolean
 }
 
 /**
  * What a cursor has to send next. Checkpoints come as soon as all their events are delivered. Undefined: nothing. The same batch
  * comes out again as long as the cursor and its plan are the same, because entries never change.
  */
-export async function buildBatch(db: Db, lease: Lease, rules: Rules): Promise<Batch | undefined> {
+export async function buildBatch(
+  db: Db,
+  lease: DeliveryLease,
+  rules: Rules,
+): Promise<Batch | undefined> {
   return (await buildCheckpointBatch(db, lease, rules)) ?? buildEventBatch(db, lease, rules)
 }
 
 async function buildCheckpointBatch(
   db: Db,
-  { isReplay, sink, orgSeq, signedSize, day, batchMax }: Lease,
+  { isReplay, sink, orgSeq, signedSize, day, batchMax }: DeliveryLease,
   rules: Rules,
 ): Promise<Batch | undefined> {
   if (isReplay || orgSeq <= signedSize) return undefined
@@ -63,14 +69,25 @@ async function buildCheckpointBatch(
   }
   const last = items.list.at(-1)
   if (!last) return undefined
-  return { kind: 'checkpoints', items: items.list, to: last.record.org_seq, day, isFull: true }
+  return {
+    kind: 'checkpoints',
+    items: items.list,
+    to: last.record.org_seq,
+    day,
+    isFull: true,
+    hasMore: false,
+  }
 }
 
-async function buildEventBatch(db: Db, lease: Lease, rules: Rules): Promise<Batch | undefined> {
+async function buildEventBatch(
+  db: Db,
+  lease: DeliveryLease,
+  rules: Rules,
+): Promise<Batch | undefined> {
   const { sink, plannedTo, endSeq, batchMax } = lease
   const to = plannedTo ?? endSeq ?? undefined
   const items = collect({ ...rules, batchMax })
-  let [after, day] = [lease.orgSeq, lease.day]
+  let [after, day, isLongWay] = [lease.orgSeq, lease.day, false]
   for (let pages = 1; ; pages++) {
     const bytesLeft = rules.limits.bytesMax - items.bytes()
     const { rows, hasMore } = await listEntries(db, sink.organizationId, {
@@ -83,16 +100,16 @@ async function buildEventBatch(db: Db, lease: Lease, rules: Rules): Promise<Batc
     })
     // There was another page, but its first event does not fit.
     if (rows.length === 0 && items.list.length > 0) {
-      return { kind: 'events', items: items.list, to: after, day, isFull: true }
+      return { kind: 'events', items: items.list, to: after, day, isFull: true, hasMore: true }
     }
     for (const { orgSeq, day: entryDay, event } of rows) {
       // The event of an entry that outlived it was dropped: a gap in the log says so.
       if (event && !items.add(presentRecord(event), event.day)) {
-        return { kind: 'events', items: items.list, to: after, day, isFull: true }
+        return { kind: 'events', items: items.list, to: after, day, isFull: true, hasMore: true }
       }
       ;[after, day] = [orgSeq, entryDay]
     }
-    const isLongWay = pages >= pagesWithoutEvents && items.list.length === 0
+    isLongWay = hasMore && pages >= pagesWithoutEvents && items.list.length === 0
     if (!hasMore || isLongWay) break
   }
   if (after === lease.orgSeq) {
@@ -102,7 +119,7 @@ async function buildEventBatch(db: Db, lease: Lease, rules: Rules): Promise<Batc
       : buildEventBatch(db, { ...lease, plannedTo: null }, rules)
   }
   const isFull = plannedTo !== null || lease.isReplay
-  return { kind: 'events', items: items.list, to: after, day, isFull }
+  return { kind: 'events', items: items.list, to: after, day, isFull, hasMore: isLongWay }
 }
 
 /** Takes records for as long as they fit: at least one, however large it is. */

@@ -4,7 +4,7 @@ import type {
   DestinationDeps,
   DestinationType,
   ItemResult,
-  Outcome,
+  DeliveryOutcome,
   StoredObject,
 } from '#exports/destinations/destination.ts'
 import { outcomeForSink } from '#exports/destinations/outcome-for-sink.ts'
@@ -18,12 +18,12 @@ import type { Db } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 
 import { type Batch, buildBatch } from './build-batch.ts'
-import { failureOf } from './failure-of.ts'
+import { deliveryFailureOf } from './failure-of.ts'
 import {
   addObject,
   changeCursor,
   deleteCursor,
-  type Lease,
+  type DeliveryLease,
   recordFailure,
   recordSuccess,
   release,
@@ -39,38 +39,47 @@ export type DeliveryDeps = {
   calls: DestinationDeps
   /** Aborts when the worker stops: what then fails is no fault of the destination. */
   stopping: AbortSignal
-  onSent(outcome: Outcome['kind'], events: number): void
+  /** `tookMs` is the time that the destination took. */
+  onSent(outcome: DeliveryOutcome['kind'], events: number, tookMs: number): void
 }
 
-/** What comes next: another batch, or the cursor was given back. */
-export type Step = { lease: Lease; isReleased: boolean }
+type Settled = { lease: DeliveryLease; isReleased: boolean }
+/** What comes next: another batch, of which `hasMore` says whether it is already there; or the cursor was given back. */
+export type Step = Settled & { hasMore: boolean }
 
-const released = (lease: Lease): Step => ({ lease, isReleased: true })
+const released = (lease: DeliveryLease) => ({ lease, isReleased: true, hasMore: false })
 
 /** Sends the next batch of a cursor and moves the cursor, or gives it back. */
-export async function deliverBatch(lease: Lease, deps: DeliveryDeps): Promise<Step> {
+export async function deliverBatch(lease: DeliveryLease, deps: DeliveryDeps): Promise<Step> {
   const { db, destination, calls, stopping } = deps
   const batch = await buildBatch(db, lease, destination)
   if (!batch) return finish(lease, db)
-  if (batch.items.length === 0) return advance(lease, batch, deps, {})
+  const { hasMore } = batch
+  if (batch.items.length === 0) return { ...(await advance(lease, batch, deps, {})), hasMore }
   const waitMs = patienceLeft(batch, destination.patienceMs ?? 0, calls.now())
   if (waitMs > 0) {
     await release(db, lease, waitMs)
     return released(lease)
   }
-  // Also makes sure that nobody else has the cursor, and that nobody takes it before the batch must have ended.
+  // Also makes sure that no other worker has the cursor, and that none takes it before the batch must have ended.
   const plan = batch.kind === 'events' ? { plannedTo: batch.to } : {}
   await changeCursor(db, lease, plan)
+  const sentAtMs = performance.now()
   const outcome = await send(lease, batch, deps)
+  const tookMs = performance.now() - sentAtMs
   if (stopping.aborted && outcome.kind === 'failed') {
     await release(db, lease)
     return released(lease)
   }
-  deps.onSent(outcome.kind, batch.items.length)
-  return settle({ ...lease, ...plan }, batch, outcome, deps)
+  deps.onSent(outcome.kind, batch.items.length, tookMs)
+  return { ...(await settle({ ...lease, ...plan }, batch, outcome, deps)), hasMore }
 }
 
-async function send({ sink }: Lease, batch: Batch, deps: DeliveryDeps): Promise<Outcome> {
+async function send(
+  { sink }: DeliveryLease,
+  batch: Batch,
+  deps: DeliveryDeps,
+): Promise<DeliveryOutcome> {
   const { destination, config, calls } = deps
   const sending = destination.send(config, batch.items, calls)
   const outcome = await outcomeForSink(sending, { type: sink.type, config })
@@ -89,27 +98,27 @@ function patienceLeft({ items, isFull }: Batch, patienceMs: number, now: Date): 
 }
 
 async function settle(
-  lease: Lease,
+  lease: DeliveryLease,
   batch: Batch,
-  outcome: Outcome,
+  outcome: DeliveryOutcome,
   deps: DeliveryDeps,
-): Promise<Step> {
+): Promise<Settled> {
   if (outcome.kind === 'delivered') {
     return advance(lease, batch, deps, { ...(outcome.object && { object: outcome.object }) })
   }
   if (outcome.kind === 'itemised') return settleItems(lease, batch, outcome.items, deps)
   if (outcome.kind === 'refused') return isolate(lease, batch, outcome.error, deps)
-  await recordFailure(deps.db, lease, failureOf(outcome, lease.attempt))
+  await recordFailure(deps.db, lease, deliveryFailureOf(outcome, lease.attempt))
   return released(lease)
 }
 
 /** Items that failed are sent again with their whole batch: a destination that reports about items recognises the others. */
 async function settleItems(
-  lease: Lease,
+  lease: DeliveryLease,
   batch: Batch,
   items: readonly ItemResult[],
   deps: DeliveryDeps,
-): Promise<Step> {
+): Promise<Settled> {
   const letters = batch.items.flatMap((item, at) => {
     const result = items[at]
     return result?.kind === 'refused' ? [letterOf(item, result.error)] : []
@@ -125,7 +134,7 @@ async function settleItems(
     letters.length > 0 && (await hasDeadLetters(deps.db, lease.sink.id, deadLettersMax))
   if (isFull && first) return waitForRequeue(lease, first.error, deps)
   if (failed === undefined) return advance(lease, batch, deps, { letters })
-  const failure = failureOf({ kind: 'failed', error: failed }, lease.attempt)
+  const failure = deliveryFailureOf({ kind: 'failed', error: failed }, lease.attempt)
   await transact(deps.db, async (tx) => {
     await recordFailure(tx, lease, failure)
     if (batch.kind === 'events') await addDeadLetters(tx, lease.sink.id, letters)
@@ -135,11 +144,11 @@ async function settleItems(
 
 /** Halves what is sent until the event that the destination refuses is alone; that one becomes a dead letter. */
 async function isolate(
-  lease: Lease,
+  lease: DeliveryLease,
   batch: Batch,
   error: string,
   deps: DeliveryDeps,
-): Promise<Step> {
+): Promise<Settled> {
   const [only, ...others] = batch.items
   if (only && others.length === 0) return bury(lease, batch, letterOf(only, error), deps)
   const batchMax = Math.ceil(batch.items.length / 2)
@@ -147,7 +156,7 @@ async function isolate(
   return { lease: { ...lease, batchMax, plannedTo: null }, isReleased: false }
 }
 
-/** If so many events in a row are refused, the fault is not in the events. */
+/** If a destination refuses this many events in a row, the fault is not in the events. */
 const inARowMax = 20
 /** Of a sink. No event is dropped without a dead letter, so the delivery stops there. */
 const deadLettersMax = 10_000
@@ -157,11 +166,11 @@ const deadLettersMax = 10_000
  * probe. It does not stop altogether, because large events in a row may be refused for good reason.
  */
 async function bury(
-  lease: Lease,
+  lease: DeliveryLease,
   batch: Batch,
   letter: DeadLetter,
   deps: DeliveryDeps,
-): Promise<Step> {
+): Promise<Settled> {
   const { db } = deps
   if (batch.kind !== 'events') return advance(lease, batch, deps, { letters: [letter] })
   const { id: sinkId } = lease.sink
@@ -182,7 +191,11 @@ async function bury(
 }
 
 /** No event is dropped, and no more of them become dead letters. */
-async function waitForRequeue(lease: Lease, refusal: string, { db }: DeliveryDeps): Promise<Step> {
+async function waitForRequeue(
+  lease: DeliveryLease,
+  refusal: string,
+  { db }: DeliveryDeps,
+): Promise<Settled> {
   const error = `There are ${deadLettersMax} dead letters: requeue some. ${refusal}`.slice(0, 500)
   await recordFailure(db, lease, { error, state: 'error', waitMs: waitForProbeMs() })
   return released(lease)
@@ -199,11 +212,11 @@ type Delivered = { letters?: readonly DeadLetter[]; object?: StoredObject }
 
 /** The cursor moves in the transaction that keeps what else is to be known about the batch. */
 async function advance(
-  lease: Lease,
+  lease: DeliveryLease,
   batch: Batch,
   { db, destination }: DeliveryDeps,
   { letters = [], object }: Delivered,
-): Promise<Step> {
+): Promise<Settled> {
   const grown = lease.batchMax === null ? null : lease.batchMax * 2
   const batchMax = grown !== null && grown >= destination.limits.itemsMax ? null : grown
   const moved =
@@ -222,7 +235,7 @@ async function advance(
 }
 
 /** A replay that has sent everything is over. */
-async function finish(lease: Lease, db: Db): Promise<Step> {
+async function finish(lease: DeliveryLease, db: Db): Promise<Step> {
   await (lease.isReplay ? deleteCursor(db, lease) : release(db, lease))
   return released(lease)
 }

@@ -6,6 +6,7 @@ import type { DestinationDeps, DestinationType } from '#exports/destinations/des
 import type { Destinations } from '#exports/destinations/destinations.ts'
 import { portsOf } from '#exports/destinations/ports.ts'
 import { ConfigUnusable, openSinkConfig } from '#exports/sinks/open-config.ts'
+import type { SharedPace } from '#platform/background/run-task.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 import { createLogThrottle } from '#platform/log-throttle.ts'
@@ -13,9 +14,15 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { SecretBox } from '#platform/secrets.ts'
 
-import { deliverBatch, type DeliveryDeps } from './deliver-batch.ts'
+import { deliverBatch, type DeliveryDeps, type Step } from './deliver-batch.ts'
 import { fairShare } from './fair-share.ts'
-import { type Lease, leaseCursors, LeaseLost, recordFailure, release } from './lease-store.ts'
+import {
+  type DeliveryLease,
+  leaseCursors,
+  LeaseLost,
+  recordFailure,
+  release,
+} from './lease-store.ts'
 import { sendDigest } from './send-digest.ts'
 import { waitForProbeMs } from './wait-after-failure.ts'
 
@@ -36,6 +43,8 @@ const afterErrorMs = 5000
 const batchesPerTurn = 10
 /** Less than a lease, which begins anew before each batch: two workers never send for the same cursor. */
 const batchMaxMs = 27_000
+/** Far less than a lease, which begins anew with each batch. A cursor that rests for longer does not keep its place. */
+const restInPlaceMs = idleMs
 
 type Deps = {
   db: Db
@@ -45,6 +54,7 @@ type Deps = {
   secretBox: SecretBox
   destinations: Destinations
   request: DestinationDeps['request']
+  pace: SharedPace
 }
 
 /** Sends events and checkpoints to the sinks of all organizations, until `signal` aborts. Any number of workers may. */
@@ -90,12 +100,12 @@ async function runLane(deps: LaneDeps, signal: AbortSignal) {
 }
 
 /** The database was away, or there is a fault of ours: another try soon, and not only when the lease ends. */
-async function giveUp(lease: Lease, error: unknown, { db, onFailure }: LaneDeps) {
+async function giveUp(lease: DeliveryLease, error: unknown, { db, onFailure }: LaneDeps) {
   onFailure(error)
   await release(db, lease, afterErrorMs).catch(() => undefined)
 }
 
-async function takeTurn(lease: Lease, deps: TurnDeps, stopping: AbortSignal) {
+async function takeTurn(lease: DeliveryLease, deps: TurnDeps, stopping: AbortSignal) {
   const startedAtMs = performance.now()
   const isOver = () => deps.isCrowded() && performance.now() - startedAtMs > slowMs
   const prepare = prepareTurn(lease, deps, stopping)
@@ -106,22 +116,47 @@ async function takeTurn(lease: Lease, deps: TurnDeps, stopping: AbortSignal) {
   let current = lease
   if (!(await sendDigest(current, prepare.withDeadline()))) return
   for (let batch = 0; batch < batchesPerTurn && !stopping.aborted; batch++) {
-    const step = await deliverBatch(current, prepare.withDeadline())
+    const { step, restMs } = await deliverPaced(current, prepare, deps.pace)
     if (step.isReleased) return
     current = step.lease
+    if (restMs > restInPlaceMs) return release(deps.db, current, restMs)
+    if (restMs > 0) await sleep(restMs, undefined, { signal: stopping }).catch(() => undefined)
     if (isOver()) break
   }
   await release(deps.db, current)
 }
 
+/**
+ * Reading events and moving cursors is paced while a cursor catches up: a sink that was away for long must not take the database
+ * and the processor from calls. The time of the destination costs nothing here. A batch with nothing after it delivers what has
+ * just happened, and has no rest.
+ */
+async function deliverPaced(
+  lease: DeliveryLease,
+  turn: Turn,
+  pace: SharedPace,
+): Promise<{ step: Step; restMs: number }> {
+  const startedAtMs = performance.now()
+  let sentMs = 0
+  const onSent = (tookMs: number) => void (sentMs = tookMs)
+  const step = await deliverBatch(lease, turn.withDeadline(onSent))
+  const workedMs = performance.now() - startedAtMs - sentMs
+  // Batches that are kept small find an event that the destination refuses: each is little work, and many follow each other.
+  const isKeptSmall = lease.batchMax !== null
+  const isCatchingUp = step.hasMore && !isKeptSmall && !step.isReleased
+  if (isCatchingUp) return { step, restMs: pace.restAfter(workedMs) }
+  pace.note(workedMs)
+  return { step, restMs: 0 }
+}
+
 type Turn = {
   /** What one batch needs, which has to be sent in time. */
-  withDeadline(): DeliveryDeps
+  withDeadline(onSent?: (tookMs: number) => void): DeliveryDeps
 }
 
 /** An error if the configuration of the sink cannot be used. */
 function prepareTurn(
-  { sink }: Lease,
+  { sink }: DeliveryLease,
   { db, now, metrics, secretBox, destinations, request }: LaneDeps,
   stopping: AbortSignal,
 ): Turn | { error: string } {
@@ -129,20 +164,30 @@ function prepareTurn(
   if (config instanceof ConfigUnusable) return { error: config.message }
   const { type } = sink
   const destination = destinations[type] as DestinationType<SinkConfig>
-  const onSent = (outcome: string, events: number) => {
+  const count = (outcome: string, events: number) => {
     metrics.exportBatches.inc({ type, outcome })
     if (outcome === 'delivered' || outcome === 'itemised')
       metrics.exportEvents.inc({ type }, events)
   }
   return {
-    withDeadline() {
+    withDeadline(onSent = () => undefined) {
       const signal = AbortSignal.any([stopping, AbortSignal.timeout(batchMaxMs)])
       const calls: DestinationDeps = {
         request: (address, call) => request(address, { ...call, ports: portsOf[type], signal }),
         now,
         signal,
       }
-      return { db, destination, config, calls, stopping, onSent }
+      return {
+        db,
+        destination,
+        config,
+        calls,
+        stopping,
+        onSent(outcome, events, tookMs) {
+          count(outcome, events)
+          onSent(tookMs)
+        },
+      }
     },
   }
 }

@@ -4,7 +4,7 @@ import type { StoredObject } from '#exports/destinations/destination.ts'
 import type { Db } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 
-import { type Lease, recordSuccess } from './lease-store.ts'
+import { type DeliveryLease, recordSuccess } from './lease-store.ts'
 
 /** So many objects has a digest at most; the others come in the next one. */
 const objectsMax = 1000
@@ -44,7 +44,7 @@ export async function findPendingDigest(
 /** The objects that a digest lists are no longer needed; the digest is named by the next one. */
 export async function finishDigest(
   db: Db,
-  lease: Lease,
+  lease: DeliveryLease,
   objects: readonly StoredObject[],
   digest: Pick<StoredObject, 'key' | 'sha256'>,
 ) {

@@ -14,6 +14,7 @@ import { keepPartitions } from '#audit/partitions/keep-partitions.ts'
 import { createDestinations } from '#exports/destinations/destinations.ts'
 import { listEntries } from '#exports/log/entry-store.ts'
 import { addDeadLetters } from '#exports/sinks/dead-letter-store.ts'
+import { createSharedPace } from '#platform/background/run-task.ts'
 import { createTenantEgress } from '#platform/egress.ts'
 import { transact } from '#platform/transaction.ts'
 import { silentLog } from '#testing/silent-log.ts'
@@ -65,6 +66,7 @@ async function deliverAll() {
       log,
       metrics,
       secretBox: mutations.secretBox,
+      pace: createSharedPace({ share: 0.5 }),
       destinations: createDestinations({ azureLoginUrl: doubles.azureLoginUrl, s3PatienceMs: 0 }),
       request: (address, call) =>
         egress.request(address, { answerLimitBytes: 65_536, ...call, deadlineMs: 3000 }),

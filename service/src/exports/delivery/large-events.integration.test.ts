@@ -12,7 +12,7 @@ import { largeEvent } from '#audit/testing/large-event.ts'
 import { listEntries } from '#exports/log/entry-store.ts'
 
 import { buildBatch } from './build-batch.ts'
-import type { Lease } from './lease-store.ts'
+import type { DeliveryLease } from './lease-store.ts'
 import { caughtUp, openDelivery, type TestDelivery } from './testing/test-delivery.ts'
 
 // Events of earlier releases may have half a megabyte each.
@@ -42,7 +42,7 @@ function countRead({ api }: TestDelivery) {
   return { db: api.db.withPlugin(plugin), bytesRead: () => bytes }
 }
 
-const leaseOf = ({ api }: TestDelivery, orgSeq: number): Lease => ({
+const leaseOf = ({ api }: TestDelivery, orgSeq: number): DeliveryLease => ({
   cursorId: '1',
   owner: 'x',
   isReplay: false,
@@ -53,7 +53,7 @@ const leaseOf = ({ api }: TestDelivery, orgSeq: number): Lease => ({
   plannedTo: null,
   batchMax: null,
   attempt: 0,
-  sink: { organizationId: api.organization.organizationId } as Lease['sink'],
+  sink: { organizationId: api.organization.organizationId } as DeliveryLease['sink'],
 })
 
 const bytesOf = (items: readonly { json: string }[]) =>

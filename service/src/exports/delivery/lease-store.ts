@@ -3,13 +3,13 @@ import { sql } from 'kysely'
 import type { StoredObject } from '#exports/destinations/destination.ts'
 import { sinkColumns } from '#exports/sinks/sink-store.ts'
 import type { Sink } from '#exports/sinks/sink.ts'
-import type { Db, Tx } from '#platform/database.ts'
+import { type Db, executeNamed, type Tx } from '#platform/database.ts'
 
 /** Longer than sending a batch may take. */
 const leaseSeconds = 30
 
 /** A cursor that a worker may move, and the sink that it belongs to. */
-export type Lease = {
+export type DeliveryLease = {
   cursorId: string
   /** Each lease has its own, so that a worker which was too slow cannot write under a later lease of its own. */
   owner: string
@@ -25,7 +25,7 @@ export type Lease = {
   sink: Sink
 }
 
-type Row = Omit<Lease, 'sink'> & Sink
+type Row = Omit<DeliveryLease, 'sink'> & Sink
 
 export type Wanted = {
   isFailing: boolean
@@ -40,9 +40,9 @@ export type Wanted = {
  * Those that fail are leased separately, so that waiting for dead destinations takes no time from the others. Workers that lease at
  * the same moment do not see what the others take, so an organization may have a few more for a while.
  */
-export async function leaseCursors(db: Db, wanted: Wanted): Promise<Lease[]> {
+export async function leaseCursors(db: Db, wanted: Wanted): Promise<DeliveryLease[]> {
   const { isFailing, limit, perOrganization } = wanted
-  const { rows } = await sql<Row>`
+  const query = sql<Row>`
     with busy as (
       select organization_id, count(*) as leases from export_cursor
       where lease_until > now() and (attempt > 0) = ${isFailing}
@@ -81,7 +81,8 @@ export async function leaseCursors(db: Db, wanted: Wanted): Promise<Lease[]> {
       c.batch_max as "batchMax", c.attempt,
       ${sinkColumns}
     from leased as c join export_sink as s on s.id = c.sink_id
-    order by c.next_at`.execute(db)
+    order by c.next_at`
+  const rows = await executeNamed(db, 'lease_cursors', query)
   return rows.map((row) => ({ ...row, sink: row }))
 }
 
@@ -103,7 +104,11 @@ const named = ({ orgSeq, day, signedSize, plannedTo, batchMax }: CursorChange) =
 })
 
 /** Throws if another worker has the cursor, or the sink was changed or deleted: what was sent is sent again. */
-async function update(db: Db, { cursorId, owner }: Lease, members: Record<string, unknown>) {
+async function update(
+  db: Db,
+  { cursorId, owner }: DeliveryLease,
+  members: Record<string, unknown>,
+) {
   const { numUpdatedRows } = await db
     .updateTable('export_cursor')
     .set(members as never)
@@ -121,10 +126,10 @@ export class LeaseLost extends Error {
 const renewed = sql`now() + make_interval(secs => ${leaseSeconds})`
 
 /** Changes how much is sent; what will be sent is noted, so that a retry sends the same, also by another worker. */
-export const changeCursor = (db: Db, lease: Lease, change: CursorChange) =>
+export const changeCursor = (db: Db, lease: DeliveryLease, change: CursorChange) =>
   update(db, lease, { ...named(change), lease_until: renewed })
 
-export const recordSuccess = (tx: Tx, lease: Lease, change: CursorChange) =>
+export const recordSuccess = (tx: Tx, lease: DeliveryLease, change: CursorChange) =>
   update(tx, lease, {
     ...named(change),
     attempt: 0,
@@ -138,7 +143,7 @@ export type Failure = { error: string; state: 'retrying' | 'error'; waitMs: numb
 /** Ends the lease as well. */
 export const recordFailure = (
   db: Db,
-  lease: Lease,
+  lease: DeliveryLease,
   { error, state, waitMs }: Failure,
   change: CursorChange = {},
 ) =>
@@ -154,18 +159,18 @@ export const recordFailure = (
   })
 
 /** Shows an error with the sink, although its delivery goes on. */
-export const showError = (tx: Tx, lease: Lease, error: string) =>
+export const showError = (tx: Tx, lease: DeliveryLease, error: string) =>
   update(tx, lease, { last_error: error, last_error_at: sql`now()` })
 
 /** Gives the cursor back. */
-export const release = (db: Db, lease: Lease, waitMs = 0) =>
+export const release = (db: Db, lease: DeliveryLease, waitMs = 0) =>
   update(db, lease, {
     next_at: sql`now() + make_interval(secs => ${waitMs / 1000})`,
     lease_owner: null,
     lease_until: null,
   })
 
-export async function deleteCursor(db: Db, { cursorId, owner }: Lease) {
+export async function deleteCursor(db: Db, { cursorId, owner }: DeliveryLease) {
   await db
     .deleteFrom('export_cursor')
     .where('id', '=', cursorId)

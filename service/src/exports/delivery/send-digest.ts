@@ -3,13 +3,13 @@ import { outcomeForSink } from '#exports/destinations/outcome-for-sink.ts'
 
 import type { DeliveryDeps } from './deliver-batch.ts'
 import { findPendingDigest, finishDigest, type PendingDigest } from './digest-store.ts'
-import { failureOf } from './failure-of.ts'
-import { type Lease, recordFailure, release } from './lease-store.ts'
+import { deliveryFailureOf } from './failure-of.ts'
+import { type DeliveryLease, recordFailure, release } from './lease-store.ts'
 
 const hourMs = 60 * 60 * 1000
 
 /** Stores the digest of an hour that is over. Returns false if that failed: the cursor was given back. */
-export async function sendDigest(lease: Lease, deps: DeliveryDeps): Promise<boolean> {
+export async function sendDigest(lease: DeliveryLease, deps: DeliveryDeps): Promise<boolean> {
   const { db, destination, config, calls, stopping } = deps
   if (lease.isReplay || !destination.sendDigest) return true
   const pending = await findPendingDigest(db, lease.sink.id)
@@ -25,7 +25,7 @@ export async function sendDigest(lease: Lease, deps: DeliveryDeps): Promise<bool
     await release(db, lease)
     return false
   }
-  await recordFailure(db, lease, failureOf(outcome, lease.attempt))
+  await recordFailure(db, lease, deliveryFailureOf(outcome, lease.attempt))
   return false
 }
 

@@ -46,7 +46,7 @@ export type Digest = {
 }
 
 /** How sending a batch ended. Errors are one line without secrets. */
-export type Outcome =
+export type DeliveryOutcome =
   | { readonly kind: 'delivered'; readonly object?: StoredObject }
   /** The destination reports about each item, in the order of the batch. */
   | { readonly kind: 'itemised'; readonly items: readonly ItemResult[] }
@@ -99,7 +99,11 @@ export type DestinationType<Config> = {
   /** Where a configuration leads to; checked when it is saved. */
   addressOf(config: Config): string
   /** Sends a batch of at least one item, in its order. It may throw, which `outcomeForSink` explains. */
-  send(config: Config, batch: readonly ExportItem[], deps: DestinationDeps): Promise<Outcome>
+  send(
+    config: Config,
+    batch: readonly ExportItem[],
+    deps: DestinationDeps,
+  ): Promise<DeliveryOutcome>
   /** Stores a digest. The `object` of its outcome is the `previous` of the next one. */
-  sendDigest?(config: Config, digest: Digest, deps: DestinationDeps): Promise<Outcome>
+  sendDigest?(config: Config, digest: Digest, deps: DestinationDeps): Promise<DeliveryOutcome>
 }

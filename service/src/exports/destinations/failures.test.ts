@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 import { EgressBlocked } from '#platform/egress-target.ts'
 import { EgressFailed } from '#platform/egress.ts'
 
-import type { DestinationDeps, DestinationType, Outcome } from './destination.ts'
+import type { DestinationDeps, DestinationType, DeliveryOutcome } from './destination.ts'
 import { createDestinations } from './destinations.ts'
 import { outcomeForSink } from './outcome-for-sink.ts'
 import { configsAt } from './testing/configs.ts'
@@ -19,7 +19,7 @@ const destinations = createDestinations()
 const configs = configsAt('https://logs.example.com/path/')
 const batch = [createItem(1)]
 
-function sendWith(type: SinkType, deps: DestinationDeps): Promise<Outcome> {
+function sendWith(type: SinkType, deps: DestinationDeps): Promise<DeliveryOutcome> {
   const destination = destinations[type] as DestinationType<SinkConfig>
   const config = sinkConfigs[type].parse(configs[type])
   return outcomeForSink(destination.send(config, batch, deps), { type, config })

@@ -1,7 +1,7 @@
 type Members = Readonly<Record<string, unknown>>
 
 /** The body of an answer as JSON; undefined if it is none. */
-export function readJson(body: Buffer): unknown {
+export function readJsonAnswer(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString())
   } catch {

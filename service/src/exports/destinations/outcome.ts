@@ -1,14 +1,14 @@
 import { EgressBlocked } from '#platform/egress-target.ts'
 import { EgressFailed } from '#platform/egress.ts'
 
-import type { DestinationAnswer, Outcome } from './destination.ts'
+import type { DestinationAnswer, DeliveryOutcome } from './destination.ts'
 import { oneLine } from './one-line.ts'
 
 const configurationStatuses = new Set([401, 403, 404, 405, 407, 410])
 const refusals = new Set([400, 411, 413, 415, 422])
 
 /** What an answer that is no success means. `detail` is what the destination says about it. */
-export function outcomeOfAnswer(answer: DestinationAnswer, detail = ''): Outcome {
+export function outcomeOfAnswer(answer: DestinationAnswer, detail = ''): DeliveryOutcome {
   const { status } = answer
   const error = describe(`The destination answered ${status}`, detail)
   if (configurationStatuses.has(status)) return { kind: 'misconfigured', error }
@@ -21,7 +21,7 @@ export function outcomeOfAnswer(answer: DestinationAnswer, detail = ''): Outcome
 }
 
 /** What an error of `DestinationDeps.request` means. */
-export function outcomeOfError(error: unknown): Outcome {
+export function outcomeOfError(error: unknown): DeliveryOutcome {
   if (error instanceof EgressBlocked) return { kind: 'misconfigured', error: error.reason }
   if (error instanceof EgressFailed) {
     const status = error.statusOfTooLarge ?? 0

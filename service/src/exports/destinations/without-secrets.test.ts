@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { withoutSecrets } from './without-secrets.ts'
+import { withoutSinkSecrets } from './without-secrets.ts'
 
 const secret = 'b6C1f0e2-9d3A-4f57/8+1c2d3e4f5a6b='
 
@@ -15,7 +15,7 @@ test('a secret is not quoted, whole or in part, in other letters or encodings', 
     Buffer.from(`${secret}!`).toString('base64'),
   ]
   for (const echo of echoes) {
-    const quoted = withoutSecrets(`The token <${echo}> is wrong.`, [undefined, secret])
+    const quoted = withoutSinkSecrets(`The token <${echo}> is wrong.`, [undefined, secret])
     expect(quoted).toMatch(/^The token <\*\*\*.{0,7}> is wrong\.$/)
   }
 })
@@ -28,7 +28,7 @@ test('no eight letters of a secret are left, wherever it stands', () => {
   })
   fc.assert(
     fc.property(fc.string(), hex, fc.string(), fc.nat(40), (before, given, after, cut) => {
-      const quoted = withoutSecrets(before + given.slice(0, Math.max(8, cut)) + after, [given])
+      const quoted = withoutSinkSecrets(before + given.slice(0, Math.max(8, cut)) + after, [given])
       for (let index = 0; index + 8 <= given.length; index += 1) {
         expect(quoted.toLowerCase()).not.toContain(given.slice(index, index + 8))
       }
@@ -37,6 +37,6 @@ test('no eight letters of a secret are left, wherever it stands', () => {
 })
 
 test('a text without secrets stays as it is, and a short secret is removed as a whole', () => {
-  expect(withoutSecrets('İ Index not found', [secret])).toBe('İ Index not found')
-  expect(withoutSecrets('pw1 is wrong, says pw1', ['pw1'])).toBe('*** is wrong, says ***')
+  expect(withoutSinkSecrets('İ Index not found', [secret])).toBe('İ Index not found')
+  expect(withoutSinkSecrets('pw1 is wrong, says pw1', ['pw1'])).toBe('*** is wrong, says ***')
 })

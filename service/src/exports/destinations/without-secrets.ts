@@ -7,7 +7,7 @@ const telltaleLength = 8
  * A text that a destination sent, to be quoted. Destinations repeat what they were sent, so every secret is taken out of it:
  * also in other letters or encodings, and parts of it.
  */
-export function withoutSecrets(text: string, secrets: readonly (string | undefined)[]): string {
+export function withoutSinkSecrets(text: string, secrets: readonly (string | undefined)[]): string {
   const forms = secrets.flatMap((secret) => (secret ? formsOf(secret.trim()) : []))
   const start = text.slice(0, quotedMax)
   const lower = toLowerEach(start)

@@ -2,7 +2,7 @@ import { type AuditKey, readAuditKeys } from '@gatehouse/contract/exports/audit-
 import type { FastifyInstance } from 'fastify'
 
 import { keyNameOf, verifierKeyOf } from '#audit/log/checkpoint-note.ts'
-import { listKeys, type PublicKey } from '#audit/log/key-store.ts'
+import { listSigningKeys, type PublicKey } from '#audit/log/key-store.ts'
 import { bind } from '#http/bind.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
@@ -16,7 +16,7 @@ export function serveReadAuditKeys(app: FastifyInstance, { db, now }: { db: Db; 
   let reading: Promise<AuditKey[]> | undefined
 
   const read = async () => {
-    const keys = (await listKeys(db)).map(presentKey)
+    const keys = (await listSigningKeys(db)).map(presentKey)
     last = { keys, atMs: now().getTime() }
     return keys
   }

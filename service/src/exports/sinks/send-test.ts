@@ -6,7 +6,7 @@ import type {
   DestinationDeps,
   DestinationType,
   ExportRecord,
-  Outcome,
+  DeliveryOutcome,
 } from '#exports/destinations/destination.ts'
 import type { Destinations } from '#exports/destinations/destinations.ts'
 import { outcomeForSink } from '#exports/destinations/outcome-for-sink.ts'
@@ -65,7 +65,7 @@ function syntheticRecord({ id, organizationId }: TestedSink, now: Date): ExportR
   }
 }
 
-function errorOf(outcome: Outcome): string | null {
+function errorOf(outcome: DeliveryOutcome): string | null {
   if (outcome.kind === 'delivered') return null
   if (outcome.kind !== 'itemised') return outcome.error
   const [item] = outcome.items

@@ -7,7 +7,7 @@ import { readComplaint } from '#formats/provider-failure.ts'
 import { type ApiError, failureOf } from '#platform/api-error.ts'
 
 /** The frame that ends a stream in the middle. */
-export function errorFrame(error: ApiError, requestId: string): OutFrame {
+export function chatErrorFrame(error: ApiError, requestId: string): OutFrame {
   return { event: null, data: renderError.openai(failureOf(error, requestId)), bytes: null }
 }
 

@@ -1,7 +1,7 @@
 import type { Json, Usage } from '#formats/answer.ts'
 import { asObject, isObject, listOf, objectOf, tokensOf } from '#formats/json-values.ts'
 
-export function readUsage(usage: Json): Usage {
+export function readChatUsage(usage: Json): Usage {
   const input = objectOf(usage['prompt_tokens_details'])
   const output = objectOf(usage['completion_tokens_details'])
   return {
@@ -14,7 +14,7 @@ export function readUsage(usage: Json): Usage {
   }
 }
 
-export const writeUsage = (usage: Usage): Json => ({
+export const writeChatUsage = (usage: Usage): Json => ({
   prompt_tokens: usage.inputTokens,
   completion_tokens: usage.outputTokens,
   total_tokens: usage.inputTokens + usage.outputTokens,

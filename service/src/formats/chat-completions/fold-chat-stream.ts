@@ -2,7 +2,7 @@ import { type Json, noUsage, type OutFrame } from '#formats/answer.ts'
 import { asObject, asText, isObject, listOf } from '#formats/json-values.ts'
 
 import { finishReasonOf } from './chat-finish-reason.ts'
-import { writeUsage } from './chat-usage.ts'
+import { writeChatUsage } from './chat-usage.ts'
 import { toolCallIndex } from './tool-call-index.ts'
 
 type Choice = { members: Json; message: Json; logprobs: Json | null; finishReason: string }
@@ -27,7 +27,7 @@ export function foldChatStream(frames: readonly OutFrame[]): Json {
     created,
     model,
     choices: [...choices].sort(([one], [other]) => one - other).map(toChoice),
-    usage: usage ?? writeUsage(noUsage),
+    usage: usage ?? writeChatUsage(noUsage),
     ...others,
   }
 }

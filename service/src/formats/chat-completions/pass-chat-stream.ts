@@ -12,9 +12,9 @@ import type { Answering } from '#formats/format.ts'
 import { asObject, isObject, listOf } from '#formats/json-values.ts'
 import { passFrame, passRepeated } from '#formats/pass-frame.ts'
 
-import { errorFrame } from './chat-error.ts'
+import { chatErrorFrame } from './chat-error.ts'
 import { finishReasonOf } from './chat-finish-reason.ts'
-import { isUsageWanted, writeUsage } from './chat-usage.ts'
+import { isUsageWanted, writeChatUsage } from './chat-usage.ts'
 import { doneFrame } from './write-chat-stream.ts'
 
 /** The end of a stream, held until the receipt is known. */
@@ -66,7 +66,7 @@ export function createChatPassThrough(answering: Answering): Writer {
         : closeWithoutUsage(end, receipt)
       return [...chunks, doneFrame]
     },
-    fail: (error) => [errorFrame(error, answering.requestId)],
+    fail: (error) => [chatErrorFrame(error, answering.requestId)],
   }
 }
 
@@ -95,7 +95,7 @@ function closeWithoutUsage({ chunks, finishChunk }: HeldEnd, receipt: Receipt): 
 
 function closeWithUsage(end: HeldEnd, receipt: Receipt): OutFrame[] {
   const { chunks, usageChunk } = end
-  const counted = receipt.usage && { usage: writeUsage(receipt.usage) }
+  const counted = receipt.usage && { usage: writeChatUsage(receipt.usage) }
   const last = usageChunk ? dataOf(usageChunk) : createUsageChunk(end)
   const isUpstreamsOwn = usageChunk !== undefined && !counted
   return [
@@ -113,7 +113,7 @@ function createUsageChunk({ chunks, usage }: HeldEnd): Json {
     obfuscation: _padding,
     ...members
   } = dataOf(chunks[0] ?? doneFrame)
-  return { ...members, choices: [], usage: reported ?? writeUsage(usage) }
+  return { ...members, choices: [], usage: reported ?? writeChatUsage(usage) }
 }
 
 /** Clients add up the usage of all chunks, so only one chunk may have it. */

@@ -14,7 +14,7 @@ import { toProviderError } from '#formats/provider-failure.ts'
 import { createBlocks } from './chat-blocks.ts'
 import { readChatError } from './chat-error.ts'
 import { finishReasonOf, readFinishReason } from './chat-finish-reason.ts'
-import { hasMediaIn, readUsage, writeUsage } from './chat-usage.ts'
+import { hasMediaIn, readChatUsage, writeChatUsage } from './chat-usage.ts'
 import { choicesOf, readSpoken, reasoningOf, signatureOf } from './read-chat-stream.ts'
 import { readReasoning } from './reasoning-signature.ts'
 
@@ -24,7 +24,7 @@ export function readPlainChat(source: SourceFrame): Frame {
   if (json['error']) throw toProviderError(readChatError(json))
   const { message, finishReason } = onlyChoiceOf(json)
   const reportedUsage = asObject(json['usage'])
-  const usage = reportedUsage ? readUsage(reportedUsage) : noUsage
+  const usage = reportedUsage ? readChatUsage(reportedUsage) : noUsage
   const id = asText(json['id']) ?? ''
   const events: AnswerEvent[] = [{ type: 'started', id, model: asText(json['model']) ?? '', usage }]
   const blocks = createBlocks((event) => events.push(event))
@@ -56,4 +56,4 @@ function addReasoning(message: Json, blocks: ReturnType<typeof createBlocks>) {
 }
 
 export const settlePlainChat = (source: SourceFrame, receipt: Receipt): string =>
-  spliceReceipt(source, receipt, replaceUsage(receipt.usage && writeUsage(receipt.usage)))
+  spliceReceipt(source, receipt, replaceUsage(receipt.usage && writeChatUsage(receipt.usage)))

@@ -11,7 +11,7 @@ import { readReasoning } from './reasoning-signature.ts'
 type Conversation = { system: string[]; messages: TurnMessage[]; foreign: ForeignPart[] }
 
 /** Instructions at the beginning become the system prompt; later ones stay in place, as messages of the user. */
-export function readMessages(messages: readonly unknown[]): Conversation {
+export function readChatMessages(messages: readonly unknown[]): Conversation {
   const conversation: Conversation = { system: [], messages: [], foreign: [] }
   for (const [position, message] of messages.entries()) {
     if (isObject(message)) readMessage(message, `body.messages[${position}]`, conversation)

@@ -12,7 +12,7 @@ import { toProviderError } from '#formats/provider-failure.ts'
 import { createBlocks } from './chat-blocks.ts'
 import { readChatError } from './chat-error.ts'
 import { finishReasonOf, readFinishReason } from './chat-finish-reason.ts'
-import { readUsage } from './chat-usage.ts'
+import { readChatUsage } from './chat-usage.ts'
 import { readSignature } from './reasoning-signature.ts'
 import { toolCallIndex } from './tool-call-index.ts'
 
@@ -57,7 +57,7 @@ export function createChatReader(): Reader {
   function readChunk(chunk: Json) {
     const hadFinishReason = finishReason !== undefined
     const reported = asObject(chunk['usage'])
-    if (reported) usage = readUsage(reported)
+    if (reported) usage = readChatUsage(reported)
     for (const choice of choicesOf(chunk)) readChoice(choice, chunk)
     if (hadFinishReason && reported) finish()
   }

@@ -15,7 +15,7 @@ import { readOtherTexts } from '#formats/texts/other-texts.ts'
 import type { ForeignPart, OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import { readMessages } from './read-chat-messages.ts'
+import { readChatMessages } from './read-chat-messages.ts'
 
 /** A caller's request as a turn. */
 export function readChatTurn(request: Json): Turn {
@@ -26,7 +26,7 @@ export function readChatTurn(request: Json): Turn {
   const { choice, allowed } = readToolChoice(request)
   const tools = readTools(request)
   const isAllowed = ({ name }: Tool) => !allowed || allowed.has(name)
-  const { system, messages, foreign } = readMessages(listOf(request['messages']))
+  const { system, messages, foreign } = readChatMessages(listOf(request['messages']))
   const disallowed = tools.filter((tool) => !isAllowed(tool)).map(foreignPart)
   return {
     system,

@@ -6,7 +6,7 @@ import type { DocumentPart, ImagePart, Part, TextPart, TurnMessage } from '#form
  * The messages of a turn. Consecutive messages of one role are merged: many models expect roles to alternate, and
  * this format wants the tool calls of one turn in one message, with their results right after it.
  */
-export const writeMessages = (messages: readonly TurnMessage[]): Json[] =>
+export const writeChatMessages = (messages: readonly TurnMessage[]): Json[] =>
   groupByRole(messages.filter(isWritten)).flatMap((group) =>
     writers[group[0]?.role ?? 'user'](group),
   )

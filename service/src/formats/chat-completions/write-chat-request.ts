@@ -2,7 +2,7 @@ import type { Json } from '#formats/answer.ts'
 import type { UpstreamModel } from '#formats/format.ts'
 import type { OutputFormat, Tool, ToolChoice, Turn } from '#formats/turn.ts'
 
-import { writeMessages } from './write-chat-messages.ts'
+import { writeChatMessages } from './write-chat-messages.ts'
 
 const stopSequencesMax = 4
 
@@ -13,7 +13,7 @@ export function writeChatRequest(turn: Turn, upstream: UpstreamModel): Json {
     model: upstream.model,
     messages: [
       ...(system === '' ? [] : [{ role: 'system', content: system }]),
-      ...writeMessages(turn.messages),
+      ...writeChatMessages(turn.messages),
     ],
     stream: !upstream.isPlain,
     stream_options: upstream.isPlain ? null : { include_usage: true },

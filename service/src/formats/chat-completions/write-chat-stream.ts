@@ -11,9 +11,9 @@ import { creditMembers } from '#formats/credit-members.ts'
 import type { Answering } from '#formats/format.ts'
 import type { OpaqueState } from '#formats/turn.ts'
 
-import { errorFrame } from './chat-error.ts'
+import { chatErrorFrame } from './chat-error.ts'
 import { writeFinishReason } from './chat-finish-reason.ts'
-import { isUsageWanted, writeUsage } from './chat-usage.ts'
+import { isUsageWanted, writeChatUsage } from './chat-usage.ts'
 import { createProseChannel } from './prose-channel.ts'
 import { writeSignature } from './reasoning-signature.ts'
 
@@ -53,11 +53,11 @@ export function createChatWriter(answering: Answering): Writer {
       const credits = creditMembers(receipt)
       const last = frame({ finish_reason: reason }, hasUsage ? {} : credits)
       if (!hasUsage) return [last, doneFrame]
-      const usage = writeUsage(receipt.usage ?? end?.usage ?? noUsage)
+      const usage = writeChatUsage(receipt.usage ?? end?.usage ?? noUsage)
       const data = { ...members, choices: [], usage, ...credits }
       return [last, { event: null, data, bytes: null }, doneFrame]
     },
-    fail: (error) => [errorFrame(error, answering.requestId)],
+    fail: (error) => [chatErrorFrame(error, answering.requestId)],
   }
 }
 

@@ -15,6 +15,6 @@ export function readMessageError(body: Json): UpstreamComplaint | null {
 }
 
 /** The last frame of an answer that fails in the middle. */
-export function errorFrame(error: ApiError, requestId: string): OutFrame {
+export function messageErrorFrame(error: ApiError, requestId: string): OutFrame {
   return { event: 'error', data: renderError.messages(failureOf(error, requestId)), bytes: null }
 }

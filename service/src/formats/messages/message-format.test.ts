@@ -9,7 +9,7 @@ import { parseStream } from '#formats/testing/parse-stream.ts'
 import { ApiError } from '#platform/api-error.ts'
 
 import { messageCallerFormat, messageUpstreamFormat } from './message-format.ts'
-import { readUsage } from './message-usage.ts'
+import { readMessageUsage } from './message-usage.ts'
 import {
   answering,
   bytesOf,
@@ -258,11 +258,13 @@ test('what the provider read on its own account is part of the usage', () => {
     { type: 'compaction', input_tokens: 180_000, output_tokens: 3500 },
     { type: 'message', input_tokens: 23_000, output_tokens: 1000 },
   ]
-  expect(readUsage({ input_tokens: 23_000, output_tokens: 1000, iterations })).toMatchObject({
-    inputTokens: 203_000,
-    outputTokens: 4500,
-  })
-  expect(readUsage({ input_tokens: 5, output_tokens: 2, iterations: [] })).toMatchObject({
+  expect(readMessageUsage({ input_tokens: 23_000, output_tokens: 1000, iterations })).toMatchObject(
+    {
+      inputTokens: 203_000,
+      outputTokens: 4500,
+    },
+  )
+  expect(readMessageUsage({ input_tokens: 5, output_tokens: 2, iterations: [] })).toMatchObject({
     inputTokens: 5,
   })
 })

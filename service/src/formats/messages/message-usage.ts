@@ -33,7 +33,7 @@ export function completeUsage(usage: Json): Json {
 }
 
 /** In this format `input_tokens` excludes cached tokens; in `Usage` it includes them. */
-export function readUsage(sent: Json): Usage {
+export function readMessageUsage(sent: Json): Usage {
   const usage = withAllIterations(sent)
   const cachedInputTokens = tokensOf(usage['cache_read_input_tokens'])
   const cacheWriteTokens = tokensOf(usage['cache_creation_input_tokens'])
@@ -68,7 +68,7 @@ function readPriced(usage: Json): Pick<Usage, 'cacheWriteHourTokens' | 'webSearc
   }
 }
 
-export function writeUsage(usage: Usage): Json {
+export function writeMessageUsage(usage: Usage): Json {
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage
   return {
     input_tokens: Math.max(0, inputTokens - cachedInputTokens - cacheWriteTokens),

@@ -3,9 +3,9 @@ import type { Answering } from '#formats/format.ts'
 import { objectOf } from '#formats/json-values.ts'
 import { passFrame, passRepeated } from '#formats/pass-frame.ts'
 
-import { errorFrame } from './message-error.ts'
+import { messageErrorFrame } from './message-error.ts'
 import { settledFrame, stopFrame } from './message-frame.ts'
-import { completeUsage, mergeUsage, writeUsage } from './message-usage.ts'
+import { completeUsage, mergeUsage, writeMessageUsage } from './message-usage.ts'
 import { typeOf } from './read-message-stream.ts'
 
 /**
@@ -37,10 +37,10 @@ export function createMessagePassThrough(answering: Answering): Writer {
       isRepeated && !stop ? [passRepeated(source)] : write(source),
     close(receipt) {
       const delta = lastDelta?.json ?? { delta: { stop_reason: 'end_turn', stop_sequence: null } }
-      const settledUsage = receipt.usage ? writeUsage(receipt.usage) : completeUsage(usage)
+      const settledUsage = receipt.usage ? writeMessageUsage(receipt.usage) : completeUsage(usage)
       const settled = settledFrame({ ...delta, usage: settledUsage }, receipt)
       return [settled, stop ? passFrame(stop) : stopFrame]
     },
-    fail: (error) => [errorFrame(error, answering.requestId)],
+    fail: (error) => [messageErrorFrame(error, answering.requestId)],
   }
 }

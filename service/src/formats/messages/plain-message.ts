@@ -7,7 +7,12 @@ import { mayHaveUnsafeNumber } from '#platform/exact-json.ts'
 
 import { withoutNullCitations } from './fold-message-stream.ts'
 import { readMessageError } from './message-error.ts'
-import { completeUsage, isCompleteUsage, readUsage, writeUsage } from './message-usage.ts'
+import {
+  completeUsage,
+  isCompleteUsage,
+  readMessageUsage,
+  writeMessageUsage,
+} from './message-usage.ts'
 import { createBlockReader } from './read-message-block.ts'
 import { readStopReason } from './stop-reason.ts'
 
@@ -16,7 +21,7 @@ export function readPlainMessage(source: SourceFrame): Frame {
   const { json } = source
   const content = contentOf(source)
   const reportedUsage = asObject(json['usage'])
-  const usage = readUsage(reportedUsage ?? {})
+  const usage = readMessageUsage(reportedUsage ?? {})
   const id = asText(json['id']) ?? ''
   const events: AnswerEvent[] = [{ type: 'started', id, model: asText(json['model']) ?? '', usage }]
   let index = 0
@@ -65,6 +70,6 @@ export function settlePlainMessage(source: SourceFrame, receipt: Receipt): strin
 }
 
 function changedUsage(reported: Json, { usage }: Receipt): Json | null {
-  if (usage) return writeUsage(usage)
+  if (usage) return writeMessageUsage(usage)
   return isCompleteUsage(reported) ? null : completeUsage(reported)
 }

@@ -4,7 +4,7 @@ import { asText, isObject, objectOf } from '#formats/json-values.ts'
 import { toProviderError } from '#formats/provider-failure.ts'
 
 import { readMessageError } from './message-error.ts'
-import { mergeUsage, readUsage } from './message-usage.ts'
+import { mergeUsage, readMessageUsage } from './message-usage.ts'
 import { type BlockReader, createBlockReader } from './read-message-block.ts'
 import { readStopReason } from './stop-reason.ts'
 
@@ -74,7 +74,7 @@ function start(state: State, json: Json): AnswerEvent[] {
   state.usage = { ...usage, output_tokens: 0 }
   const id = asText(message['id']) ?? ''
   const model = asText(message['model']) ?? ''
-  return [{ type: 'started', id, model, usage: readUsage(usage) }]
+  return [{ type: 'started', id, model, usage: readMessageUsage(usage) }]
 }
 
 function startBlock(state: State, json: Json): AnswerEvent[] {
@@ -103,7 +103,7 @@ function finish(state: State): AnswerEvent[] {
       type: 'finished',
       reason: readStopReason(state.stopReason),
       stopSequence: state.stopSequence,
-      usage: readUsage(state.usage),
+      usage: readMessageUsage(state.usage),
     },
   ]
 }

@@ -8,9 +8,9 @@ import {
 } from '#formats/answer.ts'
 import type { Answering } from '#formats/format.ts'
 
-import { errorFrame } from './message-error.ts'
+import { messageErrorFrame } from './message-error.ts'
 import { frameOf, pingFrame, settledFrame, stopFrame } from './message-frame.ts'
-import { writeUsage } from './message-usage.ts'
+import { writeMessageUsage } from './message-usage.ts'
 import { createBlockQueue } from './one-block-at-a-time.ts'
 import { writeStopReason } from './stop-reason.ts'
 import { createBlockWriter } from './write-message-block.ts'
@@ -46,7 +46,7 @@ export function createMessageWriter(answering: Answering): Writer {
       const settled = { ...finished, usage: receipt.usage ?? finished.usage }
       return [settledFrame(messageDelta(settled, kinds), receipt), stopFrame]
     },
-    fail: (error) => [errorFrame(error, answering.requestId)],
+    fail: (error) => [messageErrorFrame(error, answering.requestId)],
   }
 }
 
@@ -67,7 +67,7 @@ function messageStart(
       content: [],
       stop_reason: null,
       stop_sequence: null,
-      usage: writeUsage(known),
+      usage: writeMessageUsage(known),
     },
   })
 }
@@ -79,7 +79,7 @@ function messageDelta(finished: Finished, kinds: ReadonlySet<string>): Json {
       stop_reason: writeStopReason(refineReason(finished.reason, kinds)),
       stop_sequence: stopSequence,
     },
-    usage: writeUsage(usage),
+    usage: writeMessageUsage(usage),
   }
 }
 

@@ -14,7 +14,7 @@ type Message = { role: TurnMessage['role']; parts: Part[] }
 type Conversation = { system: string[]; messages: Message[]; foreign: ForeignPart[] }
 
 /** A text, or a list of items, as a conversation. Items of unknown types are foreign. */
-export function readInput(input: unknown, param: string): Conversation {
+export function readInputItems(input: unknown, param: string): Conversation {
   const conversation: Conversation = { system: [], messages: [], foreign: [] }
   const text = asText(input)
   if (text !== undefined) {

@@ -7,7 +7,7 @@ import { responseMembers, responseOthers } from '#formats/texts/response-others.
 import type { ForeignPart, OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import { readInput } from './read-input-items.ts'
+import { readInputItems } from './read-input-items.ts'
 
 /** A caller's request as a turn. */
 export function readResponseTurn(request: Json): Turn {
@@ -17,7 +17,7 @@ export function readResponseTurn(request: Json): Turn {
   if (isInputMissing && instructions === undefined) {
     throw new ApiError('missing_input', "Send 'input' or 'instructions'.", { param: 'body.input' })
   }
-  const { system, messages, foreign } = readInput(request['input'], 'body.input')
+  const { system, messages, foreign } = readInputItems(request['input'], 'body.input')
   return {
     system: instructions === undefined ? system : [instructions, ...system],
     messages: addForeign(messages, [...foreign, ...readForeign(request)]),

@@ -6,9 +6,9 @@ import {
   description,
   free,
   identity,
-  listOf,
+  eachOf,
   objectWith,
-  type Reading,
+  type MemberReader,
   said,
   sealed,
   seen,
@@ -18,7 +18,7 @@ import {
 } from './other-texts.ts'
 
 /** A part of a content; its unknown members, and those of the object in it, are foreign parts. */
-const partWith = (members: Readonly<Record<string, Reading>>) =>
+const partWith = (members: Readonly<Record<string, MemberReader>>) =>
   objectWith({ type: seen, ...members }, seen)
 
 const part = byType({
@@ -55,7 +55,7 @@ const message = objectWith(
     role: seen,
     content: textOrListOf(part),
     name: setting,
-    tool_calls: listOf(call),
+    tool_calls: eachOf(call),
     tool_call_id: setting,
     function_call: objectWith({ name: seen, arguments: seen }),
     reasoning: said,
@@ -72,7 +72,7 @@ const chosenTool = {
   custom: named,
   server_label: setting,
 }
-const chosenTools = { mode: setting, tools: listOf(objectWith(chosenTool)) }
+const chosenTools = { mode: setting, tools: eachOf(objectWith(chosenTool)) }
 /** In Responses the members of `allowed_tools` stand beside the type. */
 const toolChoice = objectWith({
   ...chosenTool,
@@ -81,7 +81,7 @@ const toolChoice = objectWith({
 })
 /** A mode, or an object. */
 const modeOr =
-  (reading: Reading): Reading =>
+  (reading: MemberReader): MemberReader =>
   (value, add, owner) =>
     (typeof value === 'string' ? setting : reading)(value, add, owner)
 
@@ -96,7 +96,7 @@ const responseFormat = objectWith(
 )
 
 /** The names are numbers of tokens; some servers take texts instead. */
-const tokenBias: Reading = (value, add, owner) =>
+const tokenBias: MemberReader = (value, add, owner) =>
   free(value, (text) => (/^\d+$/.test(text) ? undefined : add(text)), owner)
 
 /** Settings that Responses has too. */
@@ -112,11 +112,11 @@ export const openAiSettings = {
   prompt_cache_retention: setting,
   prompt_cache_options: settingsOf('mode', 'ttl'),
   flagged_categories: seen, // never forwarded
-} satisfies Record<string, Reading>
+} satisfies Record<string, MemberReader>
 
 const members = {
   ...openAiSettings,
-  messages: listOf(message),
+  messages: eachOf(message),
   tools: seen,
   functions: seen,
   function_call: modeOr(named),
@@ -126,10 +126,10 @@ const members = {
   logit_bias: tokenBias,
   modalities: setting,
   verbosity: setting,
-} satisfies Record<string, Reading>
+} satisfies Record<string, MemberReader>
 
 /** The members that a turn has, and settings. All others are foreign parts. */
 export const chatMembers: ReadonlySet<string> = new Set(Object.keys(members))
 
 /** The other texts of a request for Chat Completions. */
-export const chatOthers: Reading = objectWith(members, seen)
+export const chatOthers: MemberReader = objectWith(members, seen)

@@ -8,9 +8,9 @@ import {
   description,
   free,
   identity,
-  listOf,
+  eachOf,
   objectWith,
-  type Reading,
+  type MemberReader,
   said,
   sealed,
   seen,
@@ -20,18 +20,18 @@ import {
 } from './other-texts.ts'
 
 /** In a text a list of sources, which is read with it; elsewhere a setting. */
-const citations: Reading = (value, add, owner) =>
+const citations: MemberReader = (value, add, owner) =>
   Array.isArray(value) ? undefined : citing(value, add, owner)
 const citing = settingsOf('enabled')
 
 /** A block whose unknown members are foreign parts. */
-const blockWith = (members: Readonly<Record<string, Reading>>) =>
+const blockWith = (members: Readonly<Record<string, MemberReader>>) =>
   objectWith({ type: seen, cache_control: cacheControl, citations, ...members }, seen)
 
 /** A text outside of messages, whose unknown members belong to no message. */
 const textBlock = objectWith({ type: seen, text: said, cache_control: cacheControl })
 
-const source: Reading = (value, add, owner) => sources(value, add, owner)
+const source: MemberReader = (value, add, owner) => sources(value, add, owner)
 const sources = byType({
   base64: objectWith({ type: seen, media_type: setting, data: seen }),
   url: objectWith({ type: seen, url: seen }),
@@ -52,7 +52,7 @@ const readable = {
   text: blockWith({ text: said }),
   image: blockWith({ source }),
   document: blockWith({ source, title: seen }),
-  search_result: blockWith({ source: seen, title: seen, content: listOf(textBlock) }),
+  search_result: blockWith({ source: seen, title: seen, content: eachOf(textBlock) }),
 }
 
 const block = byType({
@@ -85,12 +85,12 @@ const customTool = objectWith(
   },
   seen,
 )
-const tool: Reading = (value, add, owner) =>
+const tool: MemberReader = (value, add, owner) =>
   isObject(value) && isCustomTool(value) ? customTool(value, add, owner) : undefined
 
 const members = {
   model: seen, // one of the catalogue's
-  messages: listOf(
+  messages: eachOf(
     objectWith({
       role: seen,
       content: textOrListOf(block),
@@ -100,7 +100,7 @@ const members = {
     }),
   ),
   system: textOrListOf(textBlock),
-  tools: listOf(tool),
+  tools: eachOf(tool),
   tool_choice: settingsOf('type', 'name', 'disable_parallel_tool_use'),
   max_tokens: seen,
   temperature: seen,
@@ -120,10 +120,10 @@ const members = {
   speed: seen,
   cache_control: cacheControl,
   flagged_categories: seen,
-} satisfies Record<string, Reading>
+} satisfies Record<string, MemberReader>
 
 /** The members that a turn has, and settings. All others are foreign parts. */
 export const messageMembers: ReadonlySet<string> = new Set(Object.keys(members))
 
 /** The other texts of a request for Messages. */
-export const messageOthers: Reading = objectWith(members, seen)
+export const messageOthers: MemberReader = objectWith(members, seen)

@@ -5,9 +5,9 @@ import { tokenTexts } from './logprobs.ts'
 import {
   byType,
   free,
-  listOf,
+  eachOf,
   objectWith,
-  type Reading,
+  type MemberReader,
   said,
   sealed,
   seen,
@@ -18,7 +18,7 @@ import {
 } from './other-texts.ts'
 
 /** The tokens of an earlier answer, which some clients send back with it. */
-const logprobs: Reading = (value, add, owner) => {
+const logprobs: MemberReader = (value, add, owner) => {
   const texts = tokenTexts(value, (other) => token(other, add, owner))
   if (!texts) return free(value, add, owner)
   for (const text of texts) add(text)
@@ -26,7 +26,7 @@ const logprobs: Reading = (value, add, owner) => {
 const token = settingsOf('logprob', 'bytes')
 
 /** A part of a content; its unknown members are foreign parts. */
-const partWith = (members: Readonly<Record<string, Reading>>) =>
+const partWith = (members: Readonly<Record<string, MemberReader>>) =>
   objectWith({ type: seen, prompt_cache_breakpoint: settingsOf('mode', 'ttl'), ...members }, seen)
 const text = partWith({ text: seen, logprobs })
 
@@ -47,10 +47,10 @@ const part = byType({
 const content = textOrListOf(part)
 
 /** An item. Its unknown members belong to no message. */
-const itemWith = (members: Readonly<Record<string, Reading>>) =>
+const itemWith = (members: Readonly<Record<string, MemberReader>>) =>
   objectWith({ type: seen, id: setting, status: setting, ...members })
 
-const reasoningTexts = listOf(objectWith({ type: setting, text: said }))
+const reasoningTexts = eachOf(objectWith({ type: setting, text: said }))
 const output = itemWith({ call_id: setting, output: content })
 
 const item = byType(
@@ -82,11 +82,11 @@ const functionTool = objectWith(
 )
 
 /** A schema is read only where it is asked for. */
-const ofSchema: Reading = (value, add, owner) => {
+const ofSchema: MemberReader = (value, add, owner) => {
   const isRead = owner['type'] === 'json_schema' && owner['schema'] !== undefined
   if (!isRead) free(value, add, owner)
 }
-const nameOfSchema: Reading = (value, add, owner) =>
+const nameOfSchema: MemberReader = (value, add, owner) =>
   (typeof value === 'string' ? ofSchema : free)(value, add, owner)
 const format = objectWith({ type: setting, name: nameOfSchema, schema: ofSchema }, seen)
 
@@ -94,7 +94,7 @@ const members = {
   ...openAiSettings,
   input: textOrListOf(item),
   instructions: seen,
-  tools: listOf(byType({ function: functionTool })),
+  tools: eachOf(byType({ function: functionTool })),
   parallel_tool_calls: seen,
   text: objectWith({ format, verbosity: setting }),
   temperature: seen,
@@ -105,10 +105,10 @@ const members = {
   include: setting,
   truncation: setting,
   client_metadata: description,
-} satisfies Record<string, Reading>
+} satisfies Record<string, MemberReader>
 
 /** The members that a turn has, and settings. All others are foreign parts. */
 export const responseMembers: ReadonlySet<string> = new Set(Object.keys(members))
 
 /** The other texts of a request for Responses. */
-export const responseOthers: Reading = objectWith(members, seen)
+export const responseOthers: MemberReader = objectWith(members, seen)

@@ -2,7 +2,7 @@ import type { NoteBudgets } from '#credits/budgets/budget-alerts.ts'
 import type { Principal } from '#http/principal.ts'
 import { worstCaseOf } from '#inference/bill.ts'
 import type { CallOrigin } from '#inference/call-event.ts'
-import { openConfigured } from '#inference/gateway/configured-call.ts'
+import { openConfigured } from '#inference/configured/configured-call.ts'
 import type { InferenceCall } from '#inference/inference-call.ts'
 import type { Meter } from '#inference/metering/meter.ts'
 import { usedTokens } from '#inference/metering/used-tokens.ts'
@@ -53,7 +53,7 @@ export const asksForNothing: Asked = {
 
 /** Checks every limit, quota and budget of a call to a model, and takes its slot. */
 export const admitCall = (call: InferenceCall, meter: Meter, deps: AdmitDeps): Promise<CallSlot> =>
-  admit(call, call.parsed.ok ? askFor(call.parsed.request, meter) : asksForNothing, deps)
+  admitWith(call, call.parsed.ok ? askFor(call.parsed.request, meter) : asksForNothing, deps)
 
 const askFor = (request: ModelRequest, meter: Meter): Asked => ({
   model: request.model.id,
@@ -63,7 +63,11 @@ const askFor = (request: ModelRequest, meter: Meter): Asked => ({
 })
 
 /** Takes the slot of a call of any kind; throws what refuses it. */
-export async function admit(call: AdmittedCall, asked: Asked, deps: AdmitDeps): Promise<CallSlot> {
+export async function admitWith(
+  call: AdmittedCall,
+  asked: Asked,
+  deps: AdmitDeps,
+): Promise<CallSlot> {
   const { requestId, principal } = call
   const rules = quotaRulesOf(call)
   const quotas = rules ? { rules, credits: asked.credits() } : undefined

@@ -1,10 +1,10 @@
 import type { MonthlyBudget } from '@gatehouse/contract/monthly-budget'
 
-import { armOfCall } from '#inference/gateway/arm-of-call.ts'
+import { type GatewayInForce, isLimited } from '#gateway-config/compile-gateway.ts'
+import { isProtectedIn } from '#gateway-config/decide/arm.ts'
+import { armOfCall } from '#inference/configured/arm-of-call.ts'
 import type { InferenceCall } from '#inference/inference-call.ts'
 import type { Budget, Quota, QuotaRules } from '#limits/quotas/quota.ts'
-import { type GatewayInForce, isLimited } from '#policy-gateway/compile-gateway.ts'
-import { isProtectedIn } from '#policy-gateway/decide/arm.ts'
 
 /** What of a call its quotas and budgets depend on. */
 export type RuledCall = Pick<InferenceCall, 'principal' | 'policies' | 'policySubject' | 'target'>

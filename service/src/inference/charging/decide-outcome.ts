@@ -1,6 +1,6 @@
 import type { CallOutcome } from '#audit/event.ts'
+import { isBlock } from '#inference/enforcement/refusals.ts'
 import type { InferenceCall } from '#inference/inference-call.ts'
-import { isBlock } from '#inference/judging/verdicts/policy-refusal.ts'
 import type { Meter } from '#inference/metering/meter.ts'
 import { ApiError } from '#platform/api-error.ts'
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 
-import { answerBeyondLimits, answerUnjudged } from '#inference/judging/verdicts/policy-refusal.ts'
+import { answerBeyondLimits, answerUnjudged } from '#inference/enforcement/refusals.ts'
 import { TotalTimeout, toFailure } from '#inference/upstreams/upstream-failure.ts'
-import { JudgeFailure, type JudgeFailureKind } from '#moderation/judge.ts'
-import { createJudgePool } from '#moderation/judging/ask-model.ts'
+import { createJudgePool } from '#moderation/judge/ask-model.ts'
+import { JudgeFailure, type JudgeFailureKind } from '#moderation/judge/judge.ts'
 import { ScorerFailure, type ScorerProblem } from '#moderation/scorer.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { ScorerUnavailable } from '#policies/guard/window-queue.ts'

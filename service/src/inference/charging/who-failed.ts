@@ -1,5 +1,5 @@
 import { TotalTimeout } from '#inference/upstreams/upstream-failure.ts'
-import { JudgeFailure, type JudgeFailureKind } from '#moderation/judge.ts'
+import { JudgeFailure, type JudgeFailureKind } from '#moderation/judge/judge.ts'
 import { ScorerFailure, type ScorerProblem } from '#moderation/scorer.ts'
 import { BeyondLimits } from '#policies/guard/guard-end.ts'
 import { SearchTooSlow } from '#policies/rules/search-in-threads.ts'

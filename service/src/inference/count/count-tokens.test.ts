@@ -9,7 +9,7 @@ import { Cancellation } from '#platform/calls/cancellation.ts'
 
 import { toCountRequest } from './count-request.ts'
 import { countInput, keepsAllThinking, readCountTokens } from './count-tokens.ts'
-import { type Asker, createTurnCounter } from './count-turn.ts'
+import { type CountAsker, createTurnCounter } from './count-turn.ts'
 import { createUpstreamCounter } from './upstream-counter.ts'
 import { toViolations } from './violations.ts'
 
@@ -322,7 +322,7 @@ describe('a count of input', () => {
       imageTokensMax: 3000,
     } as const,
   }
-  const asker: Asker = {
+  const asker: CountAsker = {
     owner: 'org',
     cancellation: new Cancellation(),
     patience: 'long',

@@ -4,7 +4,12 @@ import type { Json } from '#formats/answer.ts'
 import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import { type Asker, type CountingRule, requireCountable, type TurnCounter } from './count-turn.ts'
+import {
+  type CountAsker,
+  type CountingRule,
+  requireCountable,
+  type TurnCounter,
+} from './count-turn.ts'
 import { withoutEarlierReasoning } from './last-turn.ts'
 import type { UpstreamCounter } from './upstream-counter.ts'
 import { toViolations } from './violations.ts'
@@ -65,7 +70,7 @@ type Counting = {
 }
 
 /** Asks the upstream's counter if there is one; otherwise, or if that fails, counts locally. */
-export async function countInput(counting: Counting, asker: Asker): Promise<InputCount> {
+export async function countInput(counting: Counting, asker: CountAsker): Promise<InputCount> {
   const { upstream, rule, counter, keepsAll } = counting
   const turn = keepsAll ? counting.turn : withoutEarlierReasoning(counting.turn)
   requireCountable(turn, rule)

@@ -5,7 +5,7 @@ import { emptyTurn, type Part, type Turn } from '#formats/turn.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import { countTexts } from '#tokens/count.ts'
 
-import { type Asker, type CountInThread, createTurnCounter } from './count-turn.ts'
+import { type CountAsker, type CountInThread, createTurnCounter } from './count-turn.ts'
 import { withoutEarlierReasoning } from './last-turn.ts'
 
 const own = {
@@ -14,7 +14,7 @@ const own = {
   factors: { ascii: 1, other: 1 },
   imageTokensMax: 3000,
 } as const
-const asker: Asker = {
+const asker: CountAsker = {
   owner: 'org',
   cancellation: new Cancellation(),
   patience: 'short',

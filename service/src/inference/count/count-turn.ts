@@ -34,7 +34,7 @@ export type TurnCount = {
 export type Patience = 'short' | 'long'
 
 /** For whom texts are counted, and how long that may take. */
-export type Asker = {
+export type CountAsker = {
   /** Organizations share the threads in turn. */
   owner: string
   cancellation: Cancellation
@@ -45,7 +45,7 @@ export type Asker = {
 export type CountInThread = (
   encoding: Encoding,
   texts: readonly string[],
-  asker: Asker,
+  asker: CountAsker,
 ) => Promise<number[]>
 
 const textMaxBytes = 8 * 1024 * 1024
@@ -55,8 +55,8 @@ const inlineMaxBytes = 64 * 1024
 const stepMs = 4
 
 export type TurnCounter = {
-  count(turn: Turn, rule: CountingRule, asker: Asker): Promise<TurnCount>
-  countText(text: string, encoding: Encoding, asker: Asker): Promise<number>
+  count(turn: Turn, rule: CountingRule, asker: CountAsker): Promise<TurnCount>
+  countText(text: string, encoding: Encoding, asker: CountAsker): Promise<number>
   /** Loads encodings. Each blocks the event loop for about a tenth of a second. */
   warm(used: Iterable<Encoding>): Promise<void>
 }
@@ -71,7 +71,7 @@ export function createTurnCounter(options: {
 }): TurnCounter {
   const cache = createCountCache({ entriesMax: options.entriesMax ?? 50_000 })
 
-  async function countAll(encoding: Encoding, texts: readonly string[], asker: Asker) {
+  async function countAll(encoding: Encoding, texts: readonly string[], asker: CountAsker) {
     const { cachedTokens, uncacheable, cacheable } = lookUp(cache, encoding, texts)
     const uncached = [...uncacheable, ...cacheable.values()]
     const counts = await countUncached(encoding, uncached, asker)
@@ -83,7 +83,7 @@ export function createTurnCounter(options: {
     return tokens
   }
 
-  async function countUncached(encoding: Encoding, texts: readonly string[], asker: Asker) {
+  async function countUncached(encoding: Encoding, texts: readonly string[], asker: CountAsker) {
     if (byteLengthOf(texts) <= inlineMaxBytes) return countInline(encoding, texts, asker)
     const counts = await options.countInThread(encoding, texts, asker)
     if (counts.length !== texts.length) throw new Error('Not every text was counted.')
@@ -142,7 +142,7 @@ function lookUp(cache: CountCache, encoding: Encoding, texts: readonly string[])
 async function countInline(
   encoding: Encoding,
   texts: readonly string[],
-  { owner, cancellation }: Asker,
+  { owner, cancellation }: CountAsker,
 ) {
   let allowedMs = timeToBegin(owner)
   let resumedAt = performance.now()

@@ -14,7 +14,7 @@ import type { Encoding } from '#tokens/ranks.ts'
 import { createThreadCounter } from './count-in-thread.ts'
 import { toCountRequest } from './count-request.ts'
 import {
-  type Asker,
+  type CountAsker,
   type CountingRule,
   createTurnCounter,
   requireCountable,
@@ -45,7 +45,7 @@ type EstimateRequest = {
 
 const neverCancelled = new Cancellation()
 
-type Caller = Omit<Asker, 'patience'>
+type Caller = Omit<CountAsker, 'patience'>
 type CountRequest = { request: Json; keepsAll: boolean; headers: Record<string, string> }
 
 /** Counts the tokens of requests and answers: on the event loop, in a thread, or by the upstream's counter. */
@@ -89,7 +89,7 @@ export function createInputCounting(options: Options) {
     ): Promise<TurnCount> {
       const count = await countSoon(turn, model, caller)
       if (hasUnsizedPart(withoutEarlierReasoning(turn))) return fillContext(count, model)
-      // A tool that was offered may not have been used: if nobody says so, what was sent is charged.
+      // A tool that was offered may not have been used: unless the upstream says so, what was sent is charged.
       const billedTokens = count.tokens
       return hasUnseenInput ? { ...fillContext(count, model), billedTokens } : count
     },

@@ -18,7 +18,7 @@ type Options = {
 }
 
 export type MeteredUsage = Usage & {
-  /** `time-estimate`: counted here, with output that nobody saw. */
+  /** `time-estimate`: counted here, with output that was never seen. */
   origin: 'upstream' | 'local-estimate' | 'time-estimate'
   /** The upstream's own numbers, where they were not, or not all, believed. */
   said?: Readonly<Record<string, number | string>>

@@ -15,7 +15,7 @@ const usualTokensPerSecond = 50
 const callsMax = 100
 const capShare = 0.9
 
-export type Writer = { organizationId: string; upstream: string; model: string }
+export type OutputWriter = { organizationId: string; upstream: string; model: string }
 
 /**
  * How fast each model writes at each upstream, by the usage that upstreams report. By it the reasoning is estimated
@@ -25,16 +25,19 @@ export type Writer = { organizationId: string; upstream: string; model: string }
 export function createOutputRates() {
   const own = new BoundedMap<string, Rate>(ownMax)
   const all = new BoundedMap<string, Known>(pairsMax)
-  const ownKeyOf = ({ organizationId, upstream, model }: Writer) =>
+  const ownKeyOf = ({ organizationId, upstream, model }: OutputWriter) =>
     JSON.stringify([organizationId, upstream, model])
-  const keyOf = ({ upstream, model }: Writer) => JSON.stringify([upstream, model])
+  const keyOf = ({ upstream, model }: OutputWriter) => JSON.stringify([upstream, model])
 
   return {
     /**
      * Called with every complete answer whose upstream has reported its usage. A report of more than was asked for counts as
      * what was asked for.
      */
-    observe(writer: Writer, { maxOutputTokens, ...answer }: Written & { maxOutputTokens: number }) {
+    observe(
+      writer: OutputWriter,
+      { maxOutputTokens, ...answer }: Written & { maxOutputTokens: number },
+    ) {
       const outputTokens = Math.min(answer.outputTokens, maxOutputTokens)
       const { tookMs } = answer
       if (outputTokens <= 0 || tookMs <= 0) return
@@ -46,7 +49,7 @@ export function createOutputRates() {
       last.add((outputTokens * 1000) / tookMs)
       all.set(key, { mean: add(mean, written), last })
     },
-    tokensPerSecond(writer: Writer): number {
+    tokensPerSecond(writer: OutputWriter): number {
       const ownRate = own.get(ownKeyOf(writer))
       if (ownRate && ownRate.calls >= callsMin) return ownRate.tokens / ownRate.seconds
       const known = all.get(keyOf(writer))

@@ -1,18 +1,18 @@
 import type { EventWriter } from '#audit/event-writer.ts'
 import { buildMonitoringEvent, type Event, type MonitoringReport } from '#audit/event.ts'
 import type { Principal } from '#http/principal.ts'
-import { type Ending, type ToEvent, toCallEvent } from '#inference/call-event.ts'
-import type { WatchedTexts } from '#inference/judging/verdicts/judgement.ts'
-import { noteUnjudged } from '#inference/judging/verdicts/note-matches.ts'
+import { type CallEnding, type ToEvent, toCallEvent } from '#inference/call-event.ts'
+import type { WatchedTexts } from '#inference/enforcement/findings.ts'
+import { noteUnjudged } from '#inference/enforcement/note-matches.ts'
 import type { QuestionsOf } from '#limits/limit-questions.ts'
-import { type Judge, type JudgeCall, JudgeFailure } from '#moderation/judge.ts'
+import { type Judge, type JudgeCall, JudgeFailure } from '#moderation/judge/judge.ts'
 import type { Questions } from '#moderation/scorer.ts'
 import type { Clock } from '#platform/clock.ts'
 import { createLogThrottle } from '#platform/log-throttle.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-import { type Amounts, createFairQueue } from './fair-queue.ts'
+import { type QueueSize, createFairQueue } from './fair-queue.ts'
 import { judgeWatched } from './judge-watched.ts'
 
 type Deps = {
@@ -23,7 +23,7 @@ type Deps = {
   now: Clock
   log: Log
   metrics: Pick<Metrics, 'monitoredCalls' | 'monitoringWaiting'>
-  sizes?: { most: Amounts; mostOfOne: Amounts }
+  sizes?: { most: QueueSize; mostOfOne: QueueSize }
 }
 
 const mebibyte = 1024 * 1024
@@ -56,7 +56,7 @@ export function createMonitoring(deps: Deps) {
     try {
       await deps.events.write(buildMonitoringEvent(callEvent, report, now()))
     } catch (error) {
-      logProblem('monitoring_failed', error) // nobody else would hear of it
+      logProblem('monitoring_failed', error) // it is reported nowhere else
     }
   }
 
@@ -74,7 +74,7 @@ export function createMonitoring(deps: Deps) {
   })
 
   /** A full queue causes no further writes: the call's own event says what was not judged. */
-  function reserve(owner: string, findings: NonNullable<Ending['findings']>) {
+  function reserve(owner: string, findings: NonNullable<CallEnding['findings']>) {
     const { watched } = findings
     const characters = watched.reduce((sum, { length }) => sum + length, 0)
     const begin = queue.reserve(owner, 2 * characters)

@@ -1,18 +1,18 @@
 /** What waits. Neither of its functions may throw. */
-export type Work = {
+export type QueuedWork = {
   run(signal: AbortSignal): Promise<void>
   /** Called instead of `run` if the queue stops before. */
   drop(): Promise<void>
 }
 
-export type Amounts = { readonly entries: number; readonly bytes: number }
+export type QueueSize = { readonly entries: number; readonly bytes: number }
 
-type Sizes = { most: Amounts; mostOfOne: Amounts }
+type Sizes = { most: QueueSize; mostOfOne: QueueSize }
 type Options = Sizes & { atOnce: number; onWaiting(count: number): void }
-type Entry = { owner: string; bytes: number; work: Work }
+type Entry = { owner: string; bytes: number; work: QueuedWork }
 
 /**
- * Work that nobody waits for. It is bounded by its number and by what it keeps in memory, in all and for each organization, and
+ * Work that no caller waits for. It is bounded by its number and by what it keeps in memory, in all and for each organization, and
  * organizations take turns.
  */
 export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
@@ -49,7 +49,7 @@ export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
 
   return {
     /** Takes a place for work, which must follow; null if there is no room. */
-    reserve(owner: string, bytes: number): ((work: Work) => void) | null {
+    reserve(owner: string, bytes: number): ((work: QueuedWork) => void) | null {
       if (isStopping || !room.take(owner, bytes)) return null
       return (work) => {
         lines.append({ owner, bytes, work })
@@ -94,7 +94,7 @@ function createLines(onWaiting: (count: number) => void) {
 
 /** How much waits and runs. */
 function createRoom({ most, mostOfOne }: Sizes) {
-  const usedBy = new Map<string, Amounts>()
+  const usedBy = new Map<string, QueueSize>()
   let used = nothing
   let onEmpty = () => {}
   return {
@@ -119,12 +119,12 @@ function createRoom({ most, mostOfOne }: Sizes) {
   }
 }
 
-const nothing: Amounts = { entries: 0, bytes: 0 }
+const nothing: QueueSize = { entries: 0, bytes: 0 }
 
-const add = (one: Amounts, entries: number, bytes: number): Amounts => ({
+const add = (one: QueueSize, entries: number, bytes: number): QueueSize => ({
   entries: one.entries + entries,
   bytes: one.bytes + bytes,
 })
 
-const exceeds = (one: Amounts, most: Amounts) =>
+const exceeds = (one: QueueSize, most: QueueSize) =>
   one.entries > most.entries || one.bytes > most.bytes

@@ -1,9 +1,9 @@
 import type { MonitoringReport } from '#audit/event.ts'
-import { ask } from '#inference/judging/verdicts/ask-judge.ts'
-import type { WatchedTexts } from '#inference/judging/verdicts/judgement.ts'
-import type { Judge, JudgeCall } from '#moderation/judge.ts'
+import type { WatchedTexts } from '#inference/enforcement/findings.ts'
+import { ask } from '#inference/enforcement/plain-language/ask-judge.ts'
+import type { Judge, JudgeCall } from '#moderation/judge/judge.ts'
 
-/** What the judge says of one direction of a call. Throws the reason of the signal, and what nobody expects. */
+/** What the judge says of one direction of a call. Throws the reason of the signal, and unexpected errors. */
 export async function judgeWatched(
   judge: Judge,
   { direction, rules, contents }: WatchedTexts,
@@ -11,7 +11,7 @@ export async function judgeWatched(
 ): Promise<Omit<MonitoringReport, 'judge'>> {
   const scores = new Map<string, number>()
   let reason: string | null = null
-  // One after the other: nobody waits for it, and each has the judge's whole time.
+  // One after the other: no caller waits for it, and each has the judge's whole time.
   for (const content of contents()) {
     const reply = await ask(judge, rules, content, call)
     reason ??= reply.failure?.kind ?? null

@@ -1,8 +1,7 @@
-import type { Json, Piece } from '#formats/answer.ts'
+import type { Piece } from '#formats/answer.ts'
 import { fieldTables } from '#formats/fields/field-tables.ts'
 import { removeFields } from '#formats/fields/remove-fields.ts'
 import type { CallerFormatName } from '#formats/format-name.ts'
-import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Cancellable, Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -13,34 +12,10 @@ import type { CatalogueModel, Upstream } from './catalogue.ts'
 import { type FindRefusedMediaUrl, toMediaUrlError } from './check-media-urls.ts'
 import { breakerPauseMs, createHealths } from './health.ts'
 import { ModelAnswer, type StartedAnswer } from './model-answer.ts'
+import type { ModelCall } from './model-call.ts'
 import { openAnswer, type UpstreamAttempt } from './open-answer.ts'
 import { lastOpaqueOf, type Sticky } from './sticky.ts'
 import { AttemptFailed, TotalTimeout, type UpstreamFailure } from './upstream-failure.ts'
-
-export type ModelCall = {
-  organizationId: string
-  model: CatalogueModel
-  /** Null: nobody has sent it, and there is only the turn. */
-  callerFormat: CallerFormatName | null
-  /** The caller's own request, which an upstream of the same format gets. */
-  body: Json
-  turn: Turn
-  maxOutputTokens: number
-  /** Headers of the caller's request that an upstream of the same format gets too. */
-  headers: Record<string, string>
-  /** Whether upstreams may be asked for a plain answer. */
-  isPlain: boolean
-  cancellation: Cancellation
-  /** Cancelled only when this process ends all calls. */
-  ending: Cancellation
-  /** Called before each attempt, with the members of the request that its upstream does not get. */
-  onAttempt(removed: readonly string[]): void
-  /** Called once, before the first piece. */
-  onAnswering(upstream: string): void
-  onPiece(piece: Piece): void
-  /** Called when a plain answer is given up before it has come: nobody saw what was written of it. */
-  onUnseen(upstream: string): void
-}
 
 type Deps = {
   pools: OriginPools
@@ -66,7 +41,7 @@ export const longestCallMs = ({ upstreams }: CatalogueModel): number =>
  * Calls the upstreams of a model in their order. An attempt that fails before its answer has started may be
  * repeated, within the retry budget of the upstream; then the call goes to the next upstream. Once an answer has
  * started, nothing is repeated. A plain answer goes on when its caller hangs up, because the upstream would write
- * and charge it all the same.
+ * and charge it anyway.
  */
 export function createModelCalls(deps: Deps) {
   const { pools, sticky, metrics, now, random = Math.random } = deps
@@ -89,7 +64,7 @@ export function createModelCalls(deps: Deps) {
         breaker.record(call.organizationId, failure.health)
       }
       count(failure?.error.code ?? 'given_up')
-      // Nobody waits for another attempt, nor for the error.
+      // The caller is gone, and waits neither for another attempt nor for the error.
       call.cancellation.throwIfCancelled()
       if (!failure) throw error
       return failure

@@ -1,17 +1,24 @@
 import type { Price } from '#credits/price.ts'
 import type { Feature } from '#formats/fields/field-table.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
+import type { Origin } from '#platform/origin-pools.ts'
 
 import type { KeyReference, ModelEntry, UpstreamEntry } from './catalogue-file.ts'
 import type { MediaUrls } from './media-urls.ts'
-import type { Place } from './origins.ts'
+
+/** Where the requests to an upstream go. */
+export type OriginPlace = {
+  origin: Origin
+  /** The path of the base URL, without a slash at its end. */
+  path: string
+}
 
 /** A server that answers model calls. */
 export type Upstream = {
   name: string
   baseUrl: string
   /** The base URL, parsed. */
-  place: Place
+  place: OriginPlace
   /** The preferred one first. */
   formats: readonly [UpstreamFormat, ...UpstreamFormat[]]
   /** The format whose credential header every request carries, whatever the format of the request. */

@@ -96,7 +96,7 @@ function readHost(url: string): { host: string } | { reason: string } {
   }
 }
 
-/** Does not tell the two apart, so that nobody can ask which names exist on a private network. */
+/** Does not tell the two apart, so that callers cannot find out which names exist on a private network. */
 const notPublic = 'The host name has no address, or one outside the public internet.'
 const notResolved = 'The host name could not be resolved; retry later.'
 

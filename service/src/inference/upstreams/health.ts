@@ -3,12 +3,11 @@ import { type Breaker, createBreaker } from '#platform/breaker.ts'
 import type { Clock } from '#platform/clock.ts'
 
 import type { Upstream } from './catalogue.ts'
-import { createRetryBudget } from './retry-budget.ts'
 import type { UpstreamFailure } from './upstream-failure.ts'
 
 export const breakerPauseMs = 5000
 const failuresMax = 5
-/** So many organizations must see failures before the upstream is out of service for all of them. */
+/** How many organizations must see failures before the upstream is out of service for all of them. */
 const organizationsMin = 3
 const ownBreakersMax = 1000
 
@@ -77,5 +76,27 @@ export function createHealths(now: Clock) {
     const health = createHealth()
     healths.set(name, health)
     return health
+  }
+}
+
+/** Retries that each call adds to the budget, and the most that the budget can hold. */
+const retriesPerCall = 0.1
+const retriesMax = 10
+
+/**
+ * Keeps retries from making an overload worse: every call adds a tenth of a retry, so an upstream that always
+ * fails gets a tenth more calls, and not twice as many.
+ */
+export function createRetryBudget() {
+  let retries = retriesMax
+  return {
+    noteCall() {
+      retries = Math.min(retriesMax, retries + retriesPerCall)
+    },
+    mayRetry(): boolean {
+      if (retries < 1) return false
+      retries -= 1
+      return true
+    },
   }
 }

@@ -1,8 +1,8 @@
 import type { Piece } from '#formats/answer.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-import type { ModelCall } from './call-model.ts'
 import type { Upstream } from './catalogue.ts'
+import type { ModelCall } from './model-call.ts'
 import type { OpenAnswer, UpstreamAttempt } from './open-answer.ts'
 import type { Sticky } from './sticky.ts'
 import { toFailure } from './upstream-failure.ts'
@@ -55,7 +55,7 @@ export class ModelAnswer implements AsyncIterableIterator<Piece> {
     return started.first
   }
 
-  /** The caller of a plain answer has hung up: the answer is metered to its end, and nobody gets it. */
+  /** The caller of a plain answer has hung up: the answer is metered to its end, and is sent to no caller. */
   async #readUnwanted(started: StartedAnswer, first: Piece | undefined) {
     for (let piece = first; piece; piece = await this.#readNext(started));
     this.#call.cancellation.throwIfCancelled()

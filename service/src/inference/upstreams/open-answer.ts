@@ -30,7 +30,7 @@ export type UpstreamAttempt = {
   isPlain: boolean
   /** How long the whole answer may take. */
   timeoutMs: number
-  /** Set when an attempt has failed: whether the upstream may have written something that nobody saw. */
+  /** Set when an attempt has failed: whether the upstream may have written something that was never seen. */
   mayHaveWritten: boolean
   /** The caller's; for a plain answer that of the process. */
   cancellation: Cancellation

@@ -1,21 +1,14 @@
 import type { UpstreamFormat } from '#formats/format.ts'
 import type { Origin } from '#platform/origin-pools.ts'
 
-import type { Catalogue, Upstream } from './catalogue.ts'
-
-/** Where the requests to an upstream go. */
-export type Place = {
-  origin: Origin
-  /** The path of the base URL, without a slash at its end. */
-  path: string
-}
+import type { Catalogue, OriginPlace, Upstream } from './catalogue.ts'
 
 type Address = Pick<
   Upstream,
   'baseUrl' | 'connections' | 'connectTimeoutMs' | 'firstByteTimeoutMs' | 'idleTimeoutMs'
 >
 
-export function placeOf({ baseUrl, ...upstream }: Address): Place {
+export function originPlaceOf({ baseUrl, ...upstream }: Address): OriginPlace {
   const { origin, pathname } = new URL(baseUrl)
   const settings = {
     connections: upstream.connections,

@@ -11,7 +11,7 @@ import {
 } from './catalogue-file.ts'
 import type { Catalogue, CatalogueModel, Upstream } from './catalogue.ts'
 import { decideMediaUrls, isVendorHost } from './media-urls.ts'
-import { placeOf } from './origins.ts'
+import { originPlaceOf } from './origins.ts'
 
 type Options = {
   formats: UpstreamFormats
@@ -39,7 +39,7 @@ export function readCatalogue(text: string, options: Options): Catalogue {
     const secret = attempt(`upstreams.${name}.key`, () => (key ? options.readSecret(key) : null))
     if (!formats || secret === undefined) continue
     const upstream = toUpstream(name, entry)
-    upstreams.set(name, { ...upstream, ...formats, place: placeOf(upstream), secret })
+    upstreams.set(name, { ...upstream, ...formats, place: originPlaceOf(upstream), secret })
   }
   const models = file.models.map((entry) => toModel(entry, upstreams))
   const byName = new Map<string, CatalogueModel>()

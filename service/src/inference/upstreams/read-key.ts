@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { KeyReference } from './catalogue-file.ts'
 
 /** The key of an upstream. Throws where there is none; the message has the place and never the key. */
-export function readKey(
+export function readUpstreamKey(
   reference: KeyReference,
   environment: Readonly<Record<string, string | undefined>>,
 ): string {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { createRetryBudget } from './retry-budget.ts'
+import { createRetryBudget } from './health.ts'
 
 test('however much fails, at most ten retries and then one for ten calls', () => {
   const budget = createRetryBudget()

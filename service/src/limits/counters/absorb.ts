@@ -1,4 +1,4 @@
-import { usedIn, type Window, windowNames } from '#limits/limit-metrics.ts'
+import { usedIn, type LimitWindow, windowNames } from '#limits/limit-metrics.ts'
 import type { Amounts } from '#limits/limits.ts'
 
 import {
@@ -42,7 +42,7 @@ export function absorb(
 }
 
 /** Last known usage as one bucket; none if it has left the window. */
-function restore(window: Window, { atMs, amounts }: KnownUsage, nowMs: number): Bucket[] {
+function restore(window: LimitWindow, { atMs, amounts }: KnownUsage, nowMs: number): Bucket[] {
   const id = bucketAt(window, atMs)
   if (leavesAtMs(window, id) <= nowMs) return []
   const requests = usedIn(amounts, window, 'requests')

@@ -1,26 +1,26 @@
-import { type Window, windowNames, windows } from '#limits/limit-metrics.ts'
+import { type LimitWindow, windowNames, windows } from '#limits/limit-metrics.ts'
 
 /** What was counted in one second, or in one hour. The id is the time divided by the bucket's length. */
 export type Bucket = { id: number; requests: number; tokens: number }
 
 /** The buckets of one scope, the oldest first. */
-export type BucketCounters = Record<Window, Bucket[]>
+export type BucketCounters = Record<LimitWindow, Bucket[]>
 
 export const createCounters = () =>
   Object.fromEntries(
     windowNames.map((window): [string, Bucket[]] => [window, []]),
   ) as BucketCounters
 
-export const bucketAt = (window: Window, atMs: number) =>
+export const bucketAt = (window: LimitWindow, atMs: number) =>
   Math.floor(atMs / windows[window].bucketMs)
 
 /** When a bucket leaves its window: a bucket counts until its end is older than the window. */
-export const leavesAtMs = (window: Window, id: number) =>
+export const leavesAtMs = (window: LimitWindow, id: number) =>
   (id + 1) * windows[window].bucketMs + windows[window].lengthMs
 
 export function liveBuckets(
   counters: BucketCounters | undefined,
-  window: Window,
+  window: LimitWindow,
   nowMs: number,
 ): Bucket[] {
   return (counters?.[window] ?? []).filter(({ id }) => leavesAtMs(window, id) > nowMs)
@@ -30,7 +30,7 @@ export const sum = (buckets: readonly Bucket[], unit: 'requests' | 'tokens') =>
   buckets.reduce((total, bucket) => total + bucket[unit], 0)
 
 /** What is added to the buckets of each window. */
-export type Amount = { requests: number; tokens: Readonly<Record<Window, number>> }
+export type Amount = { requests: number; tokens: Readonly<Record<LimitWindow, number>> }
 
 /** Adds an amount to the current buckets, and drops those that have left their window. */
 export function addTo(

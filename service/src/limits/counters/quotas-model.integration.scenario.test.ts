@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 import { isAdmitted, unlimited, type Verdict } from '#limits/limits.ts'
 import { calendarWindows, periodAt } from '#limits/quotas/calendar.ts'
-import { renew } from '#limits/quotas/quota-counts.ts'
+import { renewQuotas } from '#limits/quotas/quota-counts.ts'
 import {
   type CallQuotas,
   type QuotaAmounts,
@@ -218,7 +218,7 @@ async function takeRenew({ bench, model, books }: Sequence) {
   const organizationId = organizationOf(bench)
   for (const call of unsettled(books).filter(({ endsAtMs }) => endsAtMs >= bench.nowMs)) {
     call.endsAtMs = bench.nowMs + leaseMs
-    renew(model.quotas, call.quotas, call.endsAtMs)
+    renewQuotas(model.quotas, call.quotas, call.endsAtMs)
     for (const { name, period } of call.quotas.reservations) {
       await bench.counters.renewQuotas({ organizationId, period, names: [name] }, leaseMs)
     }

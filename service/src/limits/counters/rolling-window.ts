@@ -1,4 +1,4 @@
-import { type Window, windowMetrics, windowNames, windows } from '#limits/limit-metrics.ts'
+import { type LimitWindow, windowMetrics, windowNames, windows } from '#limits/limit-metrics.ts'
 import {
   type LimitedCall,
   type Limits,
@@ -9,7 +9,7 @@ import {
   type SettledSlot,
   type Verdict,
 } from '#limits/limits.ts'
-import { read as readQuotas, reserve, settle as settleQuotas } from '#limits/quotas/quota-counts.ts'
+import { read as readQuotas, reserve, settleQuotas } from '#limits/quotas/quota-counts.ts'
 
 import {
   addTo,
@@ -171,7 +171,7 @@ function findFullScope(limits: Limits, usage: ScopeUsage): Refusal | null {
   return full ? { scope: full, metric, waitMs: slotWaitMs } : null
 }
 
-type Shortage = { excess: number; unit: 'requests' | 'tokens'; window: Window; nowMs: number }
+type Shortage = { excess: number; unit: 'requests' | 'tokens'; window: LimitWindow; nowMs: number }
 
 /** How long until enough buckets have left the window; a whole window if the call is larger than the limit. */
 function findWait(buckets: readonly Bucket[], { excess, unit, window, nowMs }: Shortage): number {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 
+import { RedisLate } from '#platform/redis.ts'
 import { createTestClock } from '#testing/test-gateway.ts'
 
 import { type CircuitState, createCircuitBreaker } from './circuit-breaker.ts'
@@ -14,10 +15,10 @@ function setUp() {
   }
 }
 const fail = (circuit: ReturnType<typeof createCircuitBreaker>, times: number) => {
-  for (let each = 0; each < times; each++) circuit.tryFailed()
+  for (let each = 0; each < times; each++) circuit.tryFailed(new Error('lost'))
 }
 
-test('five failures within a second open it, four do not', () => {
+test('five failures within two seconds open it, four do not', () => {
   const { circuit } = setUp()
   fail(circuit, 4)
   expect(circuit.state()).toBe('closed')
@@ -25,15 +26,28 @@ test('five failures within a second open it, four do not', () => {
   expect(circuit.state()).toBe('open')
 })
 
-test('failures before a success, or more than a second old, do not count', () => {
+test('failures before a success, or more than two seconds old, do not count', () => {
   const { circuit, clock } = setUp()
   fail(circuit, 4)
   circuit.trySucceeded()
   fail(circuit, 4)
   expect(circuit.state()).toBe('closed')
-  clock.pass(1000)
+  clock.pass(2000)
   fail(circuit, 4)
   expect(circuit.state()).toBe('closed')
+})
+
+test('answers that are late together count once: it opens when Redis is slow for long', () => {
+  const { circuit, clock } = setUp()
+  const beLate = () => circuit.tryFailed(new RedisLate('late'))
+  for (let call = 0; call < 100; call++) beLate()
+  expect(circuit.state()).toBe('closed')
+  for (let pause = 0; pause < 4; pause++) {
+    expect(circuit.state()).toBe('closed')
+    clock.pass(100)
+    for (let call = 0; call < 100; call++) beLate()
+  }
+  expect(circuit.state()).toBe('open')
 })
 
 test('it is returning for two seconds before it closes', () => {

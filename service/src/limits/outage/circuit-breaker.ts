@@ -1,4 +1,5 @@
 import type { Clock } from '#platform/clock.ts'
+import { RedisLate } from '#platform/redis.ts'
 
 type Options = { now: Clock; onChange: (state: CircuitState) => void }
 
@@ -6,7 +7,12 @@ type Options = { now: Clock; onChange: (state: CircuitState) => void }
 export type CircuitState = 'closed' | 'open' | 'returning'
 
 const failuresMax = 5
-const failuresWithinMs = 1000
+const failuresWithinMs = 2000
+/**
+ * Answers that are late together count once: on a busy machine Redis waits for the processor as everything else does, and all
+ * commands that were sent meanwhile are late.
+ */
+const lateEveryMs = 100
 /** Several times the interval between two probes, so that every process has sent its counts by then. */
 const returningMs = 2000
 
@@ -14,6 +20,7 @@ const returningMs = 2000
 export function createCircuitBreaker({ now, onChange }: Options) {
   let state: CircuitState = 'closed'
   let failedAtMs: number[] = []
+  let lateAtMs = -Infinity
   let returnedAtMs = 0
 
   function enter(next: CircuitState) {
@@ -31,8 +38,12 @@ export function createCircuitBreaker({ now, onChange }: Options) {
     trySucceeded() {
       if (failedAtMs.length > 0) failedAtMs = []
     },
-    tryFailed() {
+    tryFailed(error: unknown) {
       const nowMs = now().getTime()
+      if (state === 'closed' && error instanceof RedisLate) {
+        if (nowMs - lateAtMs < lateEveryMs) return
+        lateAtMs = nowMs
+      }
       failedAtMs = [...failedAtMs.filter((atMs) => nowMs - atMs < failuresWithinMs), nowMs]
       if (state === 'returning' || failedAtMs.length >= failuresMax) enter('open')
     },

@@ -25,8 +25,9 @@ import { createUnsureQuotas } from './unsure-quotas.ts'
  * | state     | who decides    | what admits a call            | what is remembered         | how it is left            |
  * |-----------|----------------|-------------------------------|----------------------------|---------------------------|
  * | closed    | Redis          | it fits the limits in Redis;  | last known usage, leases   | five tries in a row fail  |
- * |           |                | if two answers are lost, the  | of running calls; unsent   | within a second: open     |
- * |           |                | share of this process         | calls until the next probe |                           |
+ * |           |                | if two answers are lost, the  | of running calls; unsent   | within two seconds: open. |
+ * |           |                | share of this process         | calls until the next probe | Late ones count once in   |
+ * |           |                |                               |                            | 100 ms                    |
  * | open      | this process   | it fits the share             | also local counts, unsent  | a probe, every 500 ms,    |
  * |           |                |                               | calls, ended leases        | brings Redis up to date:  |
  * |           |                |                               |                            | returning                 |
@@ -88,8 +89,8 @@ export function createCountersWithFallback(options: Options) {
       const settledLocally = isLocal ? await local.settle(settlement) : notHeld
       try {
         if (circuit.state() !== 'open') return await redis.settle(settlement)
-      } catch {
-        circuit.tryFailed()
+      } catch (error) {
+        circuit.tryFailed(error)
       }
       // Redis goes on counting all that was reserved: too much rather than too little.
       leases.releaseLater(settlement)
@@ -175,8 +176,8 @@ async function admitInRedis(
 async function tryOnce({ redis, circuit }: Parts, call: LimitedCall, limits: Limits) {
   try {
     return await redis.admit(call, limits)
-  } catch {
-    circuit.tryFailed()
+  } catch (error) {
+    circuit.tryFailed(error)
     return null
   }
 }

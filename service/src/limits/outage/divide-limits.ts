@@ -1,5 +1,5 @@
 import type { KnownUsage } from '#limits/counters/absorb.ts'
-import { limitMetrics, type Window, windows } from '#limits/limit-metrics.ts'
+import { limitMetrics, type LimitWindow, windows } from '#limits/limit-metrics.ts'
 import { type Amounts, type Limits, type Scope, scopes } from '#limits/limits.ts'
 
 type Circumstances = {
@@ -12,7 +12,7 @@ type Circumstances = {
 }
 
 /** A bucket counts until its end is older than the window. */
-const countsForMs = (window: Window) => windows[window].bucketMs + windows[window].lengthMs
+const countsForMs = (window: LimitWindow) => windows[window].bucketMs + windows[window].lengthMs
 
 /**
  * This process's share of the limits, which it enforces while it cannot ask Redis: what was left in each

@@ -2,6 +2,8 @@ import type { RedisCounters } from '#limits/counters/redis-counters.ts'
 import { type Lease, leaseMs, type Scope, type ScopeIds } from '#limits/limits.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
+import { sendAll } from './send-all.ts'
+
 type Options = {
   redis: Pick<RedisCounters, 'renew' | 'release' | 'renewQuotas' | 'forgetQuotas'>
   metrics: Metrics
@@ -48,13 +50,13 @@ export function createProcessLeases({ redis, metrics }: Options) {
     /** Extends the leases of running calls; Redis adds those that it lost or never had. */
     async renew() {
       const leases = [...running.values()].map(({ lease }) => lease)
-      for (const group of byOrganization(leases)) {
+      await sendAll(byOrganization(leases), async (group) => {
         const held = await redis.renew(group, leaseMs)
         metrics.limitSlotsLost.inc(group.length - held)
         // A call that ended during the renewal would otherwise hold its slot for another minute.
         await redis.release(group.filter(({ leaseId }) => !running.has(leaseId)))
         await renewQuotas(group)
-      }
+      })
     },
 
     hasEnded: () => ended.length > 0,
@@ -64,10 +66,10 @@ export function createProcessLeases({ redis, metrics }: Options) {
     async releaseEnded() {
       const unreleased = new Set(byOrganization(ended.splice(0)))
       try {
-        for (const group of unreleased) {
+        await sendAll([...unreleased], async (group) => {
           await redis.release(group)
           unreleased.delete(group)
-        }
+        })
       } finally {
         for (const group of unreleased) ended.push(...group)
       }

@@ -5,6 +5,7 @@ import type { RedisCounters } from '#limits/counters/redis-counters.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import type { LastKnownUsage } from './last-known-usage.ts'
 import type { ProcessLeases } from './process-leases.ts'
+import { sendAll } from './send-all.ts'
 import type { UnsentCounts } from './unsent-counts.ts'
 import type { UnsureQuotas } from './unsure-quotas.ts'
 
@@ -21,7 +22,7 @@ export type RecoveryDeps = {
 const probeEveryMs = 500
 const renewEveryMs = 20_000
 /**
- * Calls go on while counts are sent. After so many rounds the circuit leaves `open` all the same, because a busy process
+ * Calls go on while counts are sent. After this many rounds the circuit leaves `open` anyway, because a busy process
  * would never finish: for the half second until the next probe, Redis misses the calls of the last round.
  */
 const roundsMax = 5
@@ -65,11 +66,11 @@ export function startRecovery(deps: RecoveryDeps) {
   const hasBacklog = () => !unsent.isEmpty() || !unsure.isEmpty() || leases.hasEnded()
 
   async function restoreLastKnownUsage() {
-    for (const [organizationId, fields] of lastKnown.byOrganization()) {
+    await sendAll(lastKnown.byOrganization(), ([organizationId, fields]) => {
       const counters = createCounters()
       const scopes = [...fields].map(([field, usage]) => ({ field, counters, lastKnown: usage }))
-      await redis.absorb(organizationId, scopes)
-    }
+      return redis.absorb(organizationId, scopes)
+    })
   }
 
   async function renew() {

@@ -10,6 +10,8 @@ import type { LimitedCall, LimitSettlement } from '#limits/limits.ts'
 import { BoundedMap } from '#platform/bounded-map.ts'
 import type { Clock } from '#platform/clock.ts'
 
+import { sendAll } from './send-all.ts'
+
 type Options = { redis: Pick<RedisCounters, 'absorb'>; now: Clock }
 
 const organizationsMax = 100_000
@@ -37,8 +39,7 @@ export function createUnsentCounts({ redis, now }: Options) {
     /** Sends everything. What Redis does not confirm stays, so a lost confirmation makes calls count twice. */
     async send() {
       // A copy: calls that are added while others are on their way wait for the next send.
-      const batches = [...unsent]
-      for (const [organizationId, counts] of batches) {
+      await sendAll([...unsent], async ([organizationId, counts]) => {
         unsent.delete(organizationId)
         try {
           await redis.absorb(organizationId, scopesOf(counts))
@@ -49,7 +50,7 @@ export function createUnsentCounts({ redis, now }: Options) {
           unsent.set(organizationId, counts)
           throw error
         }
-      }
+      })
     },
   }
 }

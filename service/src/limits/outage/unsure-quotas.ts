@@ -2,6 +2,8 @@ import type { RedisCounters } from '#limits/counters/redis-counters.ts'
 import type { CallQuotas, QuotaReservation } from '#limits/quotas/quota.ts'
 import { BoundedMap } from '#platform/bounded-map.ts'
 
+import { sendAll } from './send-all.ts'
+
 type Options = { redis: Pick<RedisCounters, 'forgetQuotas'> }
 type Call = { organizationId: string; quotas?: CallQuotas | undefined }
 type Unsure = {
@@ -46,15 +48,14 @@ export function createUnsureQuotas({ redis }: Options) {
     addEnded: (call: Call) => add(call, true),
     async forget() {
       // A copy: groups that are added meanwhile wait for the next time.
-      const groups = [...unsure]
-      for (const [key, group] of groups) {
+      await sendAll([...unsure], async ([key, group]) => {
         const names = [...group.names.keys()].slice(0, batchMax)
         const fields = [...group.fields.keys()].slice(0, batchMax)
         await redis.forgetQuotas({ ...group, names, fields })
         for (const name of names) group.names.delete(name)
         for (const field of fields) group.fields.delete(field)
         if (group.names.size + group.fields.size === 0) unsure.delete(key)
-      }
+      })
     },
   }
 }

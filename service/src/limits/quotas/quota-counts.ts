@@ -98,7 +98,7 @@ export const read = (counts: QuotaCounts, { counters }: CallQuotas): QuotaUsage[
   })
 
 /** Replaces what a call reserved by what it used. If the reservation has expired or was lost, the usage is added. */
-export function settle(
+export function settleQuotas(
   counts: QuotaCounts,
   quotas: CallQuotas,
   used: { tokens: number; credits: number },
@@ -116,7 +116,7 @@ export function settle(
 }
 
 /** Extends what running calls reserve. What was lost is reserved again, with its request. */
-export function renew(counts: QuotaCounts, quotas: CallQuotas, endsAtMs: number): void {
+export function renewQuotas(counts: QuotaCounts, quotas: CallQuotas, endsAtMs: number): void {
   for (const each of quotas.reservations) {
     const reservations = reservationsOf(counts, each)
     const isLost = !reservations.has(each.name)

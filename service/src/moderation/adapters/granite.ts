@@ -3,7 +3,7 @@ import type { Category, CategoryScores } from '#moderation/categories.ts'
 import type { Adapter } from './adapter.ts'
 import { readChatReply, type ReplyToken, toChatCall, toConversation, withLogprobs } from './chat.ts'
 import { malformed } from './malformed.ts'
-import { shareOf, toBasisPoints } from './probabilities.ts'
+import { probabilityShareOf, probabilityToBasisPoints } from './probabilities.ts'
 
 // Granite Guardian 3.3 and 4.1 behind Chat Completions: one criterion per call, reply `<score> yes </score>`.
 
@@ -52,12 +52,12 @@ function readScore(reply: unknown): number {
   if (verdict === undefined) throw malformed('it has no score')
   if (!tokens) throw malformed('it has no probabilities; the server must give logprobs')
   const decisive = findDecisive(tokens)
-  const probability = decisive && shareOf(decisive.alternatives, 'yes', 'no')
+  const probability = decisive && probabilityShareOf(decisive.alternatives, 'yes', 'no')
   if (probability === undefined) throw malformed('its probabilities do not belong to its score')
   if (verdict === 'yes' ? probability < 0.5 : probability > 0.5) {
     throw malformed('its score contradicts its probabilities')
   }
-  return toBasisPoints(probability)
+  return probabilityToBasisPoints(probability)
 }
 
 const findDecisive = (tokens: readonly ReplyToken[]): ReplyToken | undefined =>

@@ -3,7 +3,7 @@ import type { Category, CategoryScores } from '#moderation/categories.ts'
 import type { Adapter } from './adapter.ts'
 import { readChatReply, type ReplyToken, toChatCall, toConversation, withLogprobs } from './chat.ts'
 import { malformed } from './malformed.ts'
-import { shareOf, toBasisPoints } from './probabilities.ts'
+import { probabilityShareOf, probabilityToBasisPoints } from './probabilities.ts'
 
 // Llama Guard 3 and 4 behind Chat Completions. A reply is `safe`, or `unsafe` and a line with codes such as `S1,S10`.
 
@@ -57,7 +57,10 @@ function readReply(reply: unknown): CategoryScores {
   const probability = probabilityOfUnsafe(verdict, tokens)
   const entries = [...covers].map((category) => {
     const isNamed = named.has(category)
-    return [category, toBasisPoints(isNamed ? probability : Math.min(probability, unnamedMax))]
+    return [
+      category,
+      probabilityToBasisPoints(isNamed ? probability : Math.min(probability, unnamedMax)),
+    ]
   })
   return Object.fromEntries(entries) as CategoryScores
 }
@@ -74,7 +77,7 @@ function probabilityOfUnsafe(
 ): number {
   if (!tokens) return withoutProbabilities[verdict]
   const decisive = tokens.find(({ token }) => token.trim() !== '')
-  const probability = decisive && shareOf(decisive.alternatives, 'unsafe', 'safe')
+  const probability = decisive && probabilityShareOf(decisive.alternatives, 'unsafe', 'safe')
   if (probability === undefined) throw malformed('its probabilities do not belong to its verdict')
   const isContradiction = verdict === 'unsafe' ? probability < 0.5 : probability > 0.5
   if (isContradiction) throw malformed('its verdict contradicts its probabilities')

@@ -5,7 +5,7 @@ import type { Segment } from '#moderation/scorer.ts'
 
 import type { Adapter } from './adapter.ts'
 import { malformed, readShape } from './malformed.ts'
-import { toBasisPoints } from './probabilities.ts'
+import { probabilityToBasisPoints } from './probabilities.ts'
 
 // OpenAI's moderation endpoint: https://platform.openai.com/docs/api-reference/moderations
 
@@ -63,7 +63,9 @@ function readScores(result: Result, isImageAlone: boolean): CategoryScores {
   const entries = covered.flatMap((category) => {
     const given = names[category].filter(says)
     if (given.length > 0) {
-      return [[category, toBasisPoints(Math.max(...given.map((name) => scores[name] ?? NaN)))]]
+      return [
+        [category, probabilityToBasisPoints(Math.max(...given.map((name) => scores[name] ?? NaN)))],
+      ]
     }
     if (isImageAlone || mayBeAbsent.has(category)) return []
     throw malformed(`it has no score for ${category}`)

@@ -1,7 +1,7 @@
 import { malformed } from './malformed.ts'
 
 /** From a probability to basis points. */
-export function toBasisPoints(probability: number): number {
+export function probabilityToBasisPoints(probability: number): number {
   // A negated comparison would let NaN pass.
   if (!(probability >= 0 && probability <= 1)) throw malformed('a score is not between 0 and 1')
   return Math.round(probability * 10_000)
@@ -14,7 +14,7 @@ export type Alternatives = readonly { readonly token: string; readonly logprob: 
  * How probable `wanted` is against `other`, of the two words that a model may answer with. Several tokens are one word: with and
  * without a space before it, in lower and upper case. Undefined where neither is among the alternatives.
  */
-export function shareOf(
+export function probabilityShareOf(
   alternatives: Alternatives,
   wanted: string,
   other: string,

@@ -6,7 +6,7 @@ import { breakTemplateTokens } from '#moderation/template-tokens.ts'
 
 import type { Adapter } from './adapter.ts'
 import { malformed, readShape } from './malformed.ts'
-import { shareOf, toBasisPoints } from './probabilities.ts'
+import { probabilityShareOf, probabilityToBasisPoints } from './probabilities.ts'
 
 // ShieldGemma behind the older Completions API: one guideline per call, and the probability of Yes against No.
 
@@ -74,9 +74,9 @@ const toScores = (replies: readonly unknown[]): CategoryScores =>
 function readScore(reply: unknown): number {
   const [first = {}] = readShape(Reply, reply).choices[0]?.logprobs.top_logprobs ?? []
   const alternatives = Object.entries(first).map(([token, logprob]) => ({ token, logprob }))
-  const probability = shareOf(alternatives, 'yes', 'no')
+  const probability = probabilityShareOf(alternatives, 'yes', 'no')
   if (probability === undefined) throw malformed('it is neither Yes nor No')
-  return toBasisPoints(probability)
+  return probabilityToBasisPoints(probability)
 }
 
 function toPrompt({ role, text }: Segment, category: Covered): string {

@@ -1,7 +1,7 @@
 /** One term alone is often harmless: it stays under the threshold of 6,000 that two terms reach. */
 const halfWay = 1.25
 
-/** How sexual a text with so many sexual terms is, in basis points: 4,444 for one, 6,154 for two, 7,059 for three. */
+/** How sexual a text with this number of sexual terms is, in basis points: 4,444 for one, 6,154 for two, 7,059 for three. */
 export function sexualScore(termCount: number): number {
   return Math.round((10_000 * termCount) / (termCount + halfWay))
 }

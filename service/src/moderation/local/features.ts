@@ -1,7 +1,7 @@
 import { addToHash, finishHash, hashSequence, hashStart, hashWord } from './hashes.ts'
 
 /** A text as a sparse vector of length 1: how often what falls into each bucket occurs, as a square root. */
-export type Features = { readonly buckets: Int32Array; readonly values: Float32Array }
+export type TextFeatures = { readonly buckets: Int32Array; readonly values: Float32Array }
 
 export const bucketCount = 2 ** 18
 const bucketMask = bucketCount - 1
@@ -38,7 +38,7 @@ function count(hash: number): void {
 }
 
 /** Words, pairs of words, and three to five characters in a row of a word, with its start and end as characters. */
-export function extractFeatures(text: string, bounds: readonly number[]): Features {
+export function extractFeatures(text: string, bounds: readonly number[]): TextFeatures {
   let previous = 0
   for (let index = 0; index < bounds.length; index += 2) {
     const start = bounds[index] ?? 0
@@ -64,7 +64,7 @@ function countGrams(text: string, start: number, end: number): void {
   }
 }
 
-function takeCounts(): Features {
+function takeCounts(): TextFeatures {
   const buckets = used.slice(0, usedCount)
   const values = new Float32Array(usedCount)
   let total = 0

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { categories } from '#moderation/categories.ts'
 
 import { charactersMax, createLocalScorer, shortTextMax } from './local-scorer.ts'
-import { windowLength, windowsOf } from './text-windows.ts'
+import { windowLength, scoredWindowsOf } from './text-windows.ts'
 
 const scorer = createLocalScorer()
 const call = { signal: new AbortController().signal, organizationId: 'org_1' }
@@ -76,7 +76,7 @@ test('an image without text is not scored, and its place in the results stays', 
 
 test('windows overlap, are bounded, and hold every word whole', () => {
   const text = Array.from({ length: 3_000 }, (_, index) => `word${index}`).join(' ')
-  const windows = [...windowsOf(text)].flat()
+  const windows = [...scoredWindowsOf(text)].flat()
   expect(Math.max(...windows.map((window) => window.length))).toBe(windowLength)
   const words = new Set(windows.flatMap((window) => window.split(' ')))
   for (let index = 0; index < 3_000; index++) expect(words.has(`word${index}`)).toBe(true)

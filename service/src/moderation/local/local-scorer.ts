@@ -5,7 +5,7 @@ import { runInTurns, type Steps } from '#text/steps.ts'
 import { loadModel } from './load-model.ts'
 import type { Model } from './model.ts'
 import { type Scores, scoreWindow } from './score-window.ts'
-import { windowsOf, windowStep } from './text-windows.ts'
+import { scoredWindowsOf, windowStep } from './text-windows.ts'
 
 /** What `scoreText` takes: some milliseconds of work, also if every character becomes many when it is normalised. */
 export const shortTextMax = 8_192
@@ -33,7 +33,7 @@ export function createLocalScorer(model: Model = loadModel()): LocalScorer {
         throw new RangeError(`scoreText takes at most ${shortTextMax} characters; use score.`)
       }
       let scores: Scores | undefined
-      for (const windows of windowsOf(text)) {
+      for (const windows of scoredWindowsOf(text)) {
         for (const window of windows) scores = higherOf(scores, scoreWindow(model, window))
       }
       return scores ?? {}
@@ -55,7 +55,7 @@ function* scoreInSteps(
   let normalisedLength = 0
   for (const [index, { text, imageUrl }] of segments.entries()) {
     let scores: Scores | undefined
-    for (const windows of text === '' && imageUrl !== undefined ? [] : windowsOf(text)) {
+    for (const windows of text === '' && imageUrl !== undefined ? [] : scoredWindowsOf(text)) {
       signal.throwIfAborted()
       for (const window of windows) {
         normalisedLength += Math.min(window.length, windowStep)

@@ -56,7 +56,7 @@ const numberWords: ReadonlySet<string> = new Set(
 )
 const ageInOneWord = /^(\d{1,2})(?:y|yo|yr|yrs)$/
 
-/** Whether a text in lower case names somebody under eighteen, by a word or an age. */
+/** Whether a text in lower case names a person under eighteen, by a word or an age. */
 export function hasMinorTerm(text: string, bounds: readonly number[]): boolean {
   let previous = ''
   for (let index = 0; index < bounds.length; index += 2) {

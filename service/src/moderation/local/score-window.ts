@@ -1,7 +1,7 @@
 import type { Category } from '#moderation/categories.ts'
 
 import { minorsScore, sexualScore } from './combine.ts'
-import { extractFeatures, type Features } from './features.ts'
+import { extractFeatures, type TextFeatures } from './features.ts'
 import { hasMinorTerm } from './minor-terms.ts'
 import { type Head, heads, type Model } from './model.ts'
 import { countTerms } from './term-count.ts'
@@ -22,7 +22,7 @@ export function scoreWindow(model: Model, text: string): Scores {
   }
 }
 
-function scoreHeads(model: Model, { buckets, values }: Features): Record<Head, number> {
+function scoreHeads(model: Model, { buckets, values }: TextFeatures): Record<Head, number> {
   const { weights, scales, biases } = model
   // Written out by head: a loop over the heads inside this one would take twice as long.
   let [harassment, hate, illicit, selfHarm] = [0, 0, 0, 0]

@@ -13,7 +13,7 @@ const pieceLength = 512
  * A text in normalised windows, in lower case: for each piece of the text those that it completes, which may be none. So the work
  * between two pieces is bounded, whatever the text is.
  */
-export function* windowsOf(text: string): Generator<readonly string[], void> {
+export function* scoredWindowsOf(text: string): Generator<readonly string[], void> {
   const normaliser = new Normaliser()
   let waiting = ''
   for (let at = 0; at < text.length; at += pieceLength) {

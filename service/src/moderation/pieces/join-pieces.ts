@@ -1,11 +1,11 @@
 import type { Category, CategoryScores } from '#moderation/categories.ts'
 import type { ScoringCall, Segment } from '#moderation/scorer.ts'
 
-import type { Piece } from './split-segments.ts'
+import type { SegmentPiece } from './split-segments.ts'
 
 type Options = {
   segments: readonly Segment[]
-  pieces: readonly Piece[]
+  pieces: readonly SegmentPiece[]
   covers: ReadonlySet<Category>
   onScored: ScoringCall['onScored']
 }
@@ -20,7 +20,7 @@ export function joinPieces({ segments, pieces, covers, onScored }: Options) {
   for (const { index } of pieces) waiting[index] = (waiting[index] ?? 0) + 1
   return {
     scores,
-    add(group: readonly Piece[], results: readonly CategoryScores[]) {
+    add(group: readonly SegmentPiece[], results: readonly CategoryScores[]) {
       group.forEach(({ index }, place) => {
         const joined = highestOf(scores[index] ?? {}, results[place] ?? {})
         scores[index] = joined

@@ -9,10 +9,10 @@ const imageMaxBytes = 20_000_000
 const imageMaxLength = Math.ceil(imageMaxBytes / 3) * 4 + 256
 
 /** A part of a segment, small enough for one call. `index` is the segment's. */
-export type Piece = { readonly index: number; readonly segment: Segment }
+export type SegmentPiece = { readonly index: number; readonly segment: Segment }
 
 /** No text is left out: a long one becomes several pieces. An image goes with the first piece, if it is to be read. */
-export function splitSegments(segments: readonly Segment[], readsImages: boolean): Piece[] {
+export function splitSegments(segments: readonly Segment[], readsImages: boolean): SegmentPiece[] {
   return segments.flatMap(({ role, text, imageUrl }, index) => {
     const image = readsImages && isReadable(imageUrl) ? { imageUrl } : {}
     // Half a character that a caller sends makes some servers fail.
@@ -46,9 +46,9 @@ function avoidHalfCharacter(text: string, position: number): number {
 }
 
 /** Groups of at most `groupMax` pieces. A piece with an image is a group of its own. */
-export function groupPieces(pieces: readonly Piece[], groupMax: number): Piece[][] {
-  const groups: Piece[][] = []
-  let open: Piece[] | undefined
+export function groupPieces(pieces: readonly SegmentPiece[], groupMax: number): SegmentPiece[][] {
+  const groups: SegmentPiece[][] = []
+  let open: SegmentPiece[] | undefined
   for (const piece of pieces) {
     if (piece.segment.imageUrl !== undefined) {
       groups.push([piece])

@@ -21,7 +21,7 @@ type Task = {
 const owner = 'background'
 /** Work that needs more than this waits for what needs less. */
 const shortMs = 100
-/** One slice of so many belongs to long work, so that it ends however much short work comes. */
+/** One slice in this number belongs to long work, so that it ends however much short work comes. */
 const slicesPerLong = 4
 
 const short: Task[] = []

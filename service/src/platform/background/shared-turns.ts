@@ -8,6 +8,12 @@ export type SlicedWork = {
 const sliceMs = 2
 /** How long work that begins may go on at once, all of it together, in one turn of the event loop. */
 const beginningsMs = 4
+/**
+ * In a busy process a turn takes long, and there are few of them in a second. There sliced work may go on for as long as
+ * everything else in the turn took, up to this: otherwise calls would wait for seconds to be judged. More would make the turns of
+ * one large answer too long.
+ */
+const longestMs = 8
 
 type Owner = {
   /** What it has had, as far as it counts: an owner that comes late does not get what others have had before. */
@@ -22,6 +28,8 @@ const owners = new Map<string, Owner>()
 /** What the owner served last had used by then. No waiting owner has used less. */
 let servedMs = 0
 let begunMs = 0
+/** When the turn began, as far as that is known: at the end of the last slice, or with the first work after a pause. */
+let turnSinceMs = 0
 let isScheduled = false
 let isSliceOver = false
 
@@ -39,7 +47,7 @@ export function goOnLater(name: string, work: SlicedWork): void {
 /** How long work of this owner may go on at once; 0 where it has to wait for its turn. */
 export function timeToBegin(name: string): number {
   const isWaiting = (owners.get(name)?.waiting.length ?? 0) > 0
-  return isWaiting ? 0 : Math.max(0, beginningsMs - begunMs)
+  return isWaiting ? 0 : Math.max(0, Math.max(beginningsMs, othersMs()) - begunMs)
 }
 
 /** Work of this owner has taken this long at once. */
@@ -66,6 +74,11 @@ export function waitForSlice(name: string): Promise<void> {
   })
 }
 
+/** Whether sliced work waits for the next turn. Tests with a clock of their own stop it until then. */
+export function isWorkWaiting(): boolean {
+  return isScheduled
+}
+
 function ownerOf(name: string): Owner {
   const known = owners.get(name)
   if (known) return known
@@ -74,16 +87,24 @@ function ownerOf(name: string): Owner {
   return owner
 }
 
+/** How long this turn has gone on without sliced work, as far as that counts. */
+function othersMs(): number {
+  if (!isScheduled) return 0
+  return Math.min(longestMs, performance.now() - turnSinceMs - begunMs)
+}
+
 function schedule() {
-  if (!isScheduled) nextTurn(runSlice)
+  if (isScheduled) return
   isScheduled = true
+  turnSinceMs = performance.now()
+  nextTurn(runSlice)
 }
 
 function runSlice() {
+  const untilMs = performance.now() + Math.max(sliceMs, othersMs() - begunMs)
   isScheduled = false
   isSliceOver = false
   begunMs = 0
-  const untilMs = performance.now() + sliceMs
   for (let nowMs = performance.now(); nowMs < untilMs && !isSliceOver;) {
     const owner = findLeastServed()
     const work = owner?.waiting.shift()

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 
 import type { Cancellable, Cancellation } from './cancellation.ts'
-import { type Deadline, startDeadline, type Timed } from './timer-wheel.ts'
+import { type WheelDeadline, startDeadline, type Timed } from './timer-wheel.ts'
 
 export type OriginRequest = {
   method: 'GET' | 'POST'
@@ -46,7 +46,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed 
   readonly #createTimeout: () => Error
   readonly #receiver: AnswerReceiver
   readonly #open: OpenRequests
-  readonly #deadline: Deadline
+  readonly #deadline: WheelDeadline
   readonly #endsAtMs: number
   #controller: Dispatcher.DispatchController | undefined
   #failure: Error | undefined

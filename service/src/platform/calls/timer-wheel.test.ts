@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 
-import { type Deadline, TimerWheel } from './timer-wheel.ts'
+import { type WheelDeadline, TimerWheel } from './timer-wheel.ts'
 
 /** A wheel of eight slots of ten milliseconds, and what was due in it, by name and time. */
 function createWheel() {
@@ -13,7 +13,7 @@ function createWheel() {
   return {
     wheel,
     due,
-    begin: (name: string, ms: number, onDue = () => {}): Deadline =>
+    begin: (name: string, ms: number, onDue = () => {}): WheelDeadline =>
       wheel.start(ms, {
         onDue() {
           due.push(`${name} ${now - start}`)
@@ -96,7 +96,7 @@ test('a deadline that has passed can be started again', () => {
 
 test('what is due may stop, move and start deadlines of the same tick', () => {
   const { begin, due, pass, wheel } = createWheel()
-  const others: Deadline[] = []
+  const others: WheelDeadline[] = []
   others.push(begin('stopped', 10), begin('moved', 10))
   begin('first', 10, () => {
     others[0]?.stop()
@@ -145,13 +145,13 @@ test('many deadlines that come and go are all due when they should be', () => {
   const { wheel, pass } = createWheel()
   let seed = 7
   const random = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below
-  const open = new Map<Deadline, { dueMs: number }>()
+  const open = new Map<WheelDeadline, { dueMs: number }>()
   let now = 0
   let wrong = 0
   for (let step = 0; step < 2000; step++) {
     const ms = random(700)
     const dueMs = { dueMs: now + ms }
-    const deadline: Deadline = wheel.start(ms, {
+    const deadline: WheelDeadline = wheel.start(ms, {
       onDue() {
         const expected = open.get(deadline)?.dueMs ?? Infinity
         if (now < expected || now > expected + 20) wrong++

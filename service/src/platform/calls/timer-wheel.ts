@@ -10,7 +10,7 @@ type Options = { nowMs: () => number; tickMs: number; slots: number }
  */
 export class TimerWheel {
   readonly #options: Options
-  readonly #slots: (Deadline | undefined)[]
+  readonly #slots: (WheelDeadline | undefined)[]
   #tick: number
   #count = 0
   #timer: NodeJS.Timeout | undefined
@@ -21,8 +21,8 @@ export class TimerWheel {
     this.#tick = this.#currentTick()
   }
 
-  start(ms: number, target: Timed): Deadline {
-    const deadline = new Deadline(this, target)
+  start(ms: number, target: Timed): WheelDeadline {
+    const deadline = new WheelDeadline(this, target)
     this.move(deadline, ms)
     return deadline
   }
@@ -33,7 +33,7 @@ export class TimerWheel {
   }
 
   /** Called by `Deadline`: it is due in `ms` from now. */
-  move(deadline: Deadline, ms: number) {
+  move(deadline: WheelDeadline, ms: number) {
     const { nowMs, tickMs } = this.#options
     if (!this.#timer) this.#startTicking()
     const dueTick = Math.max(Math.ceil((nowMs() + ms) / tickMs), this.#tick + 1)
@@ -53,7 +53,7 @@ export class TimerWheel {
     this.#timer = setInterval(() => this.advance(), this.#options.tickMs).unref()
   }
 
-  #insert(deadline: Deadline) {
+  #insert(deadline: WheelDeadline) {
     const { slots } = this.#options
     const slot = deadline.dueTick % slots
     const next = this.#slots[slot]
@@ -67,7 +67,7 @@ export class TimerWheel {
   }
 
   /** Called by `Deadline`. */
-  remove(deadline: Deadline) {
+  remove(deadline: WheelDeadline) {
     const { slot, previous, next } = deadline
     deadline.isDue = false
     if (slot === -1) return
@@ -83,7 +83,7 @@ export class TimerWheel {
   /** Calls what is due by now, the earliest first. After a long break every slot is visited once. */
   advance() {
     const now = this.#currentTick()
-    const due: Deadline[] = []
+    const due: WheelDeadline[] = []
     const first = Math.max(this.#tick + 1, now - this.#options.slots + 1)
     for (let tick = first; tick <= now; tick++) this.#visit(tick, now, due)
     this.#tick = now
@@ -94,7 +94,7 @@ export class TimerWheel {
     this.#timer = undefined
   }
 
-  #visit(tick: number, now: number, due: Deadline[]) {
+  #visit(tick: number, now: number, due: WheelDeadline[]) {
     let next = this.#slots[tick % this.#options.slots]
     while (next) {
       const deadline = next
@@ -114,7 +114,7 @@ export class TimerWheel {
 }
 
 /** One deadline in a wheel. It can be moved and stopped at any time, also after it has passed. */
-export class Deadline {
+export class WheelDeadline {
   dueTick = 0
   /** When the wheel looks at it next: not after it is due. */
   visitTick = 0
@@ -122,8 +122,8 @@ export class Deadline {
   slot = -1
   /** Its time has come, and it was neither stopped nor moved since. */
   isDue = false
-  previous: Deadline | undefined = undefined
-  next: Deadline | undefined = undefined
+  previous: WheelDeadline | undefined = undefined
+  next: WheelDeadline | undefined = undefined
   readonly #wheel: TimerWheel
   readonly #target: Timed
 
@@ -151,4 +151,4 @@ export class Deadline {
 const wheel = new TimerWheel()
 
 /** Starts a deadline in the wheel of this process. It may be up to a tenth of a second late. */
-export const startDeadline = (ms: number, target: Timed): Deadline => wheel.start(ms, target)
+export const startDeadline = (ms: number, target: Timed): WheelDeadline => wheel.start(ms, target)

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 
-/** Audit events on their way from calls to export sinks. */
+/** Audit events on their way from calls to the log. */
 export const auditMetrics = (registers: Registry[]) => ({
   eventsSpooled: new Counter({
     name: 'gatehouse_events_spooled_total',
@@ -18,6 +18,12 @@ export const auditMetrics = (registers: Registry[]) => ({
     help: 'Audit events that the worker has given a number in their organization.',
     registers,
   }),
+  auditShardsFailing: new Gauge({
+    name: 'gatehouse_audit_shards_failing',
+    help: 'Shards, of 16, whose audit events get no numbers because an event or a head among them is damaged.',
+    aggregator: 'max',
+    registers,
+  }),
   auditNumberingStopped: new Gauge({
     name: 'gatehouse_audit_numbering_stopped',
     help: '1 after the database was moved to another server, until the operator lets the numbering of audit events go on.',
@@ -29,6 +35,10 @@ export const auditMetrics = (registers: Registry[]) => ({
     help: 'Checkpoints of the audit log that the worker has signed.',
     registers,
   }),
+})
+
+/** Audit events on their way from the log to export sinks. */
+export const exportMetrics = (registers: Registry[]) => ({
   exportBatches: new Counter({
     name: 'gatehouse_export_batches_total',
     help: 'Batches of audit events that were sent to export sinks, by type and outcome.',

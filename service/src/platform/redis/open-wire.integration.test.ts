@@ -13,7 +13,7 @@ async function connect(url: string, deadlineMs = 10_000) {
     url,
     deadlineMs,
     createLateError: () => new Late('late'),
-    missesMax: 3,
+    silentMaxMs: 300,
     retryDelayMs: () => 10,
     connectTimeoutMs: 300_000,
     onProblem: (error) => problems.push(error),
@@ -78,17 +78,34 @@ test('a late answer is given up on, and the next command still gets its own', as
   expect(await wire.send(['FAST'])).toBe('fast')
 })
 
-test('after several commands without an answer the connection is replaced', async () => {
+test('a connection on which nothing is answered any more is replaced', async () => {
   const { url, sockets } = await startRedisDouble(([name]) =>
     name === 'LOST' ? undefined : '+OK\r\n',
   )
-  const { wire, ready } = await connect(url, 100)
+  const { wire, problems, ready } = await connect(url, 100)
   const [first] = sockets
-  const given = await Promise.allSettled([1, 2, 3].map(() => wire.send(['LOST'])))
-  expect(given.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+  while (problems.length === 0)
+    await expect(wire.send(['LOST'])).rejects.toThrow(/late|answering|connected/)
+  expect(problems.map(({ message }) => message)).toEqual(['Redis has stopped answering'])
   await ready(2)
   expect(first?.destroyed).toBe(true)
   expect(await wire.send(['PLAIN'])).toBe('OK')
+})
+
+test('commands that are late together do not end a connection that goes on answering', async () => {
+  const late: (() => void)[] = []
+  const { url, sockets } = await startRedisDouble(([name], socket) => {
+    if (name !== 'SLOW') return '+fast\r\n'
+    late.push(() => socket.write('+slow\r\n'))
+    return undefined
+  })
+  const { wire } = await connect(url, 100)
+  const [first] = sockets
+  const given = await Promise.allSettled(Array.from({ length: 50 }, () => wire.send(['SLOW'])))
+  expect(new Set(given.map(({ status }) => status))).toEqual(new Set(['rejected']))
+  for (const answer of late) answer()
+  expect(await wire.send(['FAST'])).toBe('fast')
+  expect(first?.destroyed).toBe(false)
 })
 
 test('a lost connection fails its commands and those until it is back, and none is sent twice', async () => {
@@ -127,7 +144,7 @@ test('a server that refuses the credentials is a problem, and commands fail', as
     url: url.replace('//', '//:secret@'),
     deadlineMs: 1000,
     createLateError: () => new Late('late'),
-    missesMax: 3,
+    silentMaxMs: 300,
     retryDelayMs: () => 10,
     connectTimeoutMs: 300_000,
     onProblem: ({ message }) => problems.push(message),

@@ -13,8 +13,8 @@ type Options = {
   /** How long a command may take. */
   deadlineMs: number
   createLateError: () => Error
-  /** Commands without an answer block all later ones: after so many in a row the connection is replaced. */
-  missesMax: number
+  /** Commands without an answer block all later ones: after this time without any answer the connection is replaced. */
+  silentMaxMs: number
   /** How long to wait before the next try to connect. */
   retryDelayMs: (retries: number) => number
   connectTimeoutMs: number
@@ -72,12 +72,13 @@ export function openWire(options: Options) {
 type Events = { onReady: () => void; onClosed: (error: Error) => void }
 
 const refused = () => new Error('Redis did not answer the greeting in time')
+const silent = () => new Error('Redis has stopped answering')
 const lost = () => new Error('The connection to Redis was lost')
 
 function openConnection(options: Options, { onReady, onClosed }: Events) {
   const url = new URL(options.url)
   const socket = openSocket(url)
-  const pending = createPendingCommands({ ...options, onMisses: () => close(lost()) })
+  const pending = createPendingCommands({ ...options, onSilence: () => close(silent()) })
   const read = createAnswerReader(pending.answerFirst)
   const connectTimer = setTimeout(() => close(refused()), options.connectTimeoutMs)
   let isReady = false

@@ -4,16 +4,17 @@ type Pending = {
   resolve: (answer: unknown) => void
   reject: (error: Error) => void
   deadline: Deadline | undefined
-  /** Nobody waits for the answer any more, but the server will send it. */
+  readonly sentAtMs: number
+  /** The caller no longer waits for the answer, but the server will send it. */
   isOver: boolean
 }
 
 type Options = {
   deadlineMs: number
   createLateError: () => Error
-  /** Called when so many commands in a row were not answered in time. */
-  missesMax: number
-  onMisses: () => void
+  /** Called when the server has answered nothing for this long although commands wait. */
+  silentMaxMs: number
+  onSilence: () => void
 }
 
 /** How many answered commands are kept in the list before it is shortened. */
@@ -21,17 +22,22 @@ const answeredMax = 1024
 
 /** The commands that wait for their answers, which come in order. */
 export function createPendingCommands(options: Options) {
-  const { createLateError, missesMax, onMisses } = options
+  const { createLateError, silentMaxMs, onSilence } = options
   const deadlines = createDeadlines(options.deadlineMs)
   let commands: Pending[] = []
   let first = 0
-  let misses = 0
+  let answeredAtMs = -Infinity
 
   function giveUp(command: Pending) {
     command.isOver = true
-    misses++
     command.reject(createLateError())
-    if (misses >= missesMax) onMisses()
+    if (silentMs() >= silentMaxMs) onSilence()
+  }
+
+  /** For how long the first command has waited, and nothing came meanwhile. */
+  function silentMs(): number {
+    const command = commands[first]
+    return command ? performance.now() - Math.max(command.sentAtMs, answeredAtMs) : 0
   }
 
   function end({ deadline }: Pending) {
@@ -42,7 +48,8 @@ export function createPendingCommands(options: Options) {
     /** The answer to a command that is sent after all that were added before. */
     add({ hasDeadline }: { hasDeadline: boolean }): Promise<unknown> {
       return new Promise((resolve, reject) => {
-        const command: Pending = { resolve, reject, deadline: undefined, isOver: false }
+        const sentAtMs = performance.now()
+        const command: Pending = { resolve, reject, deadline: undefined, sentAtMs, isOver: false }
         if (hasDeadline) command.deadline = deadlines.set(() => giveUp(command))
         commands.push(command)
       })
@@ -55,9 +62,9 @@ export function createPendingCommands(options: Options) {
         commands = commands.slice(first)
         first = 0
       }
+      answeredAtMs = performance.now()
       if (command.isOver) return
       end(command)
-      misses = 0
       if (error) command.reject(error)
       else command.resolve(answer)
     },

@@ -7,6 +7,7 @@ import type { AnswerFormula, AnswerRules } from '#policies/rules/answer-rules.ts
 import { AnswerGuard } from './answer-guard.ts'
 import type { GuardOptions } from './guard-options.ts'
 import { answerRulesOf } from './testing/answer-rules-of.ts'
+import { endOf } from './testing/end-of.ts'
 import { scoreEach } from './testing/score-each.ts'
 
 const secret: AnswerFormula = { kind: 'literal', literal: 0 }
@@ -38,7 +39,7 @@ describe('what leaves', () => {
     guard.add('a', 'and a sec\u200bret')
     expect(guard.ended).toBeNull()
     guard.add('a', '! ')
-    expect(guard.ended).toEqual({ kind: 'block', rule: 0, isError: false, channel: 'a', cut: 42 })
+    expect(endOf(guard)).toEqual({ kind: 'block', rule: 0, isError: false, channel: 'a', cut: 42 })
     expect(guard.clearedOf('a')).toBe(42)
     expect(guard.heldMost).toBe(7)
   })
@@ -100,21 +101,21 @@ describe('what blocks', () => {
     guard.add('a', '')
     expect(guard.ended).toBeNull()
     guard.add('b', 'x')
-    expect(guard.ended).toMatchObject({ rule: 1, channel: 'b', cut: 0 })
+    expect(endOf(guard)).toMatchObject({ rule: 1, channel: 'b', cut: 0 })
     expect(guard.clearedOf('b')).toBe(0)
   })
 
   test('a rule that is always true blocks an empty answer at its end', () => {
     const guard = guardOf(answerRulesOf({ formulas: [always] }))
     guard.end()
-    expect(guard.ended).toEqual({ kind: 'block', rule: 0, isError: false, channel: '', cut: 0 })
+    expect(endOf(guard)).toEqual({ kind: 'block', rule: 0, isError: false, channel: '', cut: 0 })
   })
 
   test('a rule whose constant could not be evaluated says so', () => {
     const [rule] = answerRulesOf({ formulas: [always] }).rules
     const guard = guardOf({ ...needsWhole, hold: 0, rules: [{ ...rule!, isError: true }] })
     guard.add('a', 'x')
-    expect(guard.ended).toMatchObject({ kind: 'block', isError: true })
+    expect(endOf(guard)).toMatchObject({ kind: 'block', isError: true })
   })
 
   test('the parts of a rule may be true in different channels', () => {
@@ -122,7 +123,7 @@ describe('what blocks', () => {
     const guard = guardOf(answerRulesOf({ literals: ['secret', 'key'], formulas: [both] }))
     guard.add('a', 'a secret, ')
     guard.add('b', 'and its key. ')
-    expect(guard.ended).toMatchObject({ rule: 0, channel: 'b', cut: 8 })
+    expect(endOf(guard)).toMatchObject({ rule: 0, channel: 'b', cut: 8 })
     expect([guard.clearedOf('a'), guard.clearedOf('b')]).toEqual([10, 8])
   })
 
@@ -130,7 +131,7 @@ describe('what blocks', () => {
     const guard = guardOf(answerRulesOf({ formulas: [{ kind: 'size', atLeast: 6 }] }))
     guard.add('a', 'a 😀 ')
     guard.add('b', 'b ')
-    expect(guard.ended).toMatchObject({ channel: 'b', cut: 1 })
+    expect(endOf(guard)).toMatchObject({ channel: 'b', cut: 1 })
   })
 
   test('after a block nothing more is read', () => {
@@ -169,7 +170,7 @@ describe('rules that need the whole answer', () => {
     guard.add('a', 'one ')
     guard.end()
     await setImmediate()
-    expect(guard.ended).toEqual({ kind: 'block', rule: 0, isError: false, channel: 'a', cut: 0 })
+    expect(endOf(guard)).toEqual({ kind: 'block', rule: 0, isError: false, channel: 'a', cut: 0 })
     expect(guard.isWaiting).toBe(false)
   })
 
@@ -195,7 +196,7 @@ describe('rules that need the whole answer', () => {
     guard.add('a', 'one ')
     guard.end()
     await setImmediate()
-    expect(guard.ended).toEqual(unavailable)
+    expect(endOf(guard)).toEqual(unavailable)
     expect([guard.clearedOf('a'), guard.isWaiting]).toEqual([0, false])
     expect(onChange).toHaveBeenCalledOnce()
   })
@@ -216,7 +217,7 @@ describe('rules that need the whole answer', () => {
     guard.add('a', 'x'.repeat(1024 * 1024))
     expect(guard.ended).toBeNull()
     guard.add('b', 'x')
-    expect(guard.ended).toEqual(beyondLimits)
+    expect(endOf(guard)).toEqual(beyondLimits)
   })
 })
 
@@ -227,7 +228,7 @@ describe('limits', () => {
     guard.add('b', 'x'.repeat(65_535))
     expect([guard.ended, guard.heldMost]).toEqual([null, 65_536])
     guard.add('b', 'x')
-    expect(guard.ended).toEqual(beyondLimits)
+    expect(endOf(guard)).toEqual(beyondLimits)
     expect(guard.clearedOf('b')).toBe(0)
   })
 
@@ -261,7 +262,7 @@ describe('limits', () => {
     for (let part = 0; part < 4; part++) guard.add('a', 'words '.repeat(2 ** 20).slice(0, 2 ** 20))
     expect(guard.ended).toBeNull()
     guard.add('b', 'x')
-    expect(guard.ended).toEqual(beyondLimits)
+    expect(endOf(guard)).toEqual(beyondLimits)
   })
 
   test('256 channels may grow at once, and many more one after another', () => {
@@ -273,7 +274,7 @@ describe('limits', () => {
     for (let channel = 0; channel < 256; channel++) guard.add(`${channel}`, 'x ')
     expect(guard.ended).toBeNull()
     guard.add('one more', 'x ')
-    expect(guard.ended).toEqual(beyondLimits)
+    expect(endOf(guard)).toEqual(beyondLimits)
   })
 
   test('a channel that has ended gets no more text', () => {
@@ -281,7 +282,7 @@ describe('limits', () => {
     guard.add('a', 'sec')
     guard.endChannel('a')
     guard.add('a', 'ret')
-    expect(guard.ended).toEqual(unavailable)
+    expect(endOf(guard)).toEqual(unavailable)
     expect(guard.clearedOf('a')).toBe(3)
   })
 
@@ -289,7 +290,7 @@ describe('limits', () => {
     const guard = guardOf(withSecret)
     guard.end()
     guard.add('a', 'x')
-    expect(guard.ended).toEqual(unavailable)
+    expect(endOf(guard)).toEqual(unavailable)
   })
 })
 

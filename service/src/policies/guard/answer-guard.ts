@@ -1,9 +1,9 @@
-import type { AnswerRule, AnswerRules } from '#policies/rules/answer-rules.ts'
+import type { AnswerEnding, AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { Steps } from '#text/steps.ts'
 
 import type { Arrivals } from './arrivals.ts'
 import { AtomStarts, type AskedAtoms, type Place, readAskedAtoms } from './atom-starts.ts'
-import type { Reading } from './channel-reader.ts'
+import type { AnswerReading } from './channel-reader.ts'
 import { addView, type Channel, createChannel, restOf, type View } from './channel.ts'
 import { EntityCount } from './entity-count.ts'
 import type { EndOutcome, GuardEnd } from './guard-end.ts'
@@ -14,27 +14,39 @@ import { SlowPatterns } from './slow-patterns.ts'
 import { ScorerUnavailable, WindowQueue } from './window-queue.ts'
 
 /**
+ * | state        | moves on to  | when                                                                |
+ * | ------------ | ------------ | ------------------------------------------------------------------- |
+ * | `growing`    | `complete`   | the answer is over, and a rule needs all of it                      |
+ * |              | `decided`    | the answer is over, and no rule does                                |
+ * | `complete`   | `evaluating` | every window has its verdict                                        |
+ * | `evaluating` | `decided`    | the rules that need all of the answer were evaluated                |
+ * | any of them  | `ended`      | something ends the answer, it cannot be judged, or it is too large  |
+ * |              | `stopped`    | the caller of the guard needs no more verdicts                      |
+ */
+type State = 'growing' | 'complete' | 'evaluating' | 'decided' | 'ended' | 'stopped'
+
+/**
  * Decides how much of an answer may leave while it grows, under the enforcing rules. It counts characters and knows no
- * frames: whoever holds the frames asks `clearedOf` and `ended`.
+ * frames: `HeldFrames` has those, and asks `clearedOf` and `ended`.
  *
  * Every character has a place in the order of arrival. The guard knows up to which place everything is decided, whatever
  * may still come. A rule's cut counts only if it lies before that place, so neither the verdict nor the reported rule
  * depends on the pieces in which the answer came. What lies before that place and before the smallest cut is cleared.
  */
-export class AnswerGuard {
+export class AnswerGuard<Ending extends AnswerEnding = AnswerEnding> {
   /** Nothing may leave before the answer is over. */
   readonly needsWhole: boolean
   /** Why the answer could not be judged; undefined where the reason is not known. */
   failure: unknown
   readonly #options: GuardOptions
-  readonly #rules: readonly AnswerRule[]
+  readonly #rules: readonly Ending[]
   readonly #entityAtoms: AnswerRules['entities']
   readonly #asked: AskedAtoms
   readonly #starts = new AtomStarts()
   readonly #sizes: SizeCount
   readonly #windows: WindowQueue | null
   readonly #slowPatterns: SlowPatterns | null
-  readonly #reading: Reading | null
+  readonly #reading: AnswerReading | null
   readonly #channels = new Map<string, Channel>()
   /** Channels with characters that are not read to the end of what they may mean. */
   readonly #unread = new Set<Channel>()
@@ -54,19 +66,14 @@ export class AnswerGuard {
   #origin: Place = { order: 0, channel: '', offset: 0 }
   /** A window that starts there has no verdict and will have none. */
   #unjudgedFrom = Infinity
-  #isOver = false
-  #isStopped = false
-  /** Whether the rules without a formula have said what they say of the whole answer; until then nothing may leave. */
-  #isWholeKnown: boolean
-  #isWholeAsked = false
-  #ended: GuardEnd | null = null
+  #state: State = 'growing'
+  #ended: GuardEnd<Ending> | null = null
   #heldMost = 0
 
-  constructor(rules: AnswerRules, options: GuardOptions) {
+  constructor(rules: AnswerRules<Ending>, options: GuardOptions) {
     this.#options = options
     this.#rules = rules.rules.filter(({ isEnforcing }) => isEnforcing)
     this.needsWhole = rules.hold === 'full' || this.#rules.some(({ formula }) => !formula)
-    this.#isWholeKnown = !this.needsWhole
     this.#entityAtoms = rules.entities
     this.#asked = readAskedAtoms(this.#rules)
     this.#sizes = new SizeCount(this.#asked.size, this.#starts)
@@ -88,8 +95,13 @@ export class AnswerGuard {
       : null
   }
 
+  /** Whether the rules without a formula have been evaluated, if there are any. Until then nothing may leave. */
+  get #isWholeKnown(): boolean {
+    return !this.needsWhole || this.#state === 'decided'
+  }
+
   /** Set as soon as the answer may not go on. */
-  get ended(): GuardEnd | null {
+  get ended(): GuardEnd<Ending> | null {
     return this.#ended
   }
 
@@ -102,7 +114,7 @@ export class AnswerGuard {
   get isWaiting(): boolean {
     if (this.#ended) return false
     const isPending = this.#windows?.isWaiting || this.#slowPatterns?.isWaiting
-    return isPending || (this.#isOver && !this.#isWholeKnown)
+    return isPending || this.#state === 'complete' || this.#state === 'evaluating'
   }
 
   /** So much waits for verdicts that no more text should be added before the next change. */
@@ -183,22 +195,22 @@ export class AnswerGuard {
 
   /** The answer is over. Rules without a formula are evaluated from now on, which others do not wait for. */
   end(): void {
-    if (this.#ended || this.#isOver) return
+    if (this.#state !== 'growing') return
     for (const channel of this.#channels.values()) if (!channel.isEnded) this.#end(channel)
-    this.#isOver = true
+    this.#state = this.needsWhole ? 'complete' : 'decided'
     // The end of an answer counts like a character: an empty answer can be blocked there.
     this.#order++
     this.#advance()
   }
 
-  /** Ends the answer as one that cannot be judged: whoever waits for verdicts has waited too long. */
+  /** Ends the answer as one that cannot be judged, because its verdicts take too long. */
   giveUp(): void {
     if (!this.#ended) this.#fail('unavailable')
   }
 
   /** Aborts windows in flight. No change is reported afterwards. */
   stop(): void {
-    this.#isStopped = true
+    if (!this.#ended) this.#state = 'stopped'
     this.#windows?.stop()
     this.#slowPatterns?.stop()
   }
@@ -218,7 +230,7 @@ export class AnswerGuard {
     if (this.#asked.score.size === 0) return null
     const { scoreWindows, windowsTogether, now } = this.#options
     // Rules that ask for scores where nothing scores can never be decided.
-    if (!scoreWindows) this.#ended = { kind: 'unavailable' }
+    if (!scoreWindows) this.#endWith({ kind: 'unavailable' })
     return new WindowQueue({
       scoreWindows: scoreWindows ?? (() => Promise.reject(new Error('There is no scorer.'))),
       batchLength: windowsTogether,
@@ -236,8 +248,9 @@ export class AnswerGuard {
     const isFull =
       this.#growing === guardLimits.growingChannelsMost ||
       this.#channels.size === guardLimits.channelsMost
-    if (this.#readsText && (isFull || this.#isOver)) {
-      this.#fail(this.#isOver ? 'unavailable' : 'beyond_limits')
+    const isGrowing = this.#state === 'growing'
+    if (this.#readsText && (isFull || !isGrowing)) {
+      this.#fail(isGrowing ? 'beyond_limits' : 'unavailable')
       return null
     }
     this.#growing++
@@ -274,7 +287,7 @@ export class AnswerGuard {
       for (const outcome of await this.#options.evaluateAtEnd()) {
         if (outcome.isMatch) this.#endMatches.set(outcome.index, outcome)
       }
-      this.#isWholeKnown = true
+      if (this.#state === 'evaluating') this.#state = 'decided'
       this.#reportChange(() => this.#advance())
     } catch (error) {
       this.#reportChange(() => this.#fail('unavailable', error))
@@ -283,9 +296,8 @@ export class AnswerGuard {
 
   /** Rules for the whole answer may read its scores, so every window has its verdict first. */
   #askWhole() {
-    if (!this.#isOver || this.#isWholeKnown || this.#isWholeAsked || this.#windows?.isWaiting)
-      return
-    this.#isWholeAsked = true
+    if (this.#state !== 'complete' || this.#windows?.isWaiting) return
+    this.#state = 'evaluating'
     void this.#evaluateWhole()
   }
 
@@ -320,7 +332,7 @@ export class AnswerGuard {
 
   /** The rule with the smallest cut before this place blocks, the first of several. */
   #applyRules(before: number) {
-    let first: { rule: AnswerRule; cut: Place } | null = null
+    let first: { rule: Ending; cut: Place } | null = null
     for (const rule of this.#rules) {
       const cut = this.#cutOf(rule)
       if (!cut || cut.order >= before) continue
@@ -329,21 +341,20 @@ export class AnswerGuard {
     this.#starts.settle(this.#decided)
     if (!first) return
     const { rule, cut } = first
-    const { isError = false } = (rule.formula ? rule : this.#endMatches.get(rule.index)) ?? {}
-    this.#ended = {
-      kind: 'block',
-      rule: rule.index,
-      isError,
-      channel: cut.channel,
-      cut: cut.offset,
-    }
+    const { isError = false } = (rule.formula ? rule : this.#endMatchOf(rule)) ?? {}
+    const { channel, offset } = cut
+    this.#endWith({ kind: 'block', ending: rule, isError, channel, cut: offset })
     this.#decided = Math.min(this.#decided, cut.order)
     this.stop()
   }
 
-  #cutOf({ index, formula }: AnswerRule): Place | null {
-    if (formula) return this.#starts.cutOf(formula, this.#origin)
-    return this.#endMatches.has(index) ? this.#origin : null
+  #cutOf(rule: Ending): Place | null {
+    if (rule.formula) return this.#starts.cutOf(rule.formula, this.#origin)
+    return this.#endMatchOf(rule) ? this.#origin : null
+  }
+
+  #endMatchOf({ index }: Ending): EndOutcome | undefined {
+    return index === undefined ? undefined : this.#endMatches.get(index)
   }
 
   /** Forgets what is read, and fails when too much is not cleared. */
@@ -374,14 +385,19 @@ export class AnswerGuard {
     return unread
   }
 
+  #endWith(end: GuardEnd<Ending>) {
+    this.#ended = end
+    this.#state = 'ended'
+  }
+
   #fail(kind: 'beyond_limits' | 'unavailable', failure?: unknown) {
-    this.#ended = { kind }
+    this.#endWith({ kind })
     this.failure = failure
     this.stop()
   }
 
   #reportChange(change: () => void) {
-    if (this.#ended || this.#isStopped) return
+    if (this.#state === 'ended' || this.#state === 'stopped') return
     const before = this.#decided
     const hadMuch = this.#unreadLength > guardLimits.unreadMostScored
     change()

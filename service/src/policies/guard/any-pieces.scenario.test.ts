@@ -8,6 +8,7 @@ import { loadPatternEngine, type PatternSet } from '#text/pattern-engine.ts'
 import type { SearchElsewhere } from '#text/pattern-set.ts'
 
 import { AnswerGuard } from './answer-guard.ts'
+import { endOf } from './testing/end-of.ts'
 import { type Arrival, type Enforced, enforceWhole, isInPair } from './testing/enforce-whole.ts'
 import { type Case, createCase, createChoices, type Random } from './testing/random-case.ts'
 
@@ -59,11 +60,11 @@ async function findDifference({ test: whole, arrivals }: Case, expected: Enforce
   if (!whole.rules.elsewhere && changes !== Number(isWaiting)) return { isWaiting, changes }
   const { rule, isError, channel, cut } = expected
   const end = rule === null ? null : { kind: 'block', rule, isError, channel, cut }
-  const isSame = JSON.stringify(guard.ended) === JSON.stringify(end)
+  const isSame = JSON.stringify(endOf(guard)) === JSON.stringify(end)
   const isCleared = [...texts.keys()].every(
     (name) => guard.clearedOf(name) === (expected.cleared.get(name) ?? 0),
   )
-  return isSame && isCleared ? null : { ended: guard.ended, end, cleared: isCleared }
+  return isSame && isCleared ? null : { ended: endOf(guard), end, cleared: isCleared }
 }
 
 function cutPieces(arrival: Arrival, longest: number, random: Random): string[] {

@@ -83,7 +83,7 @@ export class Arrivals {
     return next?.splitsPair && before === end ? before - 1 : before
   }
 
-  /** Nobody will ask for the characters before `offset` any more. */
+  /** The characters before `offset` will not be asked for any more. */
   forget(offset: number) {
     let forgotten = 0
     while ((this.#runs[forgotten + 1]?.offset ?? Infinity) <= offset) forgotten++

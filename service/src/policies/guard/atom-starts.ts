@@ -1,4 +1,4 @@
-import type { AnswerFormula, AnswerRule } from '#policies/rules/answer-rules.ts'
+import type { AnswerEnding, AnswerFormula } from '#policies/rules/answer-rules.ts'
 
 /** A place in an answer: an offset in the original text of a channel. `order` compares places of all channels. */
 export type Place = { readonly order: number; readonly channel: string; readonly offset: number }
@@ -10,7 +10,7 @@ type AtomKind = 'pattern' | 'literal' | 'term' | 'size' | 'score' | 'entity'
 export type AskedAtoms = Readonly<Record<AtomKind, ReadonlySet<number>>>
 
 /** The atoms that rules ask for, by their numbers; a size is its own number. */
-export function readAskedAtoms(rules: readonly AnswerRule[]): AskedAtoms {
+export function readAskedAtoms(rules: readonly AnswerEnding[]): AskedAtoms {
   const asked = {
     pattern: new Set<number>(),
     literal: new Set<number>(),

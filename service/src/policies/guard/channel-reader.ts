@@ -11,8 +11,8 @@ import { isUnjudged, type WindowQueue } from './window-queue.ts'
 import { WindowCutter } from './windows.ts'
 
 /** What all readers of an answer share. */
-export type Reading = {
-  readonly rules: AnswerRules
+export type AnswerReading = {
+  readonly rules: Omit<AnswerRules, 'rules'>
   readonly asked: AskedAtoms
   readonly starts: AtomStarts
   /** Null where no rule asks for scores. */
@@ -40,7 +40,7 @@ export type Reading = {
 export class ChannelReader {
   readonly #name: string
   readonly #arrivals: Arrivals
-  readonly #reading: Reading
+  readonly #reading: AnswerReading
   readonly #normaliser = new Normaliser()
   readonly #scan: LiteralScan | null
   readonly #terms: LiteralScan | null
@@ -61,7 +61,7 @@ export class ChannelReader {
   /** The order of the channel's end, where an empty match can start. */
   #endOrder: number | null = null
 
-  constructor(name: string, arrivals: Arrivals, reading: Reading) {
+  constructor(name: string, arrivals: Arrivals, reading: AnswerReading) {
     this.#name = name
     this.#arrivals = arrivals
     this.#reading = reading

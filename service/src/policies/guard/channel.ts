@@ -1,5 +1,5 @@
 import { Arrivals } from './arrivals.ts'
-import { ChannelReader, type Reading } from './channel-reader.ts'
+import { ChannelReader, type AnswerReading } from './channel-reader.ts'
 import { WaitingLength } from './waiting-length.ts'
 
 /** A text of an answer on its way past the guard. */
@@ -29,7 +29,11 @@ export type View = {
 }
 
 /** `reading` is null where no rule reads the text. */
-export function createChannel(name: string, reading: Reading | null, isView: boolean): Channel {
+export function createChannel(
+  name: string,
+  reading: AnswerReading | null,
+  isView: boolean,
+): Channel {
   const arrivals = new Arrivals()
   return {
     name,

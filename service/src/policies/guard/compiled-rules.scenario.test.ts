@@ -74,7 +74,7 @@ test(
         if (guard.isWaiting) await setImmediate()
         const outcomes = set.evaluate(answerFacts, texts)
         const matched = outcomes.filter(({ isMatch }) => isMatch).map(({ index }) => index)
-        const found = guard.ended?.kind === 'block' ? guard.ended.rule : null
+        const found = guard.ended?.kind === 'block' ? guard.ended.ending.index : null
         const isRight = found === null ? matched.length === 0 : matched.includes(found)
         expect({
           isRight,

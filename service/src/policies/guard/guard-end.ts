@@ -1,8 +1,9 @@
-/** The answer broke a rule. `cut` is an offset in the channel's original text: nothing from there on may leave. */
-export type GuardBlock = {
+import type { AnswerEnding } from '#policies/rules/answer-rules.ts'
+
+/** Something ended the answer. `cut` is an offset in the channel's original text: nothing from there on may leave. */
+export type GuardBlock<Ending = AnswerEnding> = {
   readonly kind: 'block'
-  /** Its number in the rule set. */
-  readonly rule: number
+  readonly ending: Ending
   /** The rule could not be evaluated, and an enforcing rule that cannot be evaluated blocks. */
   readonly isError: boolean
   readonly channel: string
@@ -12,7 +13,9 @@ export type GuardBlock = {
  * `beyond_limits`: the answer is such that it cannot be judged within the guard's limits. `unavailable`: it could not be
  * judged for another reason; a scorer or a thread failed or was too slow, or the upstream contradicts itself.
  */
-export type GuardEnd = GuardBlock | { readonly kind: 'beyond_limits' | 'unavailable' }
+export type GuardEnd<Ending = AnswerEnding> =
+  | GuardBlock<Ending>
+  | { readonly kind: 'beyond_limits' | 'unavailable' }
 
 /** Why an answer is beyond the limits within which answers are judged or kept. A caller can ask for such an answer. */
 export class BeyondLimits extends Error {

@@ -2,6 +2,7 @@ import { sizeOf } from '@gatehouse/tools/testing/size-of'
 import { expect, test } from 'vitest'
 
 import { AnswerGuard } from './answer-guard.ts'
+import { endOf } from './testing/end-of.ts'
 import {
   type Arrival,
   type Enforced,
@@ -63,7 +64,10 @@ async function run({ test: whole, arrivals, expected, canFail }: Run, random: Ra
     onChange: () => changes++,
   })
   const stateOf = () =>
-    JSON.stringify([guard.ended, [...expected.cleared.keys()].map((name) => guard.clearedOf(name))])
+    JSON.stringify([
+      endOf(guard),
+      [...expected.cleared.keys()].map((name) => guard.clearedOf(name)),
+    ])
   const hasLeftTooMuch = () =>
     [...expected.cleared].some(([channel, mayLeave]) => guard.clearedOf(channel) > mayLeave)
   let hasFailed = false
@@ -104,7 +108,7 @@ async function run({ test: whole, arrivals, expected, canFail }: Run, random: Ra
   // Which of several matches blocks depends then on what is known.
   if (hasFailed && guard.ended) return rule === null ? 'nothing blocks without a match' : null
   const end = rule === null ? null : { kind: 'block', rule, isError, channel, cut }
-  if (JSON.stringify(guard.ended) !== JSON.stringify(end)) return { ended: guard.ended, end }
+  if (JSON.stringify(endOf(guard)) !== JSON.stringify(end)) return { ended: endOf(guard), end }
   const isCleared = [...expected.cleared].every(([name, count]) => guard.clearedOf(name) === count)
   return isCleared ? null : 'everything before the cut leaves'
 }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import { AnswerGuard } from './answer-guard.ts'
 import { answerRulesOf } from './testing/answer-rules-of.ts'
+import { endOf } from './testing/end-of.ts'
 import { scoreEach } from './testing/score-each.ts'
 import type { ScoreWindows, Window, WindowVerdict } from './window-queue.ts'
 
@@ -31,7 +32,7 @@ test('a complete window waits three seconds for its verdict, an incomplete one f
   await vi.advanceTimersByTimeAsync(2999)
   expect([guard.ended, guard.isWaiting, signals[0]?.aborted]).toEqual([null, true, false])
   await vi.advanceTimersByTimeAsync(1)
-  expect(guard.ended).toEqual(unavailable)
+  expect(endOf(guard)).toEqual(unavailable)
   expect(guard.isWaiting).toBe(false)
   expect(signals.map(({ aborted }) => aborted)).toEqual([true])
   expect(onChange).toHaveBeenCalledTimes(1)
@@ -51,7 +52,7 @@ test('each window has its own three seconds', async () => {
   expect(guard.ended).toBeNull()
   expect(guard.clearedOf('a')).toBeGreaterThan(0)
   await vi.advanceTimersByTimeAsync(500)
-  expect(guard.ended).toEqual(unavailable)
+  expect(endOf(guard)).toEqual(unavailable)
 })
 
 test('windows beyond the fourth wait until one has its verdict, and are sent together', async () => {
@@ -105,7 +106,7 @@ test('a scorer that leaves out a window is one that fails', async () => {
   guard.add('a', sentence)
   guard.endChannel('a')
   await vi.advanceTimersByTimeAsync(0)
-  expect(guard.ended).toEqual(unavailable)
+  expect(endOf(guard)).toEqual(unavailable)
 })
 
 test('a scorer that throws at once is one that fails', async () => {
@@ -115,7 +116,7 @@ test('a scorer that throws at once is one that fails', async () => {
   guard.add('a', sentence)
   guard.endChannel('a')
   await vi.advanceTimersByTimeAsync(0)
-  expect(guard.ended).toEqual(unavailable)
+  expect(endOf(guard)).toEqual(unavailable)
   expect(onChange).toHaveBeenCalledTimes(1)
 })
 
@@ -144,7 +145,7 @@ test('a match before a window without a verdict blocks, whichever is known first
   await answer(1, [0])
   expect([guard.ended, guard.clearedOf('a')]).toEqual([null, 0])
   await answer(0, [])
-  expect(guard.ended).toEqual({ ...blocked, cut: windows[1]?.start })
+  expect(endOf(guard)).toEqual({ ...blocked, cut: windows[1]?.start })
   expect(guard.clearedOf('a')).toBe(windows[1]?.start)
 })
 
@@ -152,7 +153,7 @@ test('a match in the window without a verdict blocks at its start', async () => 
   const { guard, windows, answer } = openWindows()
   await answer(1, failed(0))
   await answer(0, [])
-  expect(guard.ended).toEqual({ ...blocked, cut: windows[1]?.start })
+  expect(endOf(guard)).toEqual({ ...blocked, cut: windows[1]?.start })
 })
 
 test('a match behind a window without a verdict is not waited for', async () => {
@@ -161,7 +162,7 @@ test('a match behind a window without a verdict is not waited for', async () => 
   await answer(1, failed())
   expect(guard.ended).toBeNull()
   await answer(0, [])
-  expect(guard.ended).toEqual(unavailable)
+  expect(endOf(guard)).toEqual(unavailable)
   expect(guard.clearedOf('a')).toBe(windows[1]?.start)
 })
 
@@ -174,7 +175,7 @@ test('after a failure no window is sent, and those before it have no more than t
   await vi.advanceTimersByTimeAsync(999)
   expect(guard.ended).toBeNull()
   await vi.advanceTimersByTimeAsync(1)
-  expect(guard.ended).toEqual(unavailable)
+  expect(endOf(guard)).toEqual(unavailable)
 })
 
 test('of windows that are sent together a match counts that lies before the failure', async () => {
@@ -183,7 +184,7 @@ test('of windows that are sent together a match counts that lies before the fail
   )
   guard.add('a', sentence.repeat(60))
   await vi.advanceTimersByTimeAsync(0)
-  expect(guard.ended).toMatchObject(blocked)
+  expect(endOf(guard)).toMatchObject(blocked)
 })
 
 test('where the whole answer is waited for, nothing before the match leaves either', async () => {
@@ -195,7 +196,7 @@ test('where the whole answer is waited for, nothing before the match leaves eith
   })
   guard.add('a', sentence.repeat(12))
   await vi.advanceTimersByTimeAsync(0)
-  expect(guard.ended).toMatchObject(blocked)
+  expect(endOf(guard)).toMatchObject(blocked)
   expect(guard.clearedOf('a')).toBe(0)
 })
 
@@ -234,7 +235,7 @@ test('after stop no verdict counts, and nothing more leaves', async () => {
 
 test('rules that ask for scores without a scorer let nothing pass', () => {
   const guard = new AnswerGuard(rules, { now: () => 0, evaluateAtEnd: async () => [] })
-  expect(guard.ended).toEqual(unavailable)
+  expect(endOf(guard)).toEqual(unavailable)
   guard.add('a', sentence)
   expect(guard.clearedOf('a')).toBe(0)
 })

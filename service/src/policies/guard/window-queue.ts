@@ -21,7 +21,7 @@ export type ScoreWindows = (
   signal: AbortSignal,
 ) => Promise<readonly WindowVerdict[]>
 
-/** The scorer cannot answer, as in an outage: whoever knows why has recorded it. */
+/** The scorer cannot answer, as in an outage, which is recorded where the scorer is asked. */
 export class ScorerUnavailable extends Error {}
 
 type Options = {
@@ -41,7 +41,7 @@ type Batch = {
 }
 
 const batchesMost = 4
-/** Scorers that read one text per call are asked about so many side by side: a batch takes them no longer than a window. */
+/** Scorers that read one text per call are asked about this many side by side: a batch takes them no longer than a window. */
 const usualBatchLength = 16
 /**
  * From sending on. A window that is not sent yet waits for others, each of which has this time, and their number is bounded:

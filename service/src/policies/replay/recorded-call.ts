@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-import type { CategoryScores } from '#policies/rules/score.ts'
+import type { ScoreMap } from '#policies/rules/score.ts'
 
 const direction = z.enum(['request', 'response', 'history'])
 const Score = z.object({
@@ -37,7 +37,7 @@ export type RecordedCall = Pick<Header, 'matches' | 'scores'> & {
   /** Ids of policies that could not be evaluated. */
   readonly unevaluated: readonly string[]
   /** Of the request. */
-  readonly categories: CategoryScores
+  readonly categories: ScoreMap
 }
 
 export type RecordedEvent = { id: string; at: Date; header: unknown }

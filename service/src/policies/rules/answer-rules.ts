@@ -10,11 +10,11 @@ import type { ExpressionContext, TextVariable } from './facts.ts'
 import type { Atom, EntityAtom, Outline, ScoreAtom } from './formula.ts'
 import { joinPatterns, searchElsewhere } from './pattern-search.ts'
 import type { CompiledRule } from './rule-program.ts'
-import type { SetRule } from './rule-set.ts'
 import { windowLengthMost, toBasisPoints } from './score.ts'
+import type { SetRule } from './set-rule.ts'
 
 /** What the guard of one answer needs. The numbers in formulas are places in the sets. */
-export type AnswerRules = {
+export type AnswerRules<Ending extends AnswerEnding = AnswerRule> = {
   readonly patterns: PatternSet
   readonly patternCount: number
   /** For the same patterns, if there are any, outside of the event loop. */
@@ -31,21 +31,24 @@ export type AnswerRules = {
   readonly hold: number | 'full' | 'none'
   /** The widest pattern of the enforcing formulas, 0 without. */
   readonly patternHold: number
-  readonly rules: readonly AnswerRule[]
+  readonly rules: readonly Ending[]
 }
 
 /** What is asked of each window: a score, or the plain language of a rule, which is given by its place in the set. */
 export type WindowAtom = ScoreAtom | { readonly kind: 'judged'; readonly rule: number }
 
-export type AnswerRule = {
-  /** In `RuleSet.rules`. */
-  readonly index: number
+/** Something that ends an answer: a rule of the set, or what else a call is checked for. */
+export type AnswerEnding = {
+  /** Of a rule: its place in `RuleSet.rules`. */
+  readonly index?: number
   readonly isEnforcing: boolean
   /** Null: the rule is evaluated at the end. */
   readonly formula: AnswerFormula | null
   /** A constant of the rule has no value, as 1 / 0, and counts as true. */
   readonly isError?: boolean
 }
+
+export type AnswerRule = AnswerEnding & { readonly index: number }
 
 export type AnswerFormula =
   | { kind: 'and' | 'or'; parts: readonly AnswerFormula[] }

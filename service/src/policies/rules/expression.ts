@@ -5,11 +5,10 @@ import type { EntityKind } from '#redaction/entity.ts'
 import { Complaint } from './complaint.ts'
 import { collectWants, treeLimits, type Wants } from './expression-limits.ts'
 import { type ExpressionContext, scoresName, variables } from './facts.ts'
-import { type CategoryScores, scoredAs } from './score.ts'
+import { type ExpressionValue, scoredAs, type ScoreMap } from './score.ts'
 import { Text } from './text.ts'
 
 /** What an expression results in; the library writes integers as bigint. */
-export type ExpressionValue = boolean | bigint | number
 type ResultType = 'bool' | 'int' | 'double'
 
 export type Expression = {
@@ -90,7 +89,7 @@ const readScore = ({ args }: MacroCall) => ({
   typeCheck: (checker: { getType(name: string): unknown }) => checker.getType('double'),
   evaluate(_: unknown, call: MacroCall, values: Values): number {
     const category = call.args[0]?.args // a text in quotes: anything else was refused before
-    const scores = values.getValue(scoresName) as CategoryScores | undefined
+    const scores = values.getValue(scoresName) as ScoreMap | undefined
     const score = scores?.get(scoredAs(category as string))
     if (score === undefined) throw new Error('score() has no value here.')
     return score

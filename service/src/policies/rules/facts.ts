@@ -1,6 +1,6 @@
-import type { CategoryScores } from './score.ts'
+import type { ScoreMap } from './score.ts'
 import { Text } from './text.ts'
-import type { Segment, Vocabulary } from './vocabulary.ts'
+import type { TextSegment, Vocabulary } from './vocabulary.ts'
 
 /** What is known of a call besides the text that is judged. The texts are as they were sent. */
 export type CallFacts = {
@@ -15,15 +15,15 @@ export type CallFacts = {
   /** Those asked for. */
   categories: readonly string[]
   /** What users and tools said. */
-  userText: readonly Segment[]
+  userText: readonly TextSegment[]
   /** What users and tools said last. */
-  lastMessage: readonly Segment[]
+  lastMessage: readonly TextSegment[]
   /** The instructions. */
-  system: readonly Segment[]
+  system: readonly TextSegment[]
   /** The names, descriptions and schemas of tools. */
-  tools: readonly Segment[]
+  tools: readonly TextSegment[]
   /** What the model said before, as the caller tells it. */
-  history: readonly Segment[]
+  history: readonly TextSegment[]
 }
 
 /** The variables of expressions, and their types. */
@@ -49,7 +49,7 @@ export type TextVariable = 'text' | 'user_text' | 'last_message' | 'system' | 't
 export const scoresName = 'score()'
 
 export type ExpressionContext = Record<Exclude<keyof typeof variables, TextVariable>, unknown> &
-  Record<TextVariable, Text> & { readonly [scoresName]?: CategoryScores }
+  Record<TextVariable, Text> & { readonly [scoresName]?: ScoreMap }
 
 /** Rules that were published before these variables existed may use their names in loops. */
 export const isNewerName = (name: string): boolean =>
@@ -59,15 +59,15 @@ export const isTextName = (name: string): name is TextVariable =>
   Object.hasOwn(variables, name) && variables[name as keyof typeof variables] === 'Text'
 
 /** Texts by their segments: a list that several evaluations have in common is read once. */
-export type KnownTexts = WeakMap<readonly Segment[], Text>
+export type KnownTexts = WeakMap<readonly TextSegment[], Text>
 
 /** The values of the variables in one evaluation. */
 export function contextOf(
   facts: CallFacts,
-  texts: readonly Segment[],
+  texts: readonly TextSegment[],
   { vocabulary, known }: { vocabulary: Vocabulary; known: KnownTexts },
 ): ExpressionContext {
-  const textOf = (segments: readonly Segment[]) => {
+  const textOf = (segments: readonly TextSegment[]) => {
     const text = known.get(segments) ?? new Text(segments, vocabulary)
     known.set(segments, text)
     return text

@@ -4,7 +4,8 @@ import { answerFacts, patternEngine, someAsker } from '#policies/guard/testing/r
 import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import { compileRule } from './rule-program.ts'
-import { evaluateInSlices, RuleSet, type SetRule } from './rule-set.ts'
+import { evaluateInSlices, RuleSet } from './rule-set.ts'
+import type { SetRule } from './set-rule.ts'
 
 // What follows where no thread takes the search for a pattern without a widest match.
 

@@ -4,8 +4,7 @@ import { type EntityKind, isEntityKind } from '#redaction/entity.ts'
 import type { PatternShape } from '#text/pattern-shape.ts'
 
 import { childrenOf, textsOfList } from './expression-limits.ts'
-import { printPart } from './print-part.ts'
-import { type CategoryScores, scoredAs } from './score.ts'
+import { type ScoreMap, scoredAs } from './score.ts'
 
 /** What of a text an expression asks for. An atom becomes true once and stays true while a text grows. */
 export type Atom =
@@ -17,13 +16,13 @@ export type Atom =
   | ScoreAtom
   /** The rule's plain language, judged in windows of the text. */
   | { kind: 'judged' }
-/** So many of one kind of personal data or secrets, at least one. */
+/** A number of findings of one kind of personal data or secrets, at least one. */
 export type EntityAtom = { kind: 'entity'; entity: EntityKind; atLeast: number }
 /** Decided by windows of the text. */
 export type ScoreAtom = { kind: 'score'; category: string; above: number; isInclusive: boolean }
 
-/** A missing score reaches nothing: whoever asks has to know whether it may be missing. */
-export function isReached(atom: ScoreAtom, scores: CategoryScores): boolean {
+/** A missing score reaches nothing: the caller has to know whether it may be missing. */
+export function isReached(atom: ScoreAtom, scores: ScoreMap): boolean {
   const score = scores.get(atom.category) ?? -1
   return atom.isInclusive ? score >= atom.above : score > atom.above
 }
@@ -158,3 +157,40 @@ function argumentOf(node: ASTNode, name: string): string | null {
 }
 
 const isTextItself = (node: ASTNode) => node.op === 'id' && node.args === 'text'
+
+/**
+ * Writes a part of an accepted expression as an expression of its own. Every operation gets brackets, so that nothing
+ * depends on precedence; values are copied from the source. (The library's own printer loses brackets and digits.)
+ */
+function printPart(node: ASTNode): string {
+  const printAll = (nodes: readonly ASTNode[]) => nodes.map(printPart).join(', ')
+  switch (node.op) {
+    case 'value':
+      return node.input.slice(node.start, node.end)
+    case 'id':
+      return node.args
+    case 'list':
+      return `[${printAll(node.args)}]`
+    case 'call':
+      return `${node.args[0]}(${printAll(node.args[1])})`
+    case 'rcall':
+      return `(${printPart(node.args[1])}).${node.args[0]}(${printAll(node.args[2])})`
+    case '[]':
+      return `(${printPart(node.args[0])})[${printPart(node.args[1])}]`
+    case '!_':
+      return `(!${printPart(node.args)})`
+    case '-_':
+      return `(-${printPart(node.args)})`
+    case '?:': {
+      const [condition, one, other] = node.args
+      return `(${printPart(condition)} ? ${printPart(one)} : ${printPart(other)})`
+    }
+    case '.':
+    case '.?':
+    case '[?]':
+    case 'map':
+      throw new Error(`An accepted expression has no '${node.op}'.`)
+    default:
+      return `(${printPart(node.args[0])} ${node.op} ${printPart(node.args[1])})`
+  }
+}

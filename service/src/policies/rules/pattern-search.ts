@@ -3,8 +3,13 @@ import type { SearchElsewhere } from '#text/pattern-set.ts'
 import type { PatternShape } from '#text/pattern-shape.ts'
 import { type Steps, takeElsewhere } from '#text/steps.ts'
 
-import type { SetRule } from './rule-set.ts'
 import { cutTexts, searchParts, slicedWidthMax, sliceLength } from './searched-parts.ts'
+
+/** A rule, as far as its patterns are concerned. */
+export type RuleWithPatterns = {
+  readonly mode: 'monitoring' | 'enforcing'
+  readonly rule: { readonly shapes: ReadonlyMap<string, PatternShape> }
+}
 
 type Group = {
   patterns: readonly string[]
@@ -27,7 +32,7 @@ type PatternSearch = {
 }
 
 export function* createPatternSearch(
-  rules: readonly Pick<SetRule, 'mode' | 'rule'>[],
+  rules: readonly RuleWithPatterns[],
   engine: PatternEngine,
 ): Steps<(found: PatternsFound) => PatternSearch> {
   const groups: Group[] = []
@@ -51,7 +56,7 @@ type Shapes = (readonly [string, PatternShape])[]
  * is affected. So they are looked for alone there.
  */
 function* groupPatterns(
-  rules: readonly Pick<SetRule, 'mode' | 'rule'>[],
+  rules: readonly RuleWithPatterns[],
   engine: PatternEngine,
 ): Steps<{ shapes: Shapes; isEnforced: boolean }[]> {
   const shapes = new Map<string, PatternShape>()

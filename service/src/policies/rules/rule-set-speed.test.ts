@@ -6,7 +6,8 @@ import { loadPatternEngine } from '#text/pattern-engine.ts'
 import type { AnswerRules } from './answer-rules.ts'
 import type { CallFacts } from './facts.ts'
 import { compileRule } from './rule-program.ts'
-import { RuleSet, type SetRule } from './rule-set.ts'
+import { RuleSet } from './rule-set.ts'
+import type { SetRule } from './set-rule.ts'
 
 const engine = loadPatternEngine()
 const call: CallFacts = { ...answerFacts, direction: 'request', lastMessage: [], system: [] }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import { someAsker } from '#policies/guard/testing/rule-set-of.ts'
+import { numbered, someAsker } from '#policies/guard/testing/rule-set-of.ts'
 import { normalise } from '#text/normalise.ts'
 import { loadPatternEngine, type PatternEngine } from '#text/pattern-engine.ts'
 import { finish } from '#text/steps.ts'
@@ -10,8 +10,9 @@ import type { AnswerFormula, AnswerRules } from './answer-rules.ts'
 import type { CallFacts } from './facts.ts'
 import { createPatternSearch } from './pattern-search.ts'
 import { type CompiledRule, compileRule } from './rule-program.ts'
-import { evaluateInSlices, RuleSet, type SetRule } from './rule-set.ts'
+import { evaluateInSlices, RuleSet } from './rule-set.ts'
 import { sliceLength as slice } from './searched-parts.ts'
+import type { SetRule } from './set-rule.ts'
 
 const engine = loadPatternEngine()
 const call: CallFacts = {
@@ -105,7 +106,7 @@ describe('what rules see', () => {
 
   test('rules that need a judge or scores are not evaluated', () => {
     const set = setOf(['Be kind.', 'when: true\nBe kind.', 'cel: score("hate") > 0.1', 'cel: true'])
-    expect(set.evaluate(call, ['x'])).toEqual([
+    expect(numbered(set.evaluate(call, ['x']))).toEqual([
       { index: 3, score: 10_000, isMatch: true, isError: false },
     ])
   })
@@ -436,7 +437,7 @@ describe('long texts', () => {
     const facts = { ...call, isStreamed: false, system: ['a'] }
     const tooLong = '\ufdfa'.repeat(300_000)
     const outcomes = await evaluateInSlices(setOf(rules).openTexts(facts, [tooLong]), someAsker)
-    expect(outcomes).toEqual([
+    expect(numbered(outcomes)).toEqual([
       { index: 0, score: 10_000, isMatch: true, isError: true },
       { index: 1, score: 10_000, isMatch: true, isError: false },
       { index: 2, score: 0, isMatch: false, isError: false },

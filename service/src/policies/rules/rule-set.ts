@@ -11,28 +11,21 @@ import {
   type TextVariable,
 } from './facts.ts'
 import type { CompiledRule } from './rule-program.ts'
-import { type CategoryScores, scoreMax, toBasisPoints } from './score.ts'
-import { createVocabulary, type Segment, type Vocabulary } from './vocabulary.ts'
+import { type ScoreMap, scoreMax, toBasisPoints } from './score.ts'
+import type { SetRule } from './set-rule.ts'
+import { createVocabulary, type TextSegment, type Vocabulary } from './vocabulary.ts'
 
-export type SetRule = {
-  readonly policyId: string
-  readonly policyName: string
-  readonly version: number
-  readonly mode: 'monitoring' | 'enforcing'
-  /** Basis points from which the rule matches. */
-  readonly threshold: number
-  readonly rule: CompiledRule
-}
-
-/** What a rule says of texts; `index` is its place in the set. */
+/** What a rule says of texts. */
 export type RuleOutcome = {
+  rule: SetRule
+  /** The place of the rule in its set. */
   index: number
   /** Basis points. */
   score: number
   isMatch: boolean
   /** The expression has no value, as 1 / 0. */
   isError: boolean
-  /** A category that the rule reads has no score: nobody knows whether the rule matches. */
+  /** A category that the rule reads has no score: it is unknown whether the rule matches. */
   isUnscored?: boolean
   /** Why it is not; undefined where the reason is not known. */
   failure?: unknown
@@ -46,9 +39,9 @@ export type OpenTexts = {
   /** The rules that need nothing else. */
   exact(): Steps<readonly RuleOutcome[]>
   /** The rules that read scores of categories. */
-  scored(scores: CategoryScores): Steps<readonly RuleOutcome[]>
+  scored(scores: ScoreMap): Steps<readonly RuleOutcome[]>
   /** The gates of the rules in plain language: a judge is to be asked about those that match. */
-  gates(scores: CategoryScores): Steps<readonly RuleOutcome[]>
+  gates(scores: ScoreMap): Steps<readonly RuleOutcome[]>
 }
 
 /** Many rules that are evaluated in one pass over each segment. Immutable, and shared by all calls. */
@@ -86,7 +79,7 @@ export class RuleSet {
   }
 
   /** Prepares complete texts for evaluation; nothing is read yet. */
-  openTexts(facts: CallFacts, texts: readonly Segment[]): OpenTexts {
+  openTexts(facts: CallFacts, texts: readonly TextSegment[]): OpenTexts {
     const context = contextOf(facts, texts, this.#sources)
     const read = () => this.#readInSteps(context)
     const evaluate = (kind: RuleKind, values: ExpressionContext) =>
@@ -108,7 +101,7 @@ export class RuleSet {
   }
 
   /** Evaluates every rule that needs nothing but the texts and the facts of a call; the others are not in the result. */
-  evaluate(facts: CallFacts, texts: readonly Segment[]): readonly RuleOutcome[] {
+  evaluate(facts: CallFacts, texts: readonly TextSegment[]): readonly RuleOutcome[] {
     return finish(this.openTexts(facts, texts).exact())
   }
 
@@ -151,7 +144,7 @@ function* buildParts(rules: readonly SetRule[], engine: PatternEngine) {
 export async function evaluateInSlices(
   open: OpenTexts,
   asker: Asker,
-  scores?: CategoryScores,
+  scores?: ScoreMap,
 ): Promise<readonly RuleOutcome[]> {
   const exact = await runInTurns(open.exact(), asker)
   return scores ? [...exact, ...(await runInTurns(open.scored(scores), asker))] : exact
@@ -162,23 +155,26 @@ function kindOf({ needs, categories }: CompiledRule): RuleKind {
   return categories.size > 0 ? 'scored' : 'exact'
 }
 
-function evaluateRule(
-  index: number,
+function evaluateRule(index: number, rule: SetRule, context: ExpressionContext): RuleOutcome {
+  return { rule, index, ...evaluate(rule, context) }
+}
+
+function evaluate(
   { rule, mode, threshold }: SetRule,
   context: ExpressionContext,
-): RuleOutcome {
+): Omit<RuleOutcome, 'rule' | 'index'> {
   const isUnscored = rule.categories.size > 0 && lacksScores(rule, context[scoresName])
   try {
     if (isUnscored) throw new Error('A score is missing.')
     const score = rule.evaluate ? toBasisPoints(rule.evaluate(context)) : scoreMax
-    return { index, score, isMatch: score >= threshold, isError: false }
+    return { score, isMatch: score >= threshold, isError: false }
   } catch {
     // Where a rule protects something, what it cannot decide does not pass.
     const isMatch = mode === 'enforcing'
     const score = isMatch ? scoreMax : 0
-    return { index, score, isMatch, isError: true, ...(isUnscored && { isUnscored }) }
+    return { score, isMatch, isError: true, ...(isUnscored && { isUnscored }) }
   }
 }
 
-const lacksScores = ({ categories }: CompiledRule, scores: CategoryScores | undefined) =>
+const lacksScores = ({ categories }: CompiledRule, scores: ScoreMap | undefined) =>
   !scores || [...categories].some((category) => !scores.has(category))

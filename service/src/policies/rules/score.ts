@@ -1,9 +1,10 @@
-import type { ExpressionValue } from './expression.ts'
+/** What an expression is evaluated to. */
+export type ExpressionValue = boolean | bigint | number
 
 export const scoreMax = 10_000
 
 /** How much texts belong to categories, 0 to 1: the highest of all of them. A category that is missing was not scored. */
-export type CategoryScores = ReadonlyMap<string, number>
+export type ScoreMap = ReadonlyMap<string, number>
 
 /** The category that is scored for what a rule names: no scorer tells the kinds of self-harm apart. */
 export const scoredAs = (category: string): string =>

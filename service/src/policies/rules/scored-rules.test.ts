@@ -1,10 +1,16 @@
 import { expect, test } from 'vitest'
 
-import { answerFacts, patternEngine, someAsker } from '#policies/guard/testing/rule-set-of.ts'
+import {
+  answerFacts,
+  numbered,
+  patternEngine,
+  someAsker,
+} from '#policies/guard/testing/rule-set-of.ts'
 import { finish } from '#text/steps.ts'
 
 import { compileRule } from './rule-program.ts'
-import { evaluateInSlices, RuleSet, type SetRule } from './rule-set.ts'
+import { evaluateInSlices, RuleSet } from './rule-set.ts'
+import type { SetRule } from './set-rule.ts'
 
 const setOf = (expression: string, mode: SetRule['mode'] = 'enforcing') => {
   const rule = compileRule(`cel: ${expression}`, patternEngine)
@@ -34,7 +40,7 @@ test.each([
 ])('%s scores %j', async (expression, score) => {
   const open = setOf(expression).openTexts(answerFacts, ['some text'])
   const outcomes = await evaluateInSlices(open, someAsker, scores)
-  expect(outcomes).toEqual([{ index: 0, score, isMatch: score >= 5000, isError: false }])
+  expect(numbered(outcomes)).toEqual([{ index: 0, score, isMatch: score >= 5000, isError: false }])
 })
 
 test('a rule knows the categories whose scores it reads', () => {

@@ -1,19 +1,24 @@
 import type { EntityKind } from '#redaction/entity.ts'
 import type { Steps } from '#text/steps.ts'
 
-import { type Findings, type Segment, UnreadableText, type Vocabulary } from './vocabulary.ts'
+import {
+  type VocabularyHits,
+  type TextSegment,
+  UnreadableText,
+  type Vocabulary,
+} from './vocabulary.ts'
 
 /**
  * The value of `text`, `system` and the like in expressions: a list of segments, in which only what a rule set
  * looks for can be found. A class of its own, because the methods of the library's strings run patterns in V8.
  */
 export class Text {
-  readonly #segments: readonly Segment[]
+  readonly #segments: readonly TextSegment[]
   readonly #vocabulary: Vocabulary
-  #findings: Findings | null = null
+  #findings: VocabularyHits | null = null
   #problem: unknown = null
 
-  constructor(segments: readonly Segment[], vocabulary: Vocabulary) {
+  constructor(segments: readonly TextSegment[], vocabulary: Vocabulary) {
     this.#segments = segments
     this.#vocabulary = vocabulary
   }
@@ -43,13 +48,13 @@ export class Text {
     } catch (problem) {
       // A search that failed may succeed later: then the call is refused, and no rule is to blame.
       if (!(problem instanceof UnreadableText)) throw problem
-      // Only the rules that ask for this text cannot be evaluated. Nobody reads it again, now all at once.
+      // Only the rules that ask for this text cannot be evaluated. It is not read again, now all at once.
       this.#problem = problem
     }
   }
 
   /** Most expressions never ask for `system` or `last_message`: a text is read when it is first asked. */
-  #read(): Findings {
+  #read(): VocabularyHits {
     if (this.#problem !== null) throw this.#problem
     this.#findings ??= this.#vocabulary.find(this.#segments)
     return this.#findings

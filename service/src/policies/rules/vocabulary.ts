@@ -6,15 +6,23 @@ import { otherReadings, type Passage, toPassage } from '#text/passage.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 import { finish, type Steps } from '#text/steps.ts'
 
-import { createPatternSearch, type PatternsFound } from './pattern-search.ts'
-import type { CompiledRule } from './rule-program.ts'
-import type { SetRule } from './rule-set.ts'
+import { createPatternSearch, type PatternsFound, type RuleWithPatterns } from './pattern-search.ts'
+
+/** A rule, as far as it looks for something in texts. */
+type RuleWithWords = RuleWithPatterns & {
+  readonly rule: {
+    /** The literals as they are written, and normalised. */
+    readonly literalForms: ReadonlyMap<string, string>
+    readonly entities: ReadonlySet<EntityKind>
+    readonly asksSize: boolean
+  }
+}
 
 /** A text that was sent as one, or one that was sent in parts. */
-export type Segment = string | Passage
+export type TextSegment = string | Passage
 
 /** What was found in the segments of a text: each question is a lookup. */
-export type Findings = {
+export type VocabularyHits = {
   /** Throws where it could not be found out. */
   hasPattern(pattern: string): boolean
   /** Takes the literal as the rule has it. */
@@ -27,9 +35,9 @@ export type Findings = {
 
 /** Everything that the rules of a set look for, each thing once, so that one pass over a text serves all rules. */
 export type Vocabulary = {
-  find(segments: readonly Segment[]): Findings
+  find(segments: readonly TextSegment[]): VocabularyHits
   /** The same in steps of a few milliseconds. */
-  findInSteps(segments: readonly Segment[]): Steps<Findings>
+  findInSteps(segments: readonly TextSegment[]): Steps<VocabularyHits>
 }
 
 /** A longer text, as sent or normalised, is not read: a rule that asks for it fails, and blocks where it is enforced. */
@@ -39,7 +47,7 @@ const textMaxLength = 4 * 1024 * 1024
 export class UnreadableText extends Error {}
 
 export function* createVocabulary(
-  setRules: readonly Pick<SetRule, 'mode' | 'rule'>[],
+  setRules: readonly RuleWithWords[],
   engine: PatternEngine,
 ): Steps<Vocabulary> {
   const rules = setRules.map(({ rule }) => rule)
@@ -49,7 +57,7 @@ export function* createVocabulary(
   const asksSize = rules.some((rule) => rule.asksSize)
   const asksEntities = rules.some(({ entities }) => entities.size > 0)
 
-  function* findInSteps(segments: readonly Segment[]): Steps<Findings> {
+  function* findInSteps(segments: readonly TextSegment[]): Steps<VocabularyHits> {
     const passages = segments.map(toPassage)
     requireReadable(lengthOf(passages))
     const patterns: PatternsFound = { hits: new Set(), missed: new Set() }
@@ -123,7 +131,7 @@ const countEntities = (counts: Map<EntityKind, number>) =>
   new EntityScanner({ begin: (kind) => void addTo(counts, kind, 1) })
 
 /** The different literals of all rules, and their numbers by what the rules have written. */
-function* numberLiterals(rules: readonly CompiledRule[]) {
+function* numberLiterals(rules: readonly RuleWithWords['rule'][]) {
   const numbers = new Map<string, number>()
   const writtenNumbers = new Map<string, number>()
   for (const { literalForms } of rules) {

@@ -88,7 +88,7 @@ function* findSlowPatterns(
   return new Map(found.map(({ number, start }) => [number, start]))
 }
 
-/** The offset of the character with which the text has so many. */
+/** The offset of the character with which the text has `atLeast` of them. */
 function startOfSize(text: string, atLeast: number): number {
   let count = 0
   let offset = 0

@@ -1,10 +1,10 @@
 import { trialUnjudged } from '#policies/refusals.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
-import type { SetRule } from '#policies/rules/rule-set.ts'
+import type { SetRule } from '#policies/rules/set-rule.ts'
 import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { normaliseInSteps } from './find-in-steps.ts'
-import { windowsOf } from './score-trial.ts'
+import { trialWindowsOf } from './score-trial.ts'
 
 /** A rule in plain language; the version of a draft is 0. */
 type JudgedRule = { readonly policyId: string; readonly version: number; readonly text: string }
@@ -49,7 +49,7 @@ export async function judgeTrial(
   const isWhole = direction === 'request' || needsWhole
   // What needs the whole answer is shown it as it is.
   const whole = { text: needsWhole ? text : normalised.text, start: 0 }
-  const windows = isWhole ? [whole] : windowsOf(normalised.text)
+  const windows = isWhole ? [whole] : trialWindowsOf(normalised.text)
   let [score, calls] = [0, 0]
   for (let first = 0; first < windows.length; first += atOnce) {
     const judged = await Promise.all(

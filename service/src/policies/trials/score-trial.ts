@@ -1,7 +1,7 @@
 import type { Principal } from '#http/principal.ts'
 import { WindowCutter } from '#policies/guard/windows.ts'
 import { isReached, type ScoreAtom } from '#policies/rules/formula.ts'
-import type { CategoryScores } from '#policies/rules/score.ts'
+import type { ScoreMap } from '#policies/rules/score.ts'
 import type { Asker } from '#text/steps.ts'
 
 type ScoredText = { readonly text: string; readonly direction: 'request' | 'response' }
@@ -11,14 +11,14 @@ export type ScoreText = (
   scored: ScoredText,
   categories: ReadonlySet<string>,
   asker: Asker,
-) => Promise<CategoryScores>
+) => Promise<ScoreMap>
 
 /** For one caller: what is asked for it counts in its organization's limits. */
 export type ScoreTextFor = (caller: Principal) => ScoreText
 
 /** What a text was scored with: a request as a whole, an answer in the windows in which it would be guarded. */
 export type TrialScores = {
-  readonly highest: CategoryScores
+  readonly highest: ScoreMap
   /** Where in the normalised text the atom becomes true; Infinity: nowhere. */
   startOf(atom: ScoreAtom): number
 }
@@ -39,8 +39,8 @@ export async function scoreTrial(
   { categories, scoreText, asker }: Scoring,
 ): Promise<TrialScores> {
   if (categories.size === 0) return unscored
-  const windows = direction === 'request' ? [{ text, start: 0 }] : windowsOf(text)
-  const scored: { start: number; scores: CategoryScores }[] = []
+  const windows = direction === 'request' ? [{ text, start: 0 }] : trialWindowsOf(text)
+  const scored: { start: number; scores: ScoreMap }[] = []
   for (let first = 0; first < windows.length; first += atOnce) {
     const some = windows.slice(first, first + atOnce).map(async (window) => ({
       start: window.start,
@@ -58,7 +58,7 @@ export async function scoreTrial(
 }
 
 /** Of a complete answer that is normalised. */
-export function windowsOf(text: string): { text: string; start: number }[] {
+export function trialWindowsOf(text: string): { text: string; start: number }[] {
   const cutter = new WindowCutter()
   cutter.add(text)
   const windows: { text: string; start: number }[] = []
@@ -66,7 +66,7 @@ export function windowsOf(text: string): { text: string; start: number }[] {
   return windows
 }
 
-function highestOf(categories: ReadonlySet<string>, all: readonly CategoryScores[]) {
+function highestOf(categories: ReadonlySet<string>, all: readonly ScoreMap[]) {
   const known = [...categories].filter((category) => all.every((scores) => scores.has(category)))
   const highest = (category: string) => Math.max(0, ...all.map((each) => each.get(category) ?? 0))
   return new Map(known.map((category) => [category, highest(category)]))

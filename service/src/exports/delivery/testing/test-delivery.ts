@@ -10,6 +10,7 @@ import { deliverEvents } from '#exports/delivery/deliver-events.ts'
 import type { DestinationDeps } from '#exports/destinations/destination.ts'
 import { createDestinations } from '#exports/destinations/destinations.ts'
 import { createTestSender } from '#exports/sinks/send-test.ts'
+import { createSharedPace } from '#platform/background/run-task.ts'
 import { createTenantEgress, type Egress } from '#platform/egress.ts'
 import type { FindAddresses, Resolve } from '#platform/egress/find-addresses.ts'
 import { createLog } from '#platform/log.ts'
@@ -82,6 +83,7 @@ export async function openDelivery({ resolve, ports, findAddresses, ...options }
         log,
         metrics,
         secretBox: mutations.secretBox,
+        pace: createSharedPace({ share: 0.5 }),
         destinations,
         request: requestBy(egress),
         ...changed,

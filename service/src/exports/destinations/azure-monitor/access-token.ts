@@ -7,15 +7,15 @@ import { addPath } from '#exports/destinations/address.ts'
 import type {
   DestinationAnswer,
   DestinationDeps,
-  Outcome,
+  DeliveryOutcome,
 } from '#exports/destinations/destination.ts'
-import { readJson } from '#exports/destinations/json-answer.ts'
+import { readJsonAnswer } from '#exports/destinations/json-answer.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
-import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+import { withoutSinkSecrets } from '#exports/destinations/without-secrets.ts'
 import { BoundedMap } from '#platform/bounded-map.ts'
 
 type Token = { text: string; endsAtMs: number }
-type TokenOrOutcome = { token: string } | { outcome: Outcome }
+type TokenOrOutcome = { token: string } | { outcome: DeliveryOutcome }
 
 const tokensMax = 1000
 /** A token is not used when it is about to end: a call may be on its way for a while. */
@@ -41,7 +41,7 @@ export function createTokens(loginUrl: string) {
       tokens.delete(key)
       const answer = await ask(loginUrl, config, deps)
       if (answer.status !== 200) return { outcome: outcomeOfRefusal(config, answer) }
-      const parsed = TokenAnswer.safeParse(readJson(answer.body))
+      const parsed = TokenAnswer.safeParse(readJsonAnswer(answer.body))
       if (!parsed.success) return { outcome: noToken }
       const { access_token: text, expires_in } = parsed.data
       tokens.set(key, { text, endsAtMs: nowMs + expires_in * 1000 })
@@ -51,7 +51,10 @@ export function createTokens(loginUrl: string) {
   }
 }
 
-const noToken: Outcome = { kind: 'failed', error: 'The login did not answer with an access token.' }
+const noToken: DeliveryOutcome = {
+  kind: 'failed',
+  error: 'The login did not answer with an access token.',
+}
 
 /** Only who knows the secret gets a token that it was exchanged for. */
 function keyOf({ tenant_id, client_id, client_secret, token_scope }: AzureMonitorConfig): string {
@@ -77,12 +80,12 @@ function ask(loginUrl: string, config: AzureMonitorConfig, { request }: Destinat
 }
 
 /** A client or tenant that does not exist, a wrong secret or scope: all of it is 400 or 401. */
-function outcomeOfRefusal(config: AzureMonitorConfig, answer: DestinationAnswer): Outcome {
-  const parsed = TokenError.safeParse(readJson(answer.body))
+function outcomeOfRefusal(config: AzureMonitorConfig, answer: DestinationAnswer): DeliveryOutcome {
+  const parsed = TokenError.safeParse(readJsonAnswer(answer.body))
   const { error = '', error_description = '' } = parsed.success ? parsed.data : {}
   // The lines after the first are numbers for Microsoft's support.
   const [description = ''] = error_description.split(/\r?\n/)
-  const text = withoutSecrets(`${error} ${description}`, [config.client_secret])
+  const text = withoutSinkSecrets(`${error} ${description}`, [config.client_secret])
   const isPassing = error === 'temporarily_unavailable'
   const outcome = outcomeOfAnswer(isPassing ? { ...answer, status: 503 } : answer, `login: ${text}`)
   return outcome.kind === 'refused' ? { kind: 'misconfigured', error: outcome.error } : outcome

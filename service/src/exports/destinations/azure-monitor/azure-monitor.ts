@@ -9,11 +9,11 @@ import type {
   DestinationType,
   ExportItem,
   ItemResult,
-  Outcome,
+  DeliveryOutcome,
 } from '#exports/destinations/destination.ts'
-import { readJson } from '#exports/destinations/json-answer.ts'
+import { readJsonAnswer } from '#exports/destinations/json-answer.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
-import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+import { withoutSinkSecrets } from '#exports/destinations/without-secrets.ts'
 
 import { createTokens } from './access-token.ts'
 
@@ -96,15 +96,15 @@ const sizeOf = (value: unknown) =>
 
 const AzureError = z.object({ error: z.object({ code: z.string(), message: z.string() }) })
 
-function readAnswer(answer: DestinationAnswer, secrets: readonly string[]): Outcome {
+function readAnswer(answer: DestinationAnswer, secrets: readonly string[]): DeliveryOutcome {
   if (answer.status === 204) return { kind: 'delivered' }
   if (answer.status === 200) {
     const error = 'The destination did not answer as the Logs Ingestion API does.'
     return { kind: 'misconfigured', error }
   }
-  const parsed = AzureError.safeParse(readJson(answer.body))
+  const parsed = AzureError.safeParse(readJsonAnswer(answer.body))
   const { code = '', message = '' } = parsed.success ? parsed.data.error : {}
-  const outcome = outcomeOfAnswer(answer, withoutSecrets(`${code} ${message}`, secrets))
+  const outcome = outcomeOfAnswer(answer, withoutSinkSecrets(`${code} ${message}`, secrets))
   // The stream is in the configuration: no batch is small enough for one that does not exist.
   const isStream = outcome.kind === 'refused' && code === 'InvalidStream'
   return isStream ? { kind: 'misconfigured', error: outcome.error } : outcome

@@ -2,9 +2,9 @@ import type { DatadogLogsConfig } from '@gatehouse/contract/exports/sink-config'
 
 import { addressWith } from '#exports/destinations/address.ts'
 import { compress } from '#exports/destinations/compress.ts'
-import type { DestinationType, Outcome } from '#exports/destinations/destination.ts'
+import type { DestinationType, DeliveryOutcome } from '#exports/destinations/destination.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
-import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+import { withoutSinkSecrets } from '#exports/destinations/without-secrets.ts'
 
 import { writeLog } from './log.ts'
 
@@ -30,7 +30,7 @@ export const datadogLogs: DestinationType<DatadogLogsConfig> = {
       body: await compress(`[${logs.join(',')}]`),
     })
     if (answer.status === 202) return { kind: 'delivered' }
-    return outcomeOfAnswer(answer, withoutSecrets(answer.body.toString(), [config.api_key]))
+    return outcomeOfAnswer(answer, withoutSinkSecrets(answer.body.toString(), [config.api_key]))
   },
 }
 
@@ -39,7 +39,7 @@ function addressOf({ endpoint, site }: DatadogLogsConfig): string {
 }
 
 /** Datadog would accept a log that is too large and cut it: half an event is no evidence. */
-function refuseTooLarge(logs: readonly string[]): Outcome | undefined {
+function refuseTooLarge(logs: readonly string[]): DeliveryOutcome | undefined {
   const sizes = logs.map((log) => Buffer.byteLength(log))
   if (sizes.some((size) => size > logMaxBytes)) {
     return {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-import { readJson } from '#exports/destinations/json-answer.ts'
+import { readJsonAnswer } from '#exports/destinations/json-answer.ts'
 
 const Item = z.object({
   status: z.number(),
@@ -18,7 +18,7 @@ type BulkItem = {
 
 /** What became of each item; undefined if the answer is not about as many items. */
 export function readBulkAnswer(body: Buffer, count: number): BulkItem[] | undefined {
-  const answer = BulkAnswer.safeParse(readJson(body))
+  const answer = BulkAnswer.safeParse(readJsonAnswer(body))
   if (!answer.success || answer.data.items.length !== count) return undefined
   return answer.data.items.map(({ create }) => readItem(create))
 }
@@ -52,7 +52,7 @@ const WholeError = z.object({
 
 /** Why a whole call failed; empty if it is not said. */
 export function readError(body: Buffer): string {
-  const answer = WholeError.safeParse(readJson(body))
+  const answer = WholeError.safeParse(readJsonAnswer(body))
   if (!answer.success) return ''
   const { error } = answer.data
   return typeof error === 'string' ? error : joinError(error)

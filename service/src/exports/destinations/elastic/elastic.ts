@@ -7,11 +7,11 @@ import type {
   DestinationDeps,
   DestinationType,
   ExportItem,
-  Outcome,
+  DeliveryOutcome,
 } from '#exports/destinations/destination.ts'
 import { oneLine } from '#exports/destinations/one-line.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
-import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+import { withoutSinkSecrets } from '#exports/destinations/without-secrets.ts'
 import { EgressFailed } from '#platform/egress.ts'
 
 import { readBulkAnswer, readError } from './bulk-answer.ts'
@@ -36,7 +36,7 @@ export const elastic: DestinationType<ElasticConfig> = {
     const body = await compress(writeBulk(config, batch))
     const answer = await post(config, body, deps)
     if (answer.status === 200) return readItems(config, batch, answer)
-    return outcomeOfAnswer(answer, withoutSecrets(readError(answer.body), secretsOf(config)))
+    return outcomeOfAnswer(answer, withoutSinkSecrets(readError(answer.body), secretsOf(config)))
   },
 }
 
@@ -102,14 +102,14 @@ function readItems(
   config: ElasticConfig,
   batch: readonly ExportItem[],
   answer: DestinationAnswer,
-): Outcome {
+): DeliveryOutcome {
   const items = readBulkAnswer(answer.body, batch.length)
   if (!items) {
     const error = 'The destination did not answer as Elasticsearch does.'
     return { kind: 'misconfigured', error }
   }
   const secrets = secretsOf(config)
-  const clean = (text: string) => oneLine(withoutSecrets(text, secrets), errorCharactersMax)
+  const clean = (text: string) => oneLine(withoutSinkSecrets(text, secrets), errorCharactersMax)
   const wrong = items.find(({ isConfiguration }) => isConfiguration)
   if (wrong) return { kind: 'misconfigured', error: clean(wrong.error) }
   const results = items.map(({ kind, error }) =>

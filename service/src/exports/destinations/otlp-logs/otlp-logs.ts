@@ -5,11 +5,11 @@ import { compress } from '#exports/destinations/compress.ts'
 import type {
   DestinationAnswer,
   DestinationType,
-  Outcome,
+  DeliveryOutcome,
 } from '#exports/destinations/destination.ts'
-import { membersOf, readJson } from '#exports/destinations/json-answer.ts'
+import { membersOf, readJsonAnswer } from '#exports/destinations/json-answer.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
-import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+import { withoutSinkSecrets } from '#exports/destinations/without-secrets.ts'
 
 import { writeExportRequest } from './log-record.ts'
 
@@ -47,12 +47,12 @@ function secretsOf({ header_value = '' }: OtlpLogsConfig): string[] {
   return [header_value, ...words, ...decoded.filter((word) => word.length >= 4)]
 }
 
-function outcomeOf(answer: DestinationAnswer, secrets: readonly string[]): Outcome {
-  const said = membersOf(readJson(answer.body))
+function outcomeOf(answer: DestinationAnswer, secrets: readonly string[]): DeliveryOutcome {
+  const said = membersOf(readJsonAnswer(answer.body))
   if (answer.status < 200 || answer.status > 299) {
     const message = said?.['message']
     const text = typeof message === 'string' ? message : answer.body.toString()
-    return outcomeOfAnswer(answer, withoutSecrets(text, secrets))
+    return outcomeOfAnswer(answer, withoutSinkSecrets(text, secrets))
   }
   if (!said && answer.body.length > 0) {
     const error = `The destination answered ${answer.status}, but not as OTLP says.`
@@ -66,12 +66,12 @@ function outcomeOfPartialSuccess(
   answer: DestinationAnswer,
   partial: Readonly<Record<string, unknown>> | undefined,
   secrets: readonly string[],
-): Outcome {
+): DeliveryOutcome {
   const rejected = Number(partial?.['rejectedLogRecords'] ?? 0)
   if (rejected === 0) return { kind: 'delivered' }
   const message = partial?.['errorMessage']
   const reason = typeof message === 'string' ? message : ''
   const text = `${rejected} log records were rejected. ${reason}`
-  const { error } = outcomeOfAnswer(answer, withoutSecrets(text, secrets)) as { error: string }
+  const { error } = outcomeOfAnswer(answer, withoutSinkSecrets(text, secrets)) as { error: string }
   return { kind: 'refused', error }
 }

@@ -7,10 +7,10 @@ import { compress } from '#exports/destinations/compress.ts'
 import type {
   DestinationDeps,
   DestinationType,
-  Outcome,
+  DeliveryOutcome,
   StoredObject,
 } from '#exports/destinations/destination.ts'
-import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+import { withoutSinkSecrets } from '#exports/destinations/without-secrets.ts'
 
 import { writeDigest } from './digest.ts'
 import { groupOf, nameObject } from './object-name.ts'
@@ -54,7 +54,7 @@ async function put(
   { key, first, last }: Named,
   { body, type }: Content,
   deps: DestinationDeps,
-): Promise<Outcome> {
+): Promise<DeliveryOutcome> {
   const path = `${isInPath(config) ? `/${config.bucket}` : ''}/${encodeKey(key)}`
   const url = addPath(storeOf(config), path)
   if (!url.pathname.endsWith(path)) {
@@ -71,7 +71,7 @@ async function put(
 const cleanerOf =
   ({ secret_access_key }: S3Config) =>
   (text: string) =>
-    withoutSecrets(text, [secret_access_key])
+    withoutSinkSecrets(text, [secret_access_key])
 
 /** Buckets with Object Lock refuse objects that come without a checksum of this kind. */
 function headersOf({ sse, kms_key_id }: S3Config, type: string, body: Buffer) {

@@ -1,4 +1,4 @@
-import type { DestinationAnswer, Outcome } from '#exports/destinations/destination.ts'
+import type { DestinationAnswer, DeliveryOutcome } from '#exports/destinations/destination.ts'
 import { oneLine } from '#exports/destinations/one-line.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
 
@@ -28,7 +28,7 @@ const hints = new Map([
 export function outcomeOfStore(
   answer: DestinationAnswer,
   clean: (text: string) => string,
-): Outcome {
+): DeliveryOutcome {
   const { status } = answer
   const { code, message, region } = readStoreError(answer)
   const text = [code, message].filter(Boolean).join(': ')

@@ -3,16 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type {
   DestinationAnswer,
   DestinationDeps,
-  Outcome,
+  DeliveryOutcome,
 } from '#exports/destinations/destination.ts'
-import { membersOf, readJson } from '#exports/destinations/json-answer.ts'
+import { membersOf, readJsonAnswer } from '#exports/destinations/json-answer.ts'
 
 type Awaited = {
   ackId: number
   pausesMs: readonly number[]
   ask(): Promise<DestinationAnswer>
   /** Undefined for an answer that is no error. */
-  explain(answer: DestinationAnswer): Outcome | undefined
+  explain(answer: DestinationAnswer): DeliveryOutcome | undefined
 }
 
 const longestMs = 15_000
@@ -21,7 +21,7 @@ const longestMs = 15_000
 export async function awaitAck(
   { ackId, pausesMs, ask, explain }: Awaited,
   { now, signal }: Pick<DestinationDeps, 'now' | 'signal'>,
-): Promise<Outcome> {
+): Promise<DeliveryOutcome> {
   const startMs = now().getTime()
   for (const pauseMs of pausesMs) {
     if (now().getTime() - startMs > longestMs) break
@@ -31,7 +31,7 @@ export async function awaitAck(
     const answer = await ask()
     const refusal = explain(answer)
     if (refusal) return refusal
-    const said = membersOf(readJson(answer.body))
+    const said = membersOf(readJsonAnswer(answer.body))
     if (membersOf(said?.['acks'])?.[ackId] === true) return { kind: 'delivered' }
   }
   return { kind: 'failed', error: 'The indexer has not acknowledged the batch in time.' }

@@ -1,4 +1,4 @@
-import type { Outcome } from '#exports/destinations/destination.ts'
+import type { DeliveryOutcome } from '#exports/destinations/destination.ts'
 import { oneLine } from '#exports/destinations/one-line.ts'
 
 /**
@@ -28,7 +28,7 @@ const meanings: Readonly<
 }
 
 /** What a code means. Undefined for busy (9), internal errors (8) and those that are not known: the status says it. */
-export function explainCode(code: unknown, detail: string): Outcome | undefined {
+export function explainCode(code: unknown, detail: string): DeliveryOutcome | undefined {
   const meaning = typeof code === 'number' ? meanings[code] : undefined
   if (!meaning) return undefined
   const advice = meaning.advice ? ` ${meaning.advice}` : ''

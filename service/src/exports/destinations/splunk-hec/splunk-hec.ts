@@ -9,11 +9,11 @@ import type {
   DestinationDeps,
   DestinationType,
   ExportItem,
-  Outcome,
+  DeliveryOutcome,
 } from '#exports/destinations/destination.ts'
-import { membersOf, readJson } from '#exports/destinations/json-answer.ts'
+import { membersOf, readJsonAnswer } from '#exports/destinations/json-answer.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
-import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+import { withoutSinkSecrets } from '#exports/destinations/without-secrets.ts'
 import { BoundedMap } from '#platform/bounded-map.ts'
 
 import { awaitAck } from './ack.ts'
@@ -34,7 +34,7 @@ export function createSplunkHec(ackPausesMs = usualPausesMs): DestinationType<Sp
     key: string,
     config: SplunkHecConfig,
     deps: DestinationDeps,
-  ): Promise<Outcome> {
+  ): Promise<DeliveryOutcome> {
     const ask = () => askForAck(config, ackId, deps)
     const explain = (answer: DestinationAnswer) => outcomeOfHecAnswer(config, answer)
     const outcome = await awaitAck({ ackId, pausesMs: ackPausesMs, ask, explain }, deps)
@@ -54,7 +54,7 @@ export function createSplunkHec(ackPausesMs = usualPausesMs): DestinationType<Sp
       const answer = await post(config, batch, deps)
       const refusal = outcomeOfHecAnswer(config, answer)
       if (refusal || !config.ack) return refusal ?? { kind: 'delivered' }
-      const ackId = membersOf(readJson(answer.body))?.['ackId']
+      const ackId = membersOf(readJsonAnswer(answer.body))?.['ackId']
       if (typeof ackId !== 'number') return noAcknowledgement
       posted.set(key, { ackId, atMs: deps.now().getTime() })
       return untilAcknowledged(ackId, key, config, deps)
@@ -73,7 +73,7 @@ function keyOf(config: SplunkHecConfig, batch: readonly ExportItem[]): string {
   return hash.digest('base64')
 }
 
-const noAcknowledgement: Outcome = {
+const noAcknowledgement: DeliveryOutcome = {
   kind: 'misconfigured',
   error: 'The token has no indexer acknowledgement: switch it on in Splunk, or `ack` off.',
 }
@@ -131,15 +131,15 @@ function ackAddressOf(config: SplunkHecConfig): string {
 function outcomeOfHecAnswer(
   config: SplunkHecConfig,
   answer: DestinationAnswer,
-): Outcome | undefined {
-  const said = membersOf(readJson(answer.body))
+): DeliveryOutcome | undefined {
+  const said = membersOf(readJsonAnswer(answer.body))
   const code = said?.['code']
   const isAckAnswer = said?.['acks'] !== undefined && code === undefined
   if (answer.status === 200 && (code === 0 || isAckAnswer)) return undefined
   const text = said?.['text']
   const isHec = typeof text === 'string' && typeof code === 'number'
   const quoted = isHec ? `${text} (code ${code})` : answer.body.toString()
-  const detail = withoutSecrets(quoted, [config.token])
+  const detail = withoutSinkSecrets(quoted, [config.token])
   if (answer.status === 200 && !isHec) {
     const error = 'The destination answered 200, but not as an HTTP Event Collector does.'
     return { kind: 'misconfigured', error }

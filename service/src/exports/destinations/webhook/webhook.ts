@@ -9,7 +9,7 @@ import type {
   ExportItem,
 } from '#exports/destinations/destination.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
-import { withoutSecrets } from '#exports/destinations/without-secrets.ts'
+import { withoutSinkSecrets } from '#exports/destinations/without-secrets.ts'
 import { toSeconds } from '#platform/clock.ts'
 import { EgressFailed } from '#platform/egress.ts'
 
@@ -34,7 +34,7 @@ export const webhook: DestinationType<WebhookConfig> = {
     }
     const answer = await deps.request(config.endpoint, call).catch(ofAnySize)
     if (answer.status >= 200 && answer.status < 300) return { kind: 'delivered' }
-    return outcomeOfAnswer(answer, withoutSecrets(answer.body.toString(), [config.secret]))
+    return outcomeOfAnswer(answer, withoutSinkSecrets(answer.body.toString(), [config.secret]))
   },
 }
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import type { Json, OutFrame, Writer } from '#formats/answer.ts'
 import { chatCallerFormat } from '#formats/chat-completions/chat-completion-format.ts'
-import { readUsage } from '#formats/chat-completions/chat-usage.ts'
+import { readChatUsage } from '#formats/chat-completions/chat-usage.ts'
 import { toSse } from '#formats/sse.ts'
 import { parseStream } from '#formats/testing/parse-stream.ts'
 
@@ -59,7 +59,7 @@ test.each(wholeGoldens)(
       usage: folded['usage'],
       ...credits,
     })
-    expect(readUsage(folded['usage'] as Json)).toEqual(readUsage(body.usage))
+    expect(readChatUsage(folded['usage'] as Json)).toEqual(readChatUsage(body.usage))
     expect(ChatCompletion.parse(folded)).toEqual(folded)
   },
 )

@@ -10,7 +10,7 @@ import { waitUntil } from '@gatehouse/tools/testing/wait-until'
 import { sql } from 'kysely'
 import { onTestFinished } from 'vitest'
 
-import { writeModeration } from '#inference/judging/testing/moderated-calls.ts'
+import { writeModeration } from '#inference/enforcement/testing/moderated-calls.ts'
 import { createJudgeDouble, judges } from '#moderation/testing/judge-double.ts'
 import { createScorerDouble } from '#moderation/testing/scorer-double.ts'
 import { completion, preparePlainCalls, sendPlain, usage } from '#testing/plain-calls.ts'

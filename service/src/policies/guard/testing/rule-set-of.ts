@@ -1,6 +1,7 @@
 import type { CallFacts } from '#policies/rules/facts.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
-import { RuleSet, type SetRule } from '#policies/rules/rule-set.ts'
+import { type RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
+import type { SetRule } from '#policies/rules/set-rule.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
 import type { Asker } from '#text/steps.ts'
 
@@ -35,3 +36,7 @@ export function ruleSetOf(expressions: readonly string[], engine = patternEngine
   })
   return new RuleSet(rules, engine)
 }
+
+/** Outcomes with the numbers of their rules, and not the rules themselves. */
+export const numbered = (outcomes: readonly RuleOutcome[]) =>
+  outcomes.map(({ rule: _, ...outcome }) => outcome)

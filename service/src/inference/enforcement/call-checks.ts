@@ -1,0 +1,118 @@
+import type { Piece } from '#formats/answer.ts'
+import type { ModelRequest } from '#inference/model-request.ts'
+import type { QuestionsOf } from '#limits/limit-questions.ts'
+import type { ApiError } from '#platform/api-error.ts'
+import type { RuleSet } from '#policies/rules/rule-set.ts'
+
+import { checkKnown } from './check-known.ts'
+import type { Checked } from './check.ts'
+import { checks } from './checks.ts'
+import type { Findings, CheckedCall, CheckedRequest } from './findings.ts'
+import { type AnswerGuarding, type GuardDeps, openGuard } from './guard/open-guard.ts'
+import { type EstimateTokens, openRedaction, redactCall } from './redaction/redact-call.ts'
+import type { Replacement } from './replacement/replacement.ts'
+import { answerWith } from './replacement/sent-blocks.ts'
+
+/** The checks of one call. */
+export type CallChecks<Request extends CheckedRequest = ModelRequest> = {
+  readonly findings: Findings
+  /** The request that may be sent: another one where something was redacted. */
+  readonly request: Request
+  /** Makes the checks that cost nothing, and redacts the request. Throws where it is refused. */
+  beforeHold(): Promise<void>
+  /**
+   * Waits for verdicts that cost something, of remote scorers and the judge. Throws where the request is refused and nothing
+   * replaces it.
+   */
+  afterHold(): Promise<void>
+  /**
+   * The answer of the model as far as it is cleared; throws where it may not go on. Where the request was replaced, the replacement is
+   * the answer, and no model is called.
+   */
+  guard(callModel: () => AsyncIterable<Piece>): AsyncIterable<Piece> | Iterable<Piece>
+}
+
+export type CallToCheck<Request extends CheckedRequest> = {
+  call: CheckedCall
+  request: Request
+  checked: Checked
+  /** The rules that are applied: those of the request, and those of its answer or of earlier ones. */
+  sets: readonly RuleSet[]
+  /** Null where no model answers: a count of tokens. */
+  answerSet: RuleSet | null
+  questions: QuestionsOf
+}
+
+type Deps = GuardDeps & { estimate: EstimateTokens }
+
+export function createCallChecks<Request extends CheckedRequest>(
+  deps: Deps,
+  { call, request, checked, sets, answerSet, questions }: CallToCheck<Request>,
+): CallChecks<Request> {
+  const { findings, asker } = checked
+  let [toSend, sentTexts] = [request, checked.texts]
+  let answer: AnswerGuarding | null = null
+  let replacement: Replacement | null = null
+
+  return {
+    findings,
+    get request() {
+      return toSend
+    },
+
+    async beforeHold() {
+      const refusal = await findRefusal(checked)
+      const redaction = refusal ? null : openRedaction(findings)
+      // What leaves this process is redacted; what is checked in it is not, so that rules can count what was said.
+      if (redaction) {
+        const redacting = { call, request, findings, texts: checked.texts, asker }
+        const redacted = await redactCall(redaction, redacting, deps.estimate)
+        toSend = redacted.request
+        sentTexts = redacted.texts
+      }
+      if (answerSet) {
+        const { isStreamed } = request
+        const guarded = { ...checked, call, set: answerSet, texts: sentTexts, isStreamed }
+        answer = await openGuard(deps, { ...guarded, redaction, questions })
+      }
+      call.addHeaders({ 'x-policy-holdback': String(answer?.hold ?? 'none') })
+      if (refusal) throw refusal
+    },
+
+    async afterHold() {
+      if (!answer) return checkKnown({ call, checked, sets }, sentTexts)
+      try {
+        await requireQuestions(questions, sets)
+        for (const check of checks) {
+          const refusal = await check.afterHold?.(checked, sentTexts)
+          if (refusal) throw refusal
+        }
+      } catch (error) {
+        replacement = await answer.replace(error)
+        if (!replacement) throw error
+      }
+    },
+
+    guard(callModel) {
+      if (replacement) return [answerWith(replacement.text)]
+      if (!answer) throw new Error('The request has not been checked.')
+      return answer.guard(callModel())
+    },
+  }
+}
+
+/** The first refusal counts. Later checks still find what the event reports. */
+async function findRefusal(checked: Checked): Promise<ApiError | null> {
+  let refusal: ApiError | null = null
+  for (const check of checks) {
+    await check.find?.(checked)
+    refusal ??= (await check.beforeHold?.(checked)) ?? null
+  }
+  return refusal
+}
+
+/** Throws where the organization has asked too much of scorers or the judge. The answer is not ended for its questions. */
+async function requireQuestions(questions: QuestionsOf, sets: readonly RuleSet[]) {
+  await questions.scorer.check()
+  if (sets.some(({ needsJudge }) => needsJudge)) await questions.judge.check()
+}

@@ -1,0 +1,204 @@
+import {
+  decodeTextsInSteps,
+  readTextsInSteps,
+  type RequestTexts,
+} from '#formats/texts/request-texts.ts'
+import { shareOf } from '#http/principal.ts'
+import { openConfigured } from '#inference/configured/configured-call.ts'
+import type { QuestionsOf } from '#limits/limit-questions.ts'
+import { categories, type Category } from '#moderation/categories.ts'
+import type { CurrentModeration } from '#moderation/create-moderation.ts'
+import { createLogThrottle } from '#platform/log-throttle.ts'
+import type { Log } from '#platform/log.ts'
+import { type ProjectRules, ruleSetsOf } from '#policies-in-force/rule-sets.ts'
+import type { CallFacts } from '#policies/rules/facts.ts'
+import type { RuleSet } from '#policies/rules/rule-set.ts'
+import type { SetRule } from '#policies/rules/set-rule.ts'
+import type { PatternEngine } from '#text/pattern-engine.ts'
+import { type Asker, runInTurns } from '#text/steps.ts'
+
+import { type CallChecks, createCallChecks } from './call-checks.ts'
+import type { Checked } from './check.ts'
+import type { Findings, CheckedCall, CheckedRequest } from './findings.ts'
+import type { GuardDeps } from './guard/open-guard.ts'
+import { checkHistory } from './history/check-history.ts'
+import { moderateCall, type ModerationDeps, refuseTooLong } from './moderation/moderate-call.ts'
+import type { CallJudge } from './plain-language/ask-judge.ts'
+import { needsVerdict } from './plain-language/needs-verdict.ts'
+import type { EstimateTokens } from './redaction/redact-call.ts'
+import { cannotEnforce } from './refusals.ts'
+
+/** Prepares the checks of a call. Throws where they cannot be made; what was found out by then is in `findings`. */
+export type OpenChecks = <Request extends CheckedRequest>(
+  call: CheckedCall,
+  request: Request,
+  findings: Findings,
+) => Promise<CallChecks<Request>>
+
+type Deps = Omit<ModerationDeps, 'moderation'> &
+  Omit<GuardDeps, 'logProblem'> & {
+    moderation: () => CurrentModeration
+    engine: PatternEngine
+    log: Log
+    estimate: EstimateTokens
+    openQuestions(caller: CheckedCall['principal']): QuestionsOf
+  }
+
+/** Checks calls by the rules of the snapshot that they are pinned to, by its configuration, and by moderation. */
+export function createChecks(deps: Deps): OpenChecks {
+  const logProblem = createLogThrottle({ log: deps.log, now: deps.steadyNow })
+  return async (call, request, findings) => {
+    const asker = askerOf(call)
+    const inForce = ruleSetsOf(call.policies.snapshot, deps.engine)
+    const { projectId } = call.principal
+    const building = inForce.for(projectId, 'request')
+    const forRequest = building instanceof Promise ? await building : building
+    const texts = await readTexts(request, asker)
+    // A count of tokens gets no answer of a model, but may have earlier ones in it.
+    const isAnswered = call.target !== 'count_tokens'
+    const hasHistory = texts.history.length > 0
+    const forAnswer = isAnswered || hasHistory ? await inForce.for(projectId, 'response') : null
+    const all = forAnswer ? [forRequest, forAnswer] : [forRequest]
+    const [broken] = all.flatMap(({ unenforceable }) => unenforceable)
+    if (broken) throw cannotEnforce(broken)
+    // The same until the call ends.
+    const moderation = deps.moderation()
+    requireJudge(moderation, all)
+    findings.configured = openConfigured(call)
+    noteUnasked(moderation, all, findings)
+    const { set } = forRequest
+    const sets = all.map((each) => each.set)
+    if (sets.some(({ rules }) => rules.length > 0))
+      findings.features = { scores: [], categories: [] }
+    const questions = deps.openQuestions(call.principal)
+    const flagged = readCategories(request.body['flagged_categories'])
+    const facts = toFacts(call, request, { texts, flagged })
+    const moderated = moderateCall(
+      { moderation, local: deps.local },
+      { call, asker, set, texts, flagged, findings, questions },
+    )
+    const callJudge = openCallJudge(moderation, call, { findings, questions })
+    const base = { findings, set, facts, texts, moderated, callJudge, asker }
+    const open = set.openTexts(facts, texts.text)
+    const history = forAnswer && hasHistory ? openHistory(base, forAnswer.set, request) : null
+    return createCallChecks(
+      { ...deps, logProblem },
+      {
+        call,
+        request,
+        checked: { ...base, open, history },
+        sets,
+        answerSet: isAnswered && forAnswer ? forAnswer.set : null,
+        questions,
+      },
+    )
+  }
+}
+
+/** What may be checked of a request; throws where it is too long for that. */
+async function readTexts({ turn }: CheckedRequest, asker: Asker): Promise<RequestTexts> {
+  const texts = await runInTurns(readTextsInSteps(turn), asker)
+  refuseTooLong(texts)
+  await runInTurns(decodeTextsInSteps(texts), asker)
+  return texts
+}
+
+/** Earlier answers, by the rules for answers. */
+function openHistory(
+  checked: Omit<Checked, 'open' | 'history'>,
+  answered: RuleSet,
+  { body }: CheckedRequest,
+) {
+  const { findings, set, facts, texts, moderated, callJudge, asker } = checked
+  const mode = findings.configured?.historyMode ?? 'answer'
+  return checkHistory({
+    mode,
+    findings,
+    answers: texts.history,
+    answered,
+    asked: set,
+    isRestored: findings.configured?.redaction?.restores === true,
+    facts,
+    body,
+    moderated: moderated.openHistory(answered, mode === 'skip'),
+    callJudge,
+    asker,
+  })
+}
+
+/** A configuration may have lost its judge since a policy was published. */
+function requireJudge({ judge }: CurrentModeration, rules: readonly ProjectRules[]) {
+  if (judge) return
+  const unjudged = rules.flatMap(({ set }) => set.rules).find(needsVerdict)
+  if (unjudged) throw cannotEnforce(unjudged)
+}
+
+const isWatchedOnly = ({ mode, rule }: SetRule) => mode === 'monitoring' && rule.needs.judge
+
+/** Monitoring rules that cannot be evaluated; without a judge, also those in plain language. */
+function noteUnasked(
+  { judge }: CurrentModeration,
+  rules: readonly ProjectRules[],
+  findings: Findings,
+) {
+  const unevaluated = rules.flatMap(({ unevaluated: broken, set }) => [
+    ...broken,
+    ...(judge ? [] : set.rules).filter(isWatchedOnly).map(({ policyId }) => policyId),
+  ])
+  findings.unevaluated.push(...new Set(unevaluated))
+}
+
+/** Null where no judge is configured; then no enforcing rule needs one. */
+function openCallJudge(
+  { judge, settings }: CurrentModeration,
+  { policies, target }: CheckedCall,
+  { findings, questions }: { findings: Findings; questions: QuestionsOf },
+): CallJudge | null {
+  if (!judge) return null
+  return {
+    judge,
+    onError: settings.judge?.onError ?? 'refuse',
+    organizationId: policies.snapshot.organizationId,
+    questions: questions.judge,
+    isKnownOnly: target === 'count_tokens',
+    onDegraded() {
+      findings.isJudgeDegraded = true
+    },
+  }
+}
+
+/** A caller that hangs up needs no verdict on its request. Few calls ask for the signal, and making one is not cheap. */
+const askerOf = ({ principal, cancellation, onDecided }: CheckedCall): Asker => ({
+  owner: shareOf(principal),
+  // Searches in threads may take seconds, and the process has a few dozen turns for all organizations.
+  onElsewhere: () => onDecided?.(),
+  get signal() {
+    return cancellation.signal
+  },
+})
+
+function toFacts(
+  call: CheckedCall,
+  request: CheckedRequest,
+  { texts, flagged }: { texts: RequestTexts; flagged: readonly Category[] },
+): CallFacts {
+  return {
+    direction: 'request',
+    model: request.model.id,
+    projectId: call.principal.projectId ?? '',
+    endpoint: call.target,
+    role: texts.role,
+    isStreamed: request.isStreamed,
+    inputTokens: request.estimate.tokens,
+    categories: flagged,
+    userText: texts.userText,
+    lastMessage: texts.lastMessage,
+    system: texts.system,
+    tools: texts.tools,
+    history: texts.history.flatMap(({ said }) => said),
+  }
+}
+
+/** The body was checked, so there are no others. */
+const readCategories = (value: unknown): readonly Category[] =>
+  Array.isArray(value) ? categories.filter((each) => value.includes(each)) : []

@@ -1,0 +1,113 @@
+import type { Piece } from '#formats/answer.ts'
+import type { UpstreamComplaint } from '#formats/format.ts'
+import { nothingSaid, ProviderError } from '#formats/provider-failure.ts'
+import { createFindings, type Findings } from '#inference/enforcement/findings.ts'
+import type { CallRedaction } from '#inference/enforcement/redaction/call-redaction.ts'
+import { judgeText } from '#inference/enforcement/replacement/judge-text.ts'
+import { entityHold } from '#redaction/entity.ts'
+import { type Asker, runInTurns } from '#text/steps.ts'
+
+import { boundWords, cutText, onlyNames, wordsOf } from './provider-words.ts'
+
+type Checking = {
+  /** Of the call. */
+  findings: Findings
+  /** Guards a text that is no part of the answer; what it finds goes to these findings alone. */
+  guard(pieces: AsyncIterable<Piece>, findings: Findings): AsyncIterable<Piece>
+  /** Null where nothing is redacted. */
+  redaction: Pick<CallRedaction, 'redactText'> | null
+  asker: Asker
+}
+
+/**
+ * The same pieces, which fail with an error whose words may leave: the words of a provider are checked and redacted like an answer
+ * before the caller gets them. What may not leave is left out, and the error says in our own words that the provider failed. Either
+ * way the call ends with the error of the provider: a match in these words is no match of the call.
+ */
+export function checkErrorTexts(
+  pieces: AsyncIterable<Piece>,
+  checking: Checking,
+): AsyncIterable<Piece> {
+  const { findings, guard } = checking
+  const { configured } = findings
+  const mayLeave = async (said: UpstreamComplaint) => {
+    const apart = { ...createFindings(), configured: configured && configured.apart() }
+    try {
+      await judgeText(wordsOf(said), (words) => guard(words, apart))
+      return true
+    } catch {
+      return false
+    } finally {
+      if (apart.isDegraded) findings.isDegraded = true
+    }
+  }
+  const retell = async (error: unknown): Promise<unknown> =>
+    error instanceof ProviderError
+      ? error.inOtherWords(await findSayable(error.said, { ...checking, mayLeave }))
+      : error
+  return new RetoldErrors(pieces, retell)
+}
+
+type Saying = Pick<Checking, 'redaction' | 'asker'> & {
+  mayLeave(said: UpstreamComplaint): Promise<boolean>
+}
+
+/** All that was said, or only the names in it, or nothing. */
+async function findSayable(all: UpstreamComplaint, saying: Saying): Promise<UpstreamComplaint> {
+  const said = boundWords(all)
+  const isCut = said.message.length < all.message.length
+  for (const sayable of [said, onlyNames(said)]) {
+    if (wordsOf(sayable) === '') continue
+    if (await saying.mayLeave(sayable)) return redact(sayable, isCut, saying)
+  }
+  return nothingSaid
+}
+
+async function redact(
+  said: UpstreamComplaint,
+  isCut: boolean,
+  { redaction, asker }: Saying,
+): Promise<UpstreamComplaint> {
+  if (!redaction) return said
+  const redactText = async (text: string) => runInTurns(redaction.redactText(text), asker)
+  const redactWord = async (word: string | null) => word && redactText(word)
+  const { type, code, param } = said
+  try {
+    const message = await redactText(said.message)
+    return {
+      // What was cut may end with the start of something that would be redacted if it were whole.
+      message: isCut ? cutText(message, message.length - entityHold) : message,
+      type: await redactWord(type),
+      code: await redactWord(code),
+      ...(param !== undefined && { param: await redactText(param) }),
+    }
+  } catch {
+    return nothingSaid // the caller is gone
+  }
+}
+
+/** The pieces of an answer, which fails with another error than its model did. A generator would cost time for every piece. */
+class RetoldErrors implements AsyncIterableIterator<Piece> {
+  readonly #source: AsyncIterator<Piece>
+  readonly #retell: (error: unknown) => Promise<unknown>
+
+  constructor(pieces: AsyncIterable<Piece>, retell: (error: unknown) => Promise<unknown>) {
+    this.#source = pieces[Symbol.asyncIterator]()
+    this.#retell = retell
+  }
+
+  next(): Promise<IteratorResult<Piece>> {
+    return this.#source.next().catch(async (error: unknown) => {
+      throw await this.#retell(error)
+    })
+  }
+
+  async return(): Promise<IteratorResult<Piece>> {
+    await this.#source.return?.()
+    return { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator]() {
+    return this
+  }
+}

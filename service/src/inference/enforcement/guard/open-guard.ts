@@ -1,0 +1,131 @@
+import { effectiveAction } from '@gatehouse/contract/policy-gateway/config'
+
+import type { Piece } from '#formats/answer.ts'
+import type { UpstreamFormats } from '#formats/format.ts'
+import type { RequestTexts } from '#formats/texts/request-texts.ts'
+import type { Ending } from '#inference/enforcement/check.ts'
+import { checks } from '#inference/enforcement/checks.ts'
+import { checkErrorTexts } from '#inference/enforcement/errors/check-error-texts.ts'
+import type { Findings, CheckedCall } from '#inference/enforcement/findings.ts'
+import type { ModeratedCall } from '#inference/enforcement/moderation/moderate-call.ts'
+import type { CallJudge } from '#inference/enforcement/plain-language/ask-judge.ts'
+import { judgeAnswer, unjudgedAnswer } from '#inference/enforcement/plain-language/judge-answer.ts'
+import type { CallRedaction } from '#inference/enforcement/redaction/call-redaction.ts'
+import { openReplacement } from '#inference/enforcement/replacement/open-replacement.ts'
+import type { Replace, Replacement } from '#inference/enforcement/replacement/replacement.ts'
+import { toEndings } from '#inference/enforcement/rules/rule-endings.ts'
+import type { QuestionsOf } from '#limits/limit-questions.ts'
+import { countedOnly } from '#moderation/scorer.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { AnswerRules } from '#policies/rules/answer-rules.ts'
+import type { CallFacts } from '#policies/rules/facts.ts'
+import type { RuleSet } from '#policies/rules/rule-set.ts'
+import { type Asker, runInTurns } from '#text/steps.ts'
+
+import { guardAnswer, type LogProblem } from './guard-answer.ts'
+
+/** What the guards of all answers share. */
+export type GuardDeps = {
+  formats: UpstreamFormats
+  steadyNow: Clock
+  replace: Replace
+  logProblem: LogProblem
+}
+
+export type Guarded = {
+  call: CheckedCall
+  findings: Findings
+  /** The rules for answers. */
+  set: RuleSet
+  facts: CallFacts
+  /** Of the request, as it is sent. */
+  texts: RequestTexts
+  isStreamed: boolean
+  moderated: ModeratedCall
+  callJudge: CallJudge | null
+  asker: Asker
+  redaction: CallRedaction | null
+  questions: QuestionsOf
+}
+
+/** What guards the answer of a call. */
+export type AnswerGuarding = {
+  /** How many characters it holds back at most. */
+  readonly hold: AnswerRules['hold']
+  /** The answer as far as it is cleared; throws where it may not go on. */
+  guard(pieces: AsyncIterable<Piece>): AsyncIterable<Piece>
+  /** What stands for a request that ended with this error; null: nothing does. */
+  replace(error: unknown): Promise<Replacement | null>
+}
+
+export async function openGuard(
+  { replace, ...deps }: GuardDeps,
+  { call, findings, set, moderated, questions, redaction, ...asked }: Guarded,
+): Promise<AnswerGuarding> {
+  const { texts, isStreamed, asker } = asked
+  // A call that was admitted is not ended for the questions that its answer raises.
+  const callJudge = asked.callJudge && {
+    ...asked.callJudge,
+    questions: countedOnly(questions.judge),
+  }
+  const facts = { ...asked.facts, direction: 'response' as const }
+  const hide = redaction && redaction.hide
+  const own = toEndings(await runInTurns(set.openAnswerInSteps(facts), asker), set)
+  const rulesFor = (answerFindings: Findings) =>
+    addEndings(own, { findings: answerFindings, moderated })
+  const rules = rulesFor(findings)
+
+  /** Guards a text by the rules for answers. What it finds goes to these findings. */
+  const guardText = (pieces: AsyncIterable<Piece>, noted: Findings, isApart = false) =>
+    guardAnswer(pieces, {
+      ...deps,
+      cancellation: call.cancellation,
+      set,
+      rules: isApart ? rulesFor(noted) : rules,
+      facts,
+      prefill: texts.prefill,
+      findings: noted,
+      owner: asker.owner,
+      scored: moderated.scoreAnswer(set, own.scores, hide, isApart ? noted : findings),
+      judged:
+        callJudge && set.needsJudge
+          ? judgeAnswer({ callJudge, set, rules: own, request: texts, hide })
+          : unjudgedAnswer,
+    })
+
+  const replacing = { replace, findings, isStreamed, call, guard: guardText, hide, asker }
+  const replacement = mayReplace(findings)
+    ? openReplacement({ ...replacing, questions: questions.rewriter })
+    : null
+  return {
+    hold: holdWith(rules, redaction),
+    replace: async (error) => (await replacement?.replace(error)) ?? null,
+    guard(pieces) {
+      const guardApart = (words: AsyncIterable<Piece>, noted: Findings) =>
+        guardText(words, noted, true)
+      const answer = checkErrorTexts(pieces, { findings, guard: guardApart, redaction, asker })
+      const cleared = guardText(answer, findings)
+      const replaced = replacement ? replacement.replaceBlocked(cleared) : cleared
+      return redaction ? redaction.redactAnswer(replaced, asker) : replaced
+    },
+  }
+}
+
+function addEndings(
+  own: AnswerRules<Ending>,
+  answer: { findings: Findings; moderated: ModeratedCall },
+): AnswerRules<Ending> {
+  let rules = own
+  for (const check of checks) rules = check.addEndings?.(rules, answer) ?? rules
+  return rules
+}
+
+/** Redaction holds what the guard has let go until it is final. */
+const holdWith = ({ hold }: AnswerRules<Ending>, redaction: CallRedaction | null) =>
+  redaction && typeof hold === 'number' ? hold + redaction.hold : hold
+
+/** Whether the configuration of the organization wants a replacement instead of a refusal. */
+function mayReplace({ configured }: Findings): boolean {
+  const action = configured?.isEnforced && effectiveAction(configured.gateway.config)
+  return action === 'rewrite' || action === 'summary'
+}

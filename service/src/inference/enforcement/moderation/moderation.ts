@@ -1,0 +1,44 @@
+import { isAlwaysBlocked } from '#gateway-config/decide/categories.ts'
+import type { Check, Ending } from '#inference/enforcement/check.ts'
+import { holdAtLeast } from '#inference/enforcement/guard/hold-back.ts'
+import { answerModerated, answerUnconfigured } from '#inference/enforcement/refusals.ts'
+import type { Category } from '#moderation/categories.ts'
+import type { AnswerRules } from '#policies/rules/answer-rules.ts'
+import { windowLengthMost } from '#policies/rules/score.ts'
+
+/** Categories that are always blocked, and those that the caller or the configuration flags. */
+export const moderation: Check = {
+  name: 'moderation',
+  beforeHold: ({ moderated }) => moderated.checkLocally(),
+  afterHold: ({ moderated }, sent) => moderated.checkRemotely(sent),
+  addEndings: (rules, { moderated }) => addCategories(rules, moderated.blocking),
+}
+
+/** Adds for each category what ends an answer where its score is reached. Their atoms come after those that rules ask for. */
+export function addCategories(
+  rules: AnswerRules<Ending>,
+  categories: readonly Category[],
+): AnswerRules<Ending> {
+  const added = categories.map((category, number) =>
+    toEnding(category, rules.scores.length + number),
+  )
+  return {
+    ...rules,
+    rules: [...rules.rules, ...added],
+    hold: holdAtLeast(rules.hold, windowLengthMost),
+  }
+}
+
+const toEnding = (category: Category, atom: number): Ending => ({
+  isEnforcing: true,
+  isError: false,
+  formula: { kind: 'score', atom },
+  toError({ findings, facts }) {
+    const { configured } = findings
+    configured?.noteCategories([category])
+    const isRefused = isAlwaysBlocked(category) || facts.categories.includes(category)
+    return !configured || isRefused
+      ? answerModerated(findings, category)
+      : answerUnconfigured(findings, configured)
+  },
+})

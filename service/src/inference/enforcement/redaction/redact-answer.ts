@@ -1,0 +1,170 @@
+import type { AnswerEvent, Block, Frame, Piece } from '#formats/answer.ts'
+import { addCounts, countEntities } from '#redaction/entity-counts.ts'
+import type { EntityKind } from '#redaction/entity.ts'
+import type { Placeholders } from '#redaction/placeholders.ts'
+import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
+
+import { countArguments, ArgumentsCounter } from './arguments-counter.ts'
+import { AnswerRestorer } from './restore-answer.ts'
+import type { Restoring } from './restore-text.ts'
+import { TextRun } from './text-run.ts'
+
+/** Reasoning that is longer is withheld. */
+const reasoningMost = 1024 * 1024
+
+type OpenBlock =
+  | { kind: 'text'; run: TextRun }
+  /** Whether it is sealed is known only at its end, and sealed reasoning is sent as it is or not at all. */
+  | { kind: 'reasoning'; text: string }
+  | { kind: 'arguments'; counter: ArgumentsCounter }
+
+/** Where it is noted what was found. */
+export type Redacting = {
+  placeholders: Placeholders
+  withheld: Map<EntityKind, number>
+  passed: Map<EntityKind, number>
+  /** What is put back into the answer; null: nothing is. */
+  restoring?: Restoring | null
+}
+
+/**
+ * Replaces personal data and secrets in the events of one answer, before they are written in the caller's format. Text leaves as
+ * soon as it is final. The arguments of tool calls pass: a changed argument is a wrong action.
+ */
+export class AnswerRedactor {
+  readonly #redacting: Redacting
+  readonly #blocks = new Map<number, OpenBlock>()
+  readonly #runs: Readonly<Record<'text' | 'refusal', TextRun>>
+  /** Blocks of reasoning side by side: callers wait for its end before they are shown a text. */
+  #reasoning: TextRun
+
+  constructor(redacting: Redacting) {
+    this.#redacting = redacting
+    const { placeholders } = redacting
+    this.#runs = { text: new TextRun(placeholders), refusal: new TextRun(placeholders) }
+    this.#reasoning = new TextRun(placeholders)
+  }
+
+  *redact(events: readonly AnswerEvent[]): Steps<AnswerEvent[]> {
+    const redacted: AnswerEvent[] = []
+    for (const event of events) redacted.push(...(yield* this.#redactEvent(event)))
+    return redacted
+  }
+
+  *#redactEvent(event: AnswerEvent): Steps<AnswerEvent[]> {
+    switch (event.type) {
+      case 'block_started': {
+        const isReasoning = event.block.type === 'reasoning'
+        this.#blocks.set(event.index, this.#openBlock(event.index, event.block))
+        return isReasoning ? [event] : [...this.#endReasoning(), event]
+      }
+      case 'block_delta':
+        return yield* this.#addDelta(event)
+      case 'block_sealed':
+        return [...(yield* this.#releaseSealed(event.index)), event]
+      case 'block_ended':
+        return yield* this.#endBlock(event)
+      case 'started':
+        return [event]
+      case 'finished':
+        return [
+          ...this.#endReasoning(),
+          ...this.#runs.text.finish(),
+          ...this.#runs.refusal.finish(),
+          event,
+        ]
+    }
+  }
+
+  #openBlock(index: number, { type }: Block): OpenBlock {
+    const { passed } = this.#redacting
+    if (type === 'tool_call') return { kind: 'arguments', counter: new ArgumentsCounter(passed) }
+    if (type === 'reasoning') return { kind: 'reasoning', text: '' }
+    const run = this.#runs[type]
+    run.start(index)
+    return { kind: 'text', run }
+  }
+
+  *#addDelta(event: AnswerEvent & { type: 'block_delta' }): Steps<AnswerEvent[]> {
+    const { index, text } = event
+    const block = this.#blocks.get(index)
+    switch (block?.kind) {
+      case 'text':
+        return yield* block.run.add(index, text)
+      case 'reasoning':
+        if (block.text.length <= reasoningMost) block.text += text
+        return []
+      case 'arguments':
+        yield* countArguments(block.counter, text)
+        return [event]
+      case undefined:
+        return []
+    }
+  }
+
+  *#endBlock(event: AnswerEvent & { type: 'block_ended' }): Steps<AnswerEvent[]> {
+    const { index } = event
+    const block = this.#blocks.get(index)
+    this.#blocks.delete(index)
+    switch (block?.kind) {
+      case 'text':
+        return yield* block.run.end(event)
+      case 'reasoning':
+        return yield* this.#redactReasoning(block.text, event)
+      case 'arguments':
+        block.counter.end()
+        return [event]
+      case undefined:
+        return [event]
+    }
+  }
+
+  /** Reasoning without a seal is a text like others. */
+  *#redactReasoning(text: string, event: AnswerEvent & { type: 'block_ended' }) {
+    const run = this.#reasoning
+    run.start(event.index)
+    const left = yield* run.add(event.index, text.length > reasoningMost ? '' : text)
+    return [...left, ...(yield* run.end(event))]
+  }
+
+  #endReasoning(): AnswerEvent[] {
+    const left = this.#reasoning.finish()
+    this.#reasoning = new TextRun(this.#redacting.placeholders)
+    return left
+  }
+
+  *#releaseSealed(index: number): Steps<AnswerEvent[]> {
+    const block = this.#blocks.get(index)
+    this.#blocks.delete(index)
+    if (block?.kind !== 'reasoning' || block.text.length > reasoningMost) return []
+    const found = yield* countEntities(block.text)
+    addCounts(this.#redacting.withheld, found)
+    return found.size > 0 ? [] : deltaOf(index, block.text)
+  }
+}
+
+const deltaOf = (index: number, text: string): AnswerEvent[] =>
+  text === '' ? [] : [{ type: 'block_delta', index, text }]
+
+/**
+ * The pieces of an answer with what was redacted. They have nothing left to be passed on as it came. Those without anything to
+ * write yet are kept back, so that callers of a silent stream are still told that it goes on.
+ */
+export async function* redactPieces(
+  pieces: AsyncIterable<Piece>,
+  redacting: Redacting,
+  asker: Asker,
+): AsyncGenerator<Piece> {
+  const redactor = new AnswerRedactor(redacting)
+  const restorer = redacting.restoring ? new AnswerRestorer(redacting.restoring) : null
+  for await (const { format, frames } of pieces) {
+    const rewritten: Frame[] = []
+    for (const { events, source } of frames) {
+      const redacted = runInTurns(redactor.redact(events), asker)
+      const said = redacted instanceof Promise ? await redacted : redacted
+      const left = restorer ? restorer.restore(said) : said
+      if (left.length > 0) rewritten.push({ events: left, source })
+    }
+    if (rewritten.length > 0) yield { format, frames: rewritten, isRebuilt: true }
+  }
+}

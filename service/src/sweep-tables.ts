@@ -1,0 +1,100 @@
+import { sweepChanges } from '#audit/change-store.ts'
+import { sweepProcesses } from '#audit/process-store.ts'
+import { sweepPaymentEvents } from '#credits/stripe/sweep-events.ts'
+import { sweepCallers, sweepDecisionCounts } from '#gateway-config/rollout/decision-count-store.ts'
+import { sweepKeys } from '#http/idempotency-store.ts'
+import { inBatches } from '#platform/background/in-batches.ts'
+import type { TaskTurn } from '#platform/background/run-task.ts'
+import { transact } from '#platform/transaction.ts'
+import { sweepDecisions } from '#policies/decisions/decision-store.ts'
+
+import { sweepFreeRequests } from './access/free-tier/free-request-store.ts'
+import type { House } from './assemble.ts'
+import { sweepBudgetAlerts } from './credits/budgets/alert-store.ts'
+import { sweepQuotaUsage } from './limits/quotas/usage-store.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+const changesKeptMs = dayMs
+/** Twice the longest window. */
+const quotasKeptMs = 62 * dayMs
+/** Twice the longest window of a rollback. */
+const decisionCountsKeptMs = 2 * dayMs
+/** A little longer than the longest chart. */
+const decisionsKeptMs = 400 * dayMs
+const paymentEventsKeptMs = 90 * dayMs
+
+/** How many rows are removed from a table in one transaction, at most. */
+export const sweptMax = 500
+
+type Sweep = {
+  failureCode: string
+  /** Removes at most `sweptMax` rows; returns how many. */
+  remove(): Promise<number>
+}
+
+/**
+ * Removes what is too old from every table, one after the other. One that fails does not keep the others from it; that some have
+ * failed is thrown at the end, so that the pass counts as failed.
+ */
+export async function sweepTables(house: House, { rest, signal }: TaskTurn) {
+  const failed: string[] = []
+  for (const { failureCode, remove } of listSweeps(house)) {
+    try {
+      await inBatches(rest, sweptMax, remove)
+    } catch (error) {
+      if (signal.aborted) return
+      house.log.problem(failureCode, error)
+      failed.push(failureCode)
+    }
+    await rest()
+  }
+  if (failed.length > 0) throw new Error(`Some tables were not swept: ${failed.join(', ')}.`)
+}
+
+function listSweeps(house: House): Sweep[] {
+  const { db, now } = house
+  const before = (keptMs: number) => new Date(now().getTime() - keptMs)
+  return [
+    {
+      failureCode: 'idempotency_keys_sweep_failed',
+      remove: () => transact(db, (tx) => sweepKeys(tx, now(), sweptMax)),
+    },
+    {
+      failureCode: 'free_requests_sweep_failed',
+      remove: () => transact(db, (tx) => sweepFreeRequests(tx, now(), sweptMax)),
+    },
+    {
+      failureCode: 'payment_events_sweep_failed',
+      remove: () => sweepPaymentEvents(house, before(paymentEventsKeptMs), sweptMax),
+    },
+    {
+      failureCode: 'quota_usage_sweep_failed',
+      remove: () => transact(db, (tx) => sweepQuotaUsage(tx, before(quotasKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'budget_alerts_sweep_failed',
+      remove: () => transact(db, (tx) => sweepBudgetAlerts(tx, before(quotasKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'gateway_decisions_sweep_failed',
+      remove: () =>
+        transact(db, (tx) => sweepDecisionCounts(tx, before(decisionCountsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'gateway_callers_sweep_failed',
+      remove: () => transact(db, (tx) => sweepCallers(tx, before(decisionCountsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'policy_decisions_sweep_failed',
+      remove: () => transact(db, (tx) => sweepDecisions(tx, before(decisionsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'silent_processes_sweep_failed',
+      remove: () => transact(db, (tx) => sweepProcesses(tx, sweptMax)),
+    },
+    {
+      failureCode: 'configuration_changes_sweep_failed',
+      remove: () => transact(db, (tx) => sweepChanges(tx, before(changesKeptMs), sweptMax)),
+    },
+  ]
+}
