@@ -103,6 +103,35 @@ test('with --again a test that fails once is named and passes; one that fails tw
   })
 })
 
+test('with --again a file runs once more whose hook has failed', async () => {
+  const failsOnce = (name: string) => `
+    import { existsSync, writeFileSync } from 'node:fs'
+    beforeAll(() => {
+      const marker = new URL('${name}', import.meta.url)
+      const isSecond = existsSync(marker)
+      writeFileSync(marker, '')
+      if (!isSecond) throw new Error('not started')
+    })
+    test('passes', () => {})`
+  const run = await repositoryWith({
+    'first-a': failsOnce('marker'),
+    'first-b': "test('passes', () => {})",
+    second: "beforeAll(() => { throw new Error('never starts') })\ntest('passes', () => {})",
+  })
+  expect(await run('--again')).toEqual({
+    exitCode: 1,
+    lines: [
+      '-- first',
+      '-- second',
+      'Failed at first, and passed when their file ran again alone. Find out why:',
+      '  first: first-a.test.mjs: not started',
+      'Errors outside of tests: 1. They fail the run.',
+      '  second: second.test.mjs: never starts',
+      '2 passed, 0 failed, 1 skipped',
+    ],
+  })
+})
+
 test('a ring has its servers while it runs, and no longer', async () => {
   const run = await repositoryWith({
     first: "test('reads', () => expect(process.env.SERVER_URL).toBe('here'))",

@@ -1,7 +1,7 @@
 import { fromSources } from '../program.ts'
 import { type CoreUsage, describeUsage, watchCores } from './core-usage.ts'
 import { runVitest, type VitestRun } from './run-vitest.ts'
-import { type Failure, noTests, type Totals } from './totals-reporter.ts'
+import { type Failure, noCounts, type OutsideError, type Totals } from './totals-reporter.ts'
 
 type Servers = { environment: NodeJS.ProcessEnv; stop: () => Promise<void> }
 type Ring = { projects: readonly string[]; startServers?: () => Promise<Servers> }
@@ -53,7 +53,7 @@ export async function runTests(args: readonly string[], options: Options): Promi
   return results.find(({ code }) => code !== 0)?.code ?? 0
 }
 
-type Outcome = { code: number; totals: Totals; /** Failed at first. */ unsteady: Failure[] }
+type Outcome = { code: number; totals: Totals; /** Failed at first. */ unsteady: string[] }
 type Result = Outcome & { ring: string; usage: CoreUsage }
 
 async function runOnce(run: VitestRun): Promise<Outcome> {
@@ -61,23 +61,37 @@ async function runOnce(run: VitestRun): Promise<Outcome> {
   return { code: code || (totals.errors.length > 0 ? 1 : 0), totals, unsteady: [] }
 }
 
-/** On a loaded machine a test may fail for lack of time: its file runs once more, with the machine to itself. */
+/**
+ * On a loaded machine a test or the start of its servers may fail for lack of time: its file runs once more, with the machine
+ * to itself. Nothing runs again after an error that belongs to no file.
+ */
 async function runTwice(run: VitestRun, signal?: AbortSignal): Promise<Outcome> {
   const first = await runOnce(run)
-  const { failures, errors } = first.totals
-  if (failures.length === 0 || errors.length > 0 || signal?.aborted) return first
-  const files = [...new Set(failures.map(({ file }) => file))]
+  const broken = [...first.totals.failures, ...first.totals.errors]
+  const files = new Set(broken.flatMap(({ file }) => file ?? []))
+  const canRunAgain = broken.length > 0 && broken.every(({ file }) => file !== undefined)
+  if (!canRunAgain || signal?.aborted) return first
   const second = await runOnce({ ...run, further: ['--no-file-parallelism', ...files] })
-  const failed = second.totals.failures
-  const hasFailed = ({ file, test }: Failure) =>
-    failed.some((other) => other.file === file && other.test === test)
-  const totals = {
-    ...second.totals,
-    passed: first.totals.passed + first.totals.failed - second.totals.failed,
-    skipped: first.totals.skipped,
+  const stillBroken = new Set(brokenIn(second.totals).map(({ place }) => place))
+  return {
+    code: second.code,
+    totals: { ...second.totals, counts: { ...first.totals.counts, ...second.totals.counts } },
+    unsteady: brokenIn(first.totals).flatMap(({ place, description }) =>
+      stillBroken.has(place) ? [] : description,
+    ),
   }
-  return { code: second.code, totals, unsteady: failures.filter((each) => !hasFailed(each)) }
 }
+
+const describeFailure = ({ file, test, message }: Failure) => `${file}: ${test}: ${message}`
+const describeError = ({ file, message }: OutsideError) => (file ? `${file}: ${message}` : message)
+/** A test that fails for another reason the second time has failed twice. */
+const brokenIn = ({ failures, errors }: Totals) => [
+  ...failures.map((each) => ({
+    place: `${each.file}: ${each.test}`,
+    description: describeFailure(each),
+  })),
+  ...errors.map((each) => ({ place: `${each.file}`, description: describeError(each) })),
+]
 
 function tell(results: readonly Result[], write: (text: string) => void) {
   const list = (title: string, lines: readonly string[]) => {
@@ -85,23 +99,17 @@ function tell(results: readonly Result[], write: (text: string) => void) {
     write(`\n${title}`)
     for (const line of lines) write(`  ${line.split('\n')[0]}`)
   }
-  const described = (ring: string, { file, test, message }: Failure) =>
-    `${ring}: ${file}: ${test}: ${message}`
-  const sum = noTests()
-  for (const { totals } of results) {
-    sum.passed += totals.passed
-    sum.failed += totals.failed
-    sum.skipped += totals.skipped
+  const inRings = (describe: (result: Result) => readonly string[]) =>
+    results.flatMap((result) => describe(result).map((each) => `${result.ring}: ${each}`))
+  const sum = noCounts()
+  for (const each of results.flatMap(({ totals }) => Object.values(totals.counts))) {
+    sum.passed += each.passed
+    sum.failed += each.failed
+    sum.skipped += each.skipped
   }
-  const unsteady = results.flatMap(({ ring, unsteady }) =>
-    unsteady.map((each) => described(ring, each)),
-  )
-  const failed = results.flatMap(({ ring, totals }) =>
-    totals.failures.map((each) => described(ring, each)),
-  )
-  const errors = results.flatMap(({ ring, totals }) =>
-    totals.errors.map((error) => `${ring}: ${error}`),
-  )
+  const unsteady = inRings((result) => result.unsteady)
+  const failed = inRings(({ totals }) => totals.failures.map(describeFailure))
+  const errors = inRings(({ totals }) => totals.errors.map(describeError))
   list('Failed at first, and passed when their file ran again alone. Find out why:', unsteady)
   list('Failed:', failed)
   list(`Errors outside of tests: ${errors.length}. They fail the run.`, errors.toSorted())

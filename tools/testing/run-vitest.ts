@@ -25,7 +25,7 @@ export async function runVitest({ root, projects, further, environment }: Vitest
   try {
     const code = await spawnVitest(['run', ...chosen, ...named, ...further], root, variables)
     const text = await readFile(file, 'utf8').catch(() => undefined)
-    const none = { ...noTests(), errors: ['vitest reported no totals'] }
+    const none = { ...noTests(), errors: [{ message: 'vitest reported no totals' }] }
     return { code, totals: text === undefined ? none : (JSON.parse(text) as Totals) }
   } finally {
     await rm(folder, { recursive: true, force: true })

@@ -4,22 +4,21 @@ import type { Reporter } from 'vitest/node'
 
 export type Failure = { file: string; test: string; message: string }
 
-/** What one run of vitest came to. `errors` are those that belong to no test: each of them fails the run. */
+/** An error that belongs to no test: in a hook or on import of a file, or one that no test waited for. It fails the run. */
+export type OutsideError = { file?: string; message: string }
+
+export type Counts = { passed: number; failed: number; skipped: number }
+
+/** What one run of vitest came to. */
 export type Totals = {
-  passed: number
-  failed: number
-  skipped: number
+  /** By file. */
+  counts: Record<string, Counts>
   failures: Failure[]
-  errors: string[]
+  errors: OutsideError[]
 }
 
-export const noTests = (): Totals => ({
-  passed: 0,
-  failed: 0,
-  skipped: 0,
-  failures: [],
-  errors: [],
-})
+export const noCounts = (): Counts => ({ passed: 0, failed: 0, skipped: 0 })
+export const noTests = (): Totals => ({ counts: {}, failures: [], errors: [] })
 
 /** The variable that names the file for the totals. Without it nothing is written. */
 export const totalsVariable = 'TEST_TOTALS_FILE'
@@ -31,20 +30,23 @@ export const totalsReporter: Reporter = {
     if (!file) return
     const totals = noTests()
     for (const module of modules) {
+      const moduleFile = module.relativeModuleId
+      const counts = (totals.counts[moduleFile] = noCounts())
       for (const test of module.children.allTests()) {
         const result = test.result()
         const outcome = countedAs(result.state)
-        totals[outcome] += 1
+        counts[outcome] += 1
         if (outcome !== 'failed') continue
         const message = result.errors?.[0]?.message ?? 'It was cut off.'
-        totals.failures.push({ file: module.relativeModuleId, test: test.fullName, message })
+        totals.failures.push({ file: moduleFile, test: test.fullName, message })
       }
       for (const suite of [module, ...module.children.allSuites()]) {
-        const errors = suite.errors().map(({ message }) => `${module.relativeModuleId}: ${message}`)
-        totals.errors.push(...errors)
+        totals.errors.push(...suite.errors().map(({ message }) => ({ file: moduleFile, message })))
       }
     }
-    totals.errors.push(...unhandledErrors.map(({ message }) => `unhandled error: ${message}`))
+    totals.errors.push(
+      ...unhandledErrors.map(({ message }) => ({ message: `unhandled error: ${message}` })),
+    )
     writeFileSync(file, JSON.stringify(totals))
   },
 }

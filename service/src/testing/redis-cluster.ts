@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { freePort } from '@gatehouse/tools/free-port'
 import { afterAll, beforeAll } from 'vitest'
 
 import { connectRedis, type Redis } from '#platform/redis.ts'
@@ -14,15 +14,6 @@ import { connectRedis, type Redis } from '#platform/redis.ts'
 
 const slots = 16_384
 const nodesOfCluster = 3
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** A connection with a long deadline, which ignores the errors that tests cause on purpose. */
 export const connectPatiently = (url: string, isCluster = false): Redis =>
