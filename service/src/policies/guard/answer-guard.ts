@@ -378,7 +378,7 @@ export class AnswerGuard<Ending extends AnswerEnding = AnswerEnding> {
       if (this.#isWholeKnown) arrivals.forget(read)
       if (read < arrivals.length || channel.unreadOrder < Infinity) continue
       // A search may still find a match that begins where the channel has ended.
-      if (channel.isEnded && (channel.reader?.decidedOrder ?? Infinity) < Infinity) continue
+      if (channel.isEnded && channel.reader && channel.reader.decidedOrder < Infinity) continue
       this.#unread.delete(channel)
       if (channel.isEnded) channel.reader = null
     }

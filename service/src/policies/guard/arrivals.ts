@@ -1,3 +1,5 @@
+import { countWhile } from './count-while.ts'
+
 /** A stretch of a channel's text that arrived without a character of another channel in between. */
 type Run = {
   readonly offset: number
@@ -54,28 +56,29 @@ export class Arrivals {
 
   /** Where the run ends that a character belongs to. */
   #endOfRun(offset: number): number {
-    const next = this.#runs[this.#countRuns((candidate) => candidate.offset <= offset)]
+    const next = this.#runs[countWhile(this.#runs, (candidate) => candidate.offset <= offset)]
     return next?.offset ?? this.#length
   }
 
   /** The order of a character that has arrived and was not forgotten. */
   orderAt(offset: number): number {
-    const run = this.#runs[this.#countRuns((candidate) => candidate.offset <= offset) - 1]
+    const run = this.#runs[countWhile(this.#runs, (candidate) => candidate.offset <= offset) - 1]
     if (!run) throw new Error('The arrival of this character was forgotten.')
     return run.isFlat ? run.order : run.order + offset - run.offset
   }
 
   /** The character that arrived with this order; null where it is one of another channel, or forgotten. */
   offsetAt(order: number): number | null {
-    const count = this.#countRuns((candidate) => candidate.order <= order)
+    const count = countWhile(this.#runs, (candidate) => candidate.order <= order)
     const run = this.#runs[count - 1]
-    const offset = run ? run.offset + order - run.order : Infinity
+    if (!run) return null
+    const offset = run.offset + order - run.order
     return offset < (this.#runs[count]?.offset ?? this.#length) ? offset : null
   }
 
   /** How many characters, from the start of the channel on, arrived before `order`. Never splits a surrogate pair. */
   countBefore(order: number): number {
-    const count = this.#countRuns((candidate) => candidate.order < order)
+    const count = countWhile(this.#runs, (candidate) => candidate.order < order)
     const run = this.#runs[count - 1]
     const next = this.#runs[count]
     const end = next?.offset ?? this.#length
@@ -85,22 +88,9 @@ export class Arrivals {
 
   /** The characters before `offset` will not be asked for any more. */
   forget(offset: number) {
-    let forgotten = 0
-    while ((this.#runs[forgotten + 1]?.offset ?? Infinity) <= offset) forgotten++
-    if (forgotten > 0) this.#runs.splice(0, forgotten)
-  }
-
-  /** How many runs, from the first on, satisfy a condition that holds up to some run and for none after it. */
-  #countRuns(holds: (run: Run) => boolean): number {
-    let low = 0
-    let high = this.#runs.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      const run = this.#runs[middle]
-      if (run && holds(run)) low = middle + 1
-      else high = middle
-    }
-    return low
+    const begun = countWhile(this.#runs, (run) => run.offset <= offset)
+    // The last of them may still be asked for.
+    if (begun > 1) this.#runs.splice(0, begun - 1)
   }
 }
 

@@ -5,6 +5,7 @@ import { Normaliser } from '#text/normalise.ts'
 
 import { type Arrivals, splitsPairAt } from './arrivals.ts'
 import { type AskedAtoms, type AtomStarts, type Place, termAtom } from './atom-starts.ts'
+import { countWhile } from './count-while.ts'
 import type { EntityCount } from './entity-count.ts'
 import type { SlowPatterns } from './slow-patterns.ts'
 import { isUnjudged, type WindowQueue } from './window-queue.ts'
@@ -94,7 +95,7 @@ export class ChannelReader {
     if (this.#decided > this.#length) return Infinity
     const offset = this.#normaliser.originalOffset(this.#decided)
     if (offset < this.#arrivals.length) return this.#arrivals.orderAt(offset)
-    return this.#endOrder ?? Infinity
+    return this.#endOrder === null ? Infinity : this.#endOrder
   }
 
   /** How many code points, of those not yet taken, begin before `order`. */
@@ -142,7 +143,7 @@ export class ChannelReader {
     const { rules } = this.#reading
     const length = this.#length
     const held = Math.max(rules.patternHold, this.#scan?.held ?? 0, this.#terms?.held ?? 0)
-    const settled = Math.min(length - held, this.#entities?.settled ?? Infinity)
+    const settled = Math.min(length - held, this.#entities?.settled ?? length)
     let decided = this.#endOrder === null ? Math.max(0, settled) : length + 1
     if (this.#cutter && !this.#isScored) decided = Math.min(decided, this.#scoredTo)
     return splitsPairAt(this.#text, decided - this.#base) ? decided - 1 : decided
@@ -161,14 +162,7 @@ export class ChannelReader {
   }
 
   #countPairsBefore(end: number): number {
-    let low = 0
-    let high = this.#pairs.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if ((this.#pairs[middle] ?? Infinity) < end) low = middle + 1
-      else high = middle
-    }
-    return low
+    return countWhile(this.#pairs, (index) => index < end)
   }
 
   get #isScored(): boolean {

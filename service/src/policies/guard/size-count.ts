@@ -1,6 +1,7 @@
 import type { Arrivals } from './arrivals.ts'
 import type { AtomStarts, Place } from './atom-starts.ts'
 import type { ChannelReader } from './channel-reader.ts'
+import { countWhile } from './count-while.ts'
 
 /** What the count needs of a channel. */
 type CountedChannel = {
@@ -43,8 +44,8 @@ export class SizeCount {
     const count = (before: number) =>
       open.reduce((sum, { reader }) => sum + (reader?.codePointsBefore(before) ?? 0), 0)
     const total = this.#counted + count(order)
-    while ((this.#sizes[0] ?? Infinity) <= total) {
-      const size = this.#sizes.shift() ?? 0
+    const reachedCount = countWhile(this.#sizes, (size) => size <= total)
+    for (const size of this.#sizes.splice(0, reachedCount)) {
       const reached = this.#firstOrder(order, (before) => this.#counted + count(before) >= size)
       this.#starts.record('size', size, placeAt(reached, open))
     }

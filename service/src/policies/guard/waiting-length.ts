@@ -1,3 +1,5 @@
+import { countWhile } from './count-while.ts'
+
 /** A piece of a channel's text: where it ends in the original, and how many characters of it rules see at most. */
 type Piece = { end: number; readonly seen: number }
 
@@ -22,12 +24,10 @@ export class WaitingLength {
 
   /** The length of what waits from `offset` of the original on. What stands before is never asked for again. */
   from(offset: number): number {
-    let passed = 0
-    while ((this.#pieces[passed]?.end ?? Infinity) <= offset) {
-      this.#seen -= this.#pieces[passed]?.seen ?? 0
-      passed++
+    const passed = countWhile(this.#pieces, ({ end }) => end <= offset)
+    if (passed > 0) {
+      for (const { seen } of this.#pieces.splice(0, passed)) this.#seen -= seen
     }
-    if (passed > 0) this.#pieces.splice(0, passed)
     const [first] = this.#pieces
     if (!first) return 0
     // Of a piece that has passed in part no more waits than is left of it.

@@ -270,18 +270,27 @@ function resolveAtom(atom: Atom, { numbers, index }: Resolution): Resolved {
   const { patterns, literals, scores, entities } = numbers
   switch (atom.kind) {
     case 'pattern':
-      return { kind: 'pattern', pattern: patterns.get(atom.pattern) ?? -1 }
+      return { kind: 'pattern', pattern: requireNumbered(patterns.get(atom.pattern)) }
     case 'literal':
-      return { kind: 'literal', literal: literals.get(atom.text) ?? -1 }
+      return { kind: 'literal', literal: requireNumbered(literals.get(atom.text)) }
     case 'score':
-      return { kind: 'score', atom: scores.get(keyOf(atom))?.number ?? -1 }
+      return { kind: 'score', atom: requireNumbered(scores.get(keyOf(atom))?.number) }
     case 'entity':
-      return { kind: 'entity', atom: entities.get(keyOfEntity(atom))?.number ?? -1 }
+      return { kind: 'entity', atom: requireNumbered(entities.get(keyOfEntity(atom))?.number) }
     case 'judged':
-      return { kind: 'score', atom: scores.get(keyOf({ ...atom, rule: index }))?.number ?? -1 }
+      return {
+        kind: 'score',
+        atom: requireNumbered(scores.get(keyOf({ ...atom, rule: index }))?.number),
+      }
     case 'size':
       return atom
   }
+}
+
+/** All atoms of a set's rules were numbered when the set was built. */
+function requireNumbered<T>(found: T | undefined): T {
+  if (found === undefined) throw new Error('A condition of a rule was not numbered.')
+  return found
 }
 
 function withoutWhole(resolved: Resolved): AnswerFormula | null {
@@ -300,9 +309,9 @@ function holdOf(rules: readonly AnswerRule[], numbers: Numbers) {
   let [patternHold, literalHold] = [0, 0]
   for (const atom of atoms) {
     if (atom.kind === 'pattern')
-      patternHold = Math.max(patternHold, widths[atom.pattern] ?? Infinity)
+      patternHold = Math.max(patternHold, requireNumbered(widths[atom.pattern]))
     if (atom.kind === 'literal')
-      literalHold = Math.max(literalHold, (lengths[atom.literal] ?? 1) - 1)
+      literalHold = Math.max(literalHold, requireNumbered(lengths[atom.literal]) - 1)
   }
   if (enforcing.some(({ formula }) => !formula)) return { hold: 'full', patternHold } as const
   if (atoms.every(({ kind }) => kind === 'constant')) return { hold: 'none', patternHold } as const

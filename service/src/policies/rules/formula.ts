@@ -23,7 +23,8 @@ export type ScoreAtom = { kind: 'score'; category: string; above: number; isIncl
 
 /** A missing score reaches nothing: the caller has to know whether it may be missing. */
 export function isReached(atom: ScoreAtom, scores: ScoreMap): boolean {
-  const score = scores.get(atom.category) ?? -1
+  const score = scores.get(atom.category)
+  if (score === undefined) return false
   return atom.isInclusive ? score >= atom.above : score > atom.above
 }
 

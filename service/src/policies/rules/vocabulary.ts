@@ -98,7 +98,7 @@ export function* createVocabulary(
     yield* search.end()
     return {
       hasPattern: (pattern) => hasPattern(patterns, pattern),
-      hasLiteral: (written) => literalHits[writtenNumbers.get(written) ?? -1] === 1,
+      hasLiteral: (written) => isHit(literalHits, writtenNumbers.get(written)),
       size,
       countOf: (kind) => entityCounts.get(kind) ?? 0,
     }
@@ -109,6 +109,9 @@ export function* createVocabulary(
     find: (segments) => finish(findInSteps(segments)),
   }
 }
+
+const isHit = (hits: Uint8Array, number: number | undefined): boolean =>
+  number !== undefined && hits[number] === 1
 
 function hasPattern({ hits, missed }: PatternsFound, pattern: string): boolean {
   if (hits.has(pattern)) return true
