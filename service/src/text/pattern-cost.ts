@@ -55,15 +55,13 @@ function compareWithReference(): number {
 }
 
 function measure(engine: PatternEngine, pattern: string): PatternCost {
+  const compile = () => engine.compileSet([pattern])
   // An engine may compile the pattern only when it is first looked for.
-  const compileMs = fastestTry([pattern, pattern, pattern], (it) => {
-    engine.compileSet([it]).find(0, '', 0)
-  })
-  const set = engine.compileSet([pattern])
+  const compileMs = fastestTry([pattern, pattern, pattern], () => void compile().find(0, '', 0))
   return {
     compileMs,
-    searchMs: slowestProbe(set, commonProbes),
-    ownWordsMs: slowestProbe(set, makeOwnWordsProbes(pattern, createSampler(engine))),
+    searchMs: slowestProbe(compile, commonProbes),
+    ownWordsMs: slowestProbe(compile, makeOwnWordsProbes(pattern, createSampler(engine))),
   }
 }
 
@@ -94,14 +92,37 @@ function sampleClass(engine: PatternEngine, source: string): readonly string[] {
     : [first, last]
 }
 
-/** Both questions that a set answers: one engine is quick with the first and slow with the second. */
-function slowestProbe(set: PatternSet, probes: readonly (readonly string[])[]): number {
-  return Math.max(
-    0,
-    ...probes.map((texts) => fastestTry(texts, (text) => set.hits(text))),
-    ...probes.map((texts) => fastestTry(texts, (text) => set.find(0, text, 0))),
+const confirmationsMost = 8
+
+/**
+ * The highest of many short measurements is often one that other work has interrupted. So it is measured again, until the
+ * highest one is confirmed.
+ */
+function slowestProbe(compile: () => PatternSet, probes: readonly (readonly string[])[]): number {
+  const set = compile()
+  const measured = questions.flatMap((ask) =>
+    probes.map((texts) => ({ texts, ask, ms: fastestTry(texts, (text) => ask(set, text)) })),
   )
+  const slowest = () => measured.reduce((a, b) => (a.ms >= b.ms ? a : b))
+  if (measured.length === 0) return 0
+  for (let made = 0; made < confirmationsMost; made++) {
+    const highest = slowest()
+    if (highest.ms > hopelessMs) break
+    // An automaton remembers the states that a text needed, so it has to be a new one.
+    const other = compile()
+    const ms = fastestTry(highest.texts, (text) => highest.ask(other, text))
+    const isConfirmed = ms > highest.ms * 0.8
+    highest.ms = Math.min(highest.ms, ms)
+    if (isConfirmed) break
+  }
+  return slowest().ms
 }
+
+/** Both questions that a set answers: one engine is quick with the first and slow with the second. */
+const questions: readonly ((set: PatternSet, text: string) => unknown)[] = [
+  (set, text) => set.hits(text),
+  (set, text) => set.find(0, text, 0),
+]
 
 /** Ten times what any pattern may take: no other try would make a difference. */
 const hopelessMs = 600
