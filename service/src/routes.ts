@@ -81,7 +81,7 @@ function servePolicyRoutes(
   scope: FastifyInstance,
   { mutations, announce, policies, limits, moderation, credits }: House,
 ) {
-  const { scoreText, judgeText, findCategories, current } = moderation
+  const { scoreText, gridOf, judgeText, findCategories, current } = moderation
   const { countEarlierUsage } = credits
   const questionsOf = (caller: Principal) => ({ questions: limits.openQuestions(caller).scorer })
   servePolicies(scope, {
@@ -90,6 +90,7 @@ function servePolicyRoutes(
     ...policies,
     scoreTextFor: (caller) => (scored, wanted, asker) =>
       scoreText(scored, wanted, { ...asker, ...questionsOf(caller) }),
+    gridOf,
     judgeText: (rule, content, asker) =>
       judgeText(rule, content, asker, () => limits.limitTrial(asker.owner)),
     hasJudge: () => current().judge !== null,

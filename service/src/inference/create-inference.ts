@@ -4,7 +4,7 @@ import { upstreamFormats } from '#formats/formats.ts'
 import type { Principal } from '#http/principal.ts'
 import type { QuestionsOf } from '#limits/limit-questions.ts'
 import type { CurrentModeration } from '#moderation/create-moderation.ts'
-import type { Scorer } from '#moderation/scorer.ts'
+import type { LocalScorer } from '#moderation/local/local-scorer.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { threadEntry } from '#platform/assets.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
@@ -54,7 +54,7 @@ type Options = Omit<BillDeps, 'toEvent' | 'events'> & {
   engine: PatternEngine
   /** The moderation in force, and the scorer in this process. */
   moderation: () => CurrentModeration
-  local: Scorer
+  local: LocalScorer
   /** The formats that upstreams may speak; all of them unless given. */
   formats?: UpstreamFormats
 }
@@ -79,7 +79,7 @@ export function createInference(options: Options) {
   const callModel = createModelCalls({ ...upstreams, sticky, metrics })
   const ending = new Cancellation()
   const { files } = options
-  const { engine, moderation, local, events } = options
+  const { moderation, events } = options
   const monitoring = createMonitoring({ ...options, judge: () => moderation().monitoringJudge })
   const toEvent: ToEvent = (call, ending) => {
     if (ending.findings) countDecision(metrics, ending.findings, ending.error)
@@ -90,9 +90,7 @@ export function createInference(options: Options) {
   const threads = createCountingThreads()
   const counting = createInputCounting({ ...upstreams, threads, factors })
   const replace = createReplace({ ...options, callModel, counting, catalogue: catalogue.current })
-  const { openQuestions } = options
-  const judged = { engine, formats, replace, steadyNow, log, moderation, local, openQuestions }
-  const openChecks = createChecks({ ...judged, estimate: counting.estimate })
+  const openChecks = createChecks({ ...options, formats, replace, estimate: counting.estimate })
   return {
     catalogue: catalogue.current,
     counting,

@@ -3,6 +3,7 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { createOriginPools } from '#platform/origin-pools.ts'
 import type { Asker } from '#text/steps.ts'
+import { fineGrid, type WindowGrid } from '#text/windows/window-grid.ts'
 
 import { categories, type Category } from './categories.ts'
 import { createScorers, type Moderation } from './create-scorers.ts'
@@ -11,12 +12,12 @@ import { createJudgePool } from './judge/ask-model.ts'
 import { type Judge, type JudgedContent, type JudgedRule, JudgeFailure } from './judge/judge.ts'
 import { openJudge } from './judge/open-judge.ts'
 import { createVerdictCache } from './judge/verdict-cache.ts'
-import { createLocalScorer } from './local/local-scorer.ts'
+import { createLocalScorer, type LocalScorer } from './local/local-scorer.ts'
 import { blockingCategories, joinVerdicts, openModeration } from './moderate.ts'
 import { scorerOriginOf } from './post-scorer.ts'
 import { type ModerationSettings, noModeration, type ReadOptions } from './read-moderation.ts'
 import { createScoreCache, type ScoreCache } from './score-cache.ts'
-import type { Scorer, ScoringCall } from './scorer.ts'
+import type { ScoringCall } from './scorer.ts'
 
 /** What is in force: the scorers, and the judge of rules in plain language if there is one. */
 export type CurrentModeration = Moderation & {
@@ -121,7 +122,7 @@ type ScoredText = { text: string; direction: 'request' | 'response' }
 type Asked = { blocking: readonly Category[]; read?: ReadonlySet<Category> }
 
 /** How texts are scored that belong to no call: those of trials and simulations. */
-function createTextScoring(current: () => CurrentModeration, local: Scorer) {
+function createTextScoring(current: () => CurrentModeration, local: LocalScorer) {
   /** `sent` is what scorers outside of this process get, where that is another text. */
   async function check(
     { text, direction, sent = text }: ScoredText & { sent?: string },
@@ -150,6 +151,11 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
       const read = new Set(categories.filter((category) => wanted.has(category)))
       return (await check(scored, { blocking: [], read }, asker)).scores
     },
+    /** How answers are cut for those that score a category. */
+    gridOf: (category: string): WindowGrid => {
+      const { covers, grid } = current()
+      return (covers as ReadonlySet<string>).has(category) ? grid : fineGrid
+    },
     /** The categories that a request with this text reaches, of these and those always blocked; null: it cannot be told. */
     async findCategories(
       asked: { text: string; sent: string },
@@ -164,7 +170,8 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
 }
 
 /** The history of a chat, which is sent with every turn, need not be scored again. The model does not change in a process. */
-const rememberScores = (scorer: Scorer, cache: ScoreCache): Scorer => ({
+const rememberScores = (scorer: LocalScorer, cache: ScoreCache): LocalScorer => ({
   ...scorer,
-  score: (segments, call) => cache.score(scorer, scorer.name, segments, call),
+  score: (segments, call) =>
+    cache.score({ scorer, identity: scorer.name, grid: null }, segments, call),
 })

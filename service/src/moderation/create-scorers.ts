@@ -3,14 +3,16 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
 import { runInTurns, type Steps } from '#text/steps.ts'
+import { fineGrid, heldMostBy, type WindowGrid } from '#text/windows/window-grid.ts'
 
 import { adapters } from './adapters/adapters.ts'
-import type { Category } from './categories.ts'
+import type { Category, CategoryScores } from './categories.ts'
 import {
   chooseScorers,
   combineScores,
   findUnscoredCategories,
   hasUnreadImage,
+  type ScorerAnswer,
   type SegmentScores,
 } from './combine-scores.ts'
 import { createScorer } from './create-scorer.ts'
@@ -19,7 +21,7 @@ import { joinShortTexts } from './pieces/join-short-texts.ts'
 import { createPostToModel, type PostToModel } from './post-scorer.ts'
 import type { ModerationSettings, ScorerSettings } from './read-moderation.ts'
 import type { ScoreCache } from './score-cache.ts'
-import { ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
+import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
 
 type Deps = {
   pools: Pick<OriginPools, 'collect'>
@@ -59,8 +61,75 @@ export type Moderation = {
     wanted: ReadonlySet<Category>,
     call: ScoringCall,
   ): Promise<ScoreOutcome>
+  /** The same where every score is known, at once; undefined where a scorer has to be asked. For some short texts. */
+  findKnown(
+    segments: readonly Segment[],
+    wanted: ReadonlySet<Category>,
+    organizationId: string,
+  ): ScoreOutcome | undefined
+  /** How answers are cut. All scorers share one grid: text leaves when all of them have passed it, so the widest steps count. */
+  readonly grid: WindowGrid
   /** For readiness: which scorers are not asked at the moment, because they fail. */
   pausing(): readonly string[]
+}
+
+type Identified = { readonly identity: string; readonly settings: ScorerSettings }
+type Wanted = {
+  segments: readonly Segment[]
+  wanted: ReadonlySet<Category>
+  organizationId: string
+}
+
+function findKnownScores(
+  cache: ScoreCache,
+  scorers: readonly Identified[],
+  { segments, wanted, organizationId }: Wanted,
+): ScoreOutcome | undefined {
+  const answers: ScorerAnswer[] = []
+  for (const { identity, settings } of scorers) {
+    const scores = cache.findAll({ organizationId, identity }, segments)
+    if (!scores) return undefined
+    answers.push({ thresholds: settings.thresholds, scores })
+  }
+  const combined = segments.map((_, index) => ({
+    ...combineScores(answers, index, wanted),
+    hasUnreadImage: false,
+  }))
+  const unscored = findUnscoredCategories({ segments, results: combined, wanted, failed: [] })
+  return unscored.size > 0 ? undefined : { segments: combined, unscored, failed: [] }
+}
+
+/** A scorer that was asked and has answered, or has failed. */
+type Asked = Pick<ScorerSettings, 'thresholds'> & { readonly scorer: Scorer } & (
+    | { readonly scores: readonly CategoryScores[] }
+    | { readonly failure: ScorerFailure }
+  )
+
+/** In steps: a request may have tens of thousands of texts. */
+function* combineAll(
+  results: readonly Asked[],
+  segments: readonly Segment[],
+  wanted: ReadonlySet<Category>,
+): Steps<ScoreOutcome> {
+  const answers = results.filter((result) => 'scores' in result)
+  const isRead = answers.some(({ scorer }) => scorer.readsImages)
+  const combined = []
+  for (const [index, segment] of segments.entries()) {
+    const result = combineScores(answers, index, wanted)
+    const isUnread = hasUnreadImage(segment, result, { wanted, isRead })
+    combined.push({ ...result, hasUnreadImage: isUnread })
+    yield
+  }
+  const failed = results
+    .filter((result) => 'failure' in result)
+    .map(({ scorer: { name, covers, readsImages = false }, failure }) => ({
+      name,
+      covers,
+      readsImages,
+      failure,
+    }))
+  const unscored = findUnscoredCategories({ segments, results: combined, wanted, failed })
+  return { segments: combined, unscored, failed }
 }
 
 /** Builds the scorers of a configuration, each with its own circuit breaker. */
@@ -71,21 +140,24 @@ export function createScorers(settings: ModerationSettings, deps: Deps): Moderat
     const scorer = guardScorer(joining, deps)
     return { settings: each, identity: identityOf(each), covers: scorer.covers, scorer }
   })
-  type Asked = (typeof scorers)[number]
+  const grid = widestOf(settings.scorers)
 
   function tooLong(scorer: string) {
     deps.metrics.scorerFailures.inc({ scorer, problem: 'too_long' })
     return new ScorerFailure('too_long', 'The texts are too long to be scored.')
   }
 
-  async function ask(asked: Asked, segments: readonly Segment[], call: ScoringCall) {
-    const { scorer, identity, settings: own } = asked
+  async function ask(
+    { scorer, identity, settings: { thresholds } }: (typeof scorers)[number],
+    segments: readonly Segment[],
+    call: ScoringCall,
+  ): Promise<Asked> {
     try {
       if (areTooLong(segments)) throw tooLong(scorer.name)
-      const scores = await deps.cache.score(scorer, identity, segments, call)
-      return { ...asked, thresholds: own.thresholds, scores }
+      const scores = await deps.cache.score({ scorer, identity, grid }, segments, call)
+      return { scorer, thresholds, scores }
     } catch (error) {
-      if (error instanceof ScorerFailure) return { ...asked, failure: error }
+      if (error instanceof ScorerFailure) return { scorer, thresholds, failure: error }
       throw error
     }
   }
@@ -93,35 +165,19 @@ export function createScorers(settings: ModerationSettings, deps: Deps): Moderat
   return {
     settings,
     covers: new Set(scorers.flatMap(({ covers }) => [...covers])),
+    grid,
+    findKnown: (segments, wanted, organizationId) =>
+      findKnownScores(deps.cache, chooseScorers(scorers, wanted), {
+        segments,
+        wanted,
+        organizationId,
+      }),
     async score(segments, wanted, call) {
       call.signal.throwIfAborted()
       const asked = chooseScorers(scorers, wanted)
       const results = await Promise.all(asked.map((each) => ask(each, segments, call)))
-      const answers = results.filter((result) => 'scores' in result)
-      const isRead = answers.some(({ scorer }) => scorer.readsImages)
-      /** In steps: a request may have tens of thousands of texts. */
-      function* combineAll(): Steps<ScoreOutcome['segments']> {
-        const combined = []
-        for (const [index, segment] of segments.entries()) {
-          const result = combineScores(answers, index, wanted)
-          const isUnread = hasUnreadImage(segment, result, { wanted, isRead })
-          combined.push({ ...result, hasUnreadImage: isUnread })
-          yield
-        }
-        return combined
-      }
       const asker = { owner: call.organizationId, signal: call.signal }
-      const combined = await runInTurns(combineAll(), asker)
-      const failed = results
-        .filter((result) => 'failure' in result)
-        .map(({ scorer: { name, covers, readsImages = false }, failure }) => ({
-          name,
-          covers,
-          readsImages,
-          failure,
-        }))
-      const unscored = findUnscoredCategories({ segments, results: combined, wanted, failed })
-      return { segments: combined, unscored, failed }
+      return runInTurns(combineAll(results, segments, wanted), asker)
     },
     pausing: () =>
       scorers.filter(({ scorer }) => scorer.isPausing()).map(({ scorer }) => scorer.name),
@@ -131,6 +187,11 @@ export function createScorers(settings: ModerationSettings, deps: Deps): Moderat
 /** What the same text gets the same scores from. */
 const identityOf = ({ name, adapter, place, snapshot }: ScorerSettings) =>
   JSON.stringify([name, adapter, place?.baseUrl, place?.model, snapshot])
+
+const widestOf = (scorers: readonly ScorerSettings[]): WindowGrid =>
+  scorers
+    .map(({ grid }) => grid)
+    .reduce((one, other) => (heldMostBy(other) > heldMostBy(one) ? other : one), fineGrid)
 
 /** More would need too many calls, and too much work before the first of them. */
 const textsMaxLength = 4_000_000

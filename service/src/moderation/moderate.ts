@@ -1,6 +1,9 @@
+import { fineGrid, type WindowGrid } from '#text/windows/window-grid.ts'
+
 import { alwaysBlocked, type Category, type CategoryScores } from './categories.ts'
 import type { Moderation, ScoreOutcome } from './create-scorers.ts'
-import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
+import type { LocalScorer } from './local/local-scorer.ts'
+import { ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
 
 /** What the scores of some texts mean for the categories that a call may not have. */
 export type CategoryVerdict = {
@@ -28,12 +31,24 @@ export type CallModeration = {
   checkLocally(segments: readonly Segment[], signal: AbortSignal): Promise<CategoryVerdict>
   /** Asks the configured scorers. */
   checkRemotely(segments: readonly Segment[], signal: AbortSignal): Promise<CategoryVerdict>
+  /** The verdict of `checkRemotely`, at once; undefined where a scorer has to be asked. */
+  findKnown(segments: readonly Segment[]): CategoryVerdict | undefined
+  /** The verdict of `checkLocally` on a window of an answer, at once. */
+  checkWindow(text: string): CategoryVerdict
+  /** How answers are checked by both; null where one of them has nothing to look for. */
+  readonly inAnswers: { readonly local: AnswerCheck | null; readonly remote: AnswerCheck | null }
+}
+
+/** What is looked for in answers, and how they are cut for that. */
+export type AnswerCheck = {
+  readonly categories: ReadonlySet<Category>
+  readonly grid: WindowGrid
 }
 
 type Options = {
   moderation: Moderation
   /** The scorer in this process. It covers all categories, and fails only at texts that are too long. */
-  local: Scorer
+  local: Pick<LocalScorer, 'score' | 'scoreWindow'>
   /** In the order in which they are reported. */
   blocking: readonly Category[]
   /** Categories that are reported as reached, but block nothing, and that nothing fails without. */
@@ -62,51 +77,100 @@ export const blockingCategories = (flagged: readonly Category[]): readonly Categ
   ...new Set([...alwaysBlocked, ...flagged]),
 ]
 
-export function openModeration(options: Options): CallModeration {
-  const { moderation, blocking, watched = [], read = new Set() } = options
-  const { organizationId, questions, isKnownOnly } = options
+/** What follows from the categories that a call wants to know about. */
+type Plan = {
+  readonly reported: readonly Category[]
+  /** What the configured scorers look for, and what is left to the one in this process. */
+  readonly remote: ReadonlySet<Category>
+  readonly own: readonly Category[]
+  readonly ownBlocking: readonly Category[]
+  readonly ownReported: readonly Category[]
+  readonly ownRead: readonly Category[]
+  readonly inAnswers: CallModeration['inAnswers']
+}
+
+/** Most calls want the same categories, so their plan is made once for each configuration. */
+const plansMost = 1000
+const plansOf = new WeakMap<Moderation, Map<string, Plan>>()
+
+function planOf({ moderation, blocking, watched = [], read = new Set() }: Options): Plan {
+  const plans = plansOf.get(moderation) ?? new Map<string, Plan>()
+  plansOf.set(moderation, plans)
+  const key = `${blocking.join()};${watched.join()};${[...read].join()}`
+  const known = plans.get(key)
+  if (known) return known
   const reported = [...blocking, ...watched]
   const wanted = [...new Set([...reported, ...read])]
   const remote = new Set(wanted.filter((category) => moderation.covers.has(category)))
   const isOwn = (category: Category) => !remote.has(category)
   const own = wanted.filter(isOwn)
-  const ownBlocking = blocking.filter(isOwn)
-  const isRead = (category: Category) => read.has(category)
+  const plan = {
+    reported,
+    remote,
+    own,
+    ownBlocking: blocking.filter(isOwn),
+    ownReported: reported.filter(isOwn),
+    ownRead: own.filter((category) => read.has(category)),
+    inAnswers: {
+      local: own.length > 0 ? { categories: new Set(own), grid: fineGrid } : null,
+      remote: remote.size > 0 ? { categories: remote, grid: moderation.grid } : null,
+    },
+  }
+  if (plans.size < plansMost) plans.set(key, plan)
+  return plan
+}
+
+export function openModeration(options: Options): CallModeration {
+  const { moderation, local, blocking, read = new Set() } = options
+  const { organizationId, questions, isKnownOnly } = options
+  const plan = planOf(options)
+  const { reported, remote, own } = plan
+
+  const toLocalVerdict = (scores: readonly CategoryScores[]): CategoryVerdict => ({
+    ...passed,
+    ...findReached(scores, plan.ownBlocking),
+    reached: findReached(scores, plan.ownReported).reached,
+    scores: highestOf(plan.ownRead, scores),
+  })
+
+  function toRemoteVerdict({ segments, unscored, failed }: ScoreOutcome): CategoryVerdict {
+    const found = new Set(segments.flatMap((segment) => segment.reached))
+    const known = [...remote].filter((each) => read.has(each) && !unscored.has(each))
+    const allScores = segments.map(({ scores }) => scores)
+    return {
+      ...passed,
+      blocked: blocking.find((category) => found.has(category)) ?? null,
+      reached: reported.filter((category) => found.has(category)),
+      isDegraded: failed.length > 0,
+      hasUnscoredImage: segments.some((segment) => segment.hasUnreadImage),
+      scores: highestOf(known, allScores),
+      failures: failed.map(({ failure }) => failure),
+    }
+  }
 
   return {
+    inAnswers: plan.inAnswers,
     async checkLocally(segments, signal) {
       if (own.length === 0) return passed
       const scores = await scoreLocally(options, segments, signal)
+      if (!(scores instanceof ScorerFailure)) return toLocalVerdict(scores)
+      const failures = [scores]
       // Where only rules wanted to know the scores, what is missing is up to them.
-      if (scores instanceof ScorerFailure) {
-        const failures = [scores]
-        return ownBlocking.length > 0
-          ? { ...passed, ...unscorable, failures }
-          : { ...passed, failures }
-      }
-      return {
-        ...passed,
-        ...findReached(scores, ownBlocking),
-        reached: findReached(scores, reported.filter(isOwn)).reached,
-        scores: highestOf(own.filter(isRead), scores),
-      }
+      return plan.ownBlocking.length > 0
+        ? { ...passed, ...unscorable, failures }
+        : { ...passed, failures }
+    },
+    checkWindow: (text) => (own.length === 0 ? passed : toLocalVerdict([local.scoreWindow(text)])),
+    findKnown(segments) {
+      if (remote.size === 0) return undefined
+      const outcome = moderation.findKnown(segments, remote, organizationId)
+      return outcome && toRemoteVerdict(outcome)
     },
     async checkRemotely(segments, signal) {
       if (remote.size === 0) return { ...passed, hasUnscoredImage: segments.some(hasImage) }
       const call = { signal, organizationId, questions, isKnownOnly }
       const outcome = await moderation.score(segments, remote, call)
-      const found = new Set(outcome.segments.flatMap((segment) => segment.reached))
-      const known = [...remote].filter((each) => isRead(each) && !outcome.unscored.has(each))
-      const allScores = outcome.segments.map(({ scores }) => scores)
-      const verdict = {
-        ...passed,
-        blocked: blocking.find((category) => found.has(category)) ?? null,
-        reached: reported.filter((category) => found.has(category)),
-        isDegraded: outcome.failed.length > 0,
-        hasUnscoredImage: outcome.segments.some((segment) => segment.hasUnreadImage),
-        scores: highestOf(known, allScores),
-        failures: outcome.failed.map(({ failure }) => failure),
-      }
+      const verdict = toRemoteVerdict(outcome)
       const missing = blocking.filter((category) => outcome.unscored.has(category))
       if (verdict.blocked || missing.length === 0) return verdict
       const scores = await scoreLocally(options, segments, signal)

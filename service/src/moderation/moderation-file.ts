@@ -1,6 +1,7 @@
 import { z } from 'zod'
 
 import { explainIssue } from '#http/validate.ts'
+import { stepLeast, stepMost } from '#text/windows/window-grid.ts'
 
 import { adapterNames, adapters } from './adapters/adapters.ts'
 import { alwaysBlocked, categories, type Category } from './categories.ts'
@@ -48,6 +49,8 @@ const ScorerEntry = z.strictObject({
   snapshot: z.string().min(1).max(200).optional(),
   /** For each call. A streamed answer waits for its scores, so that this is also a delay of its first word. */
   deadline_ms: z.int().min(50).max(10_000).default(2000),
+  /** How many new characters of an answer it is asked about at a time. Fewer make streams flow, and are more questions. */
+  step_characters: z.int().min(stepLeast).max(stepMost).optional(),
   thresholds: z
     .strictObject(
       Object.fromEntries(categories.map((each) => [each, thresholdOf(each)])) as Record<

@@ -1,3 +1,5 @@
+import { fineGrid, remoteGrid, type WindowGrid } from '#text/windows/window-grid.ts'
+
 import { categories, type Category } from './categories.ts'
 import {
   type JudgeEntry,
@@ -22,6 +24,8 @@ export type ScorerSettings = {
   readonly place: ModelPlace | null
   readonly snapshot: string
   readonly deadlineMs: number
+  /** How answers are cut for it. */
+  readonly grid: WindowGrid
   /** Basis points, of every category. */
   readonly thresholds: Readonly<Record<Category, number>>
 }
@@ -83,6 +87,7 @@ export function readModeration(text: string, options: ReadOptions): ModerationSe
     place: toPlace(entry, `scorers[${index}]`),
     snapshot: entry.snapshot ?? entry.model ?? entry.adapter,
     deadlineMs: entry.deadline_ms,
+    grid: entry.adapter === 'scripted' ? fineGrid : remoteGrid(entry.step_characters),
     thresholds: toThresholds(entry.thresholds),
   }))
   const judge = file.judge ? toJudge(file.judge, toPlace(file.judge, 'judge')) : null

@@ -1,3 +1,6 @@
+import type { CutWindow } from '#text/windows/window-cutter.ts'
+import type { WindowGrid } from '#text/windows/window-grid.ts'
+
 import type { Category, CategoryScores } from './categories.ts'
 
 /** A text to be scored, and who said it. An image is a `data:` or `https:` address. */
@@ -5,8 +8,8 @@ export type Segment = {
   readonly role: 'user' | 'assistant'
   readonly text: string
   readonly imageUrl?: string
-  /** The parts in which the text may have been scored before. */
-  readonly windows?: () => readonly string[]
+  /** Of an earlier answer: the windows in which it was scored when it was given. */
+  readonly windows?: (grid: WindowGrid) => Iterable<readonly CutWindow[]>
 }
 
 /** Counts what models outside of this process are asked for one organization. */

@@ -1,4 +1,5 @@
 import { OffsetMap } from './offset-map.ts'
+import { isHighSurrogate, isLowSurrogate } from './surrogates.ts'
 
 /**
  * Normalising, as a function of the whole text: characters that nobody sees are removed, the rest is put into the
@@ -37,9 +38,6 @@ const replaced = 6
 
 /** The kinds of the characters of one unit, found at first use. */
 const knownKinds = new Uint8Array(0x10000)
-
-const isHighSurrogate = (unit: number) => (unit & 0xfc00) === 0xd800
-const isLowSurrogate = (unit: number) => (unit & 0xfc00) === 0xdc00
 
 function findKind(character: string): number {
   // Before the removed ones: line breaks and tabs are control characters too.

@@ -74,7 +74,7 @@ export function createChecks(deps: Deps): OpenChecks {
     const flagged = readCategories(request.body['flagged_categories'])
     const facts = toFacts(call, request, { texts, flagged })
     const moderated = moderateCall(
-      { moderation, local: deps.local },
+      { moderation, local: deps.local, metrics: deps.metrics },
       { call, asker, set, texts, flagged, findings, questions },
     )
     const callJudge = openCallJudge(moderation, call, { findings, questions })

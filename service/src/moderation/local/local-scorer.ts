@@ -1,6 +1,7 @@
 import { categories, type CategoryScores } from '#moderation/categories.ts'
 import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from '#moderation/scorer.ts'
 import { runInTurns, type Steps } from '#text/steps.ts'
+import { fineGrid } from '#text/windows/window-grid.ts'
 
 import { loadModel } from './load-model.ts'
 import type { Model } from './model.ts'
@@ -18,6 +19,8 @@ export const charactersMax = 4_000_000
 export type LocalScorer = Scorer & {
   /** Scores a text of at most `shortTextMax` characters at once. */
   scoreText(text: string): CategoryScores
+  /** Scores a window of an answer, which is normalised and short, at once. */
+  scoreWindow(text: string): CategoryScores
 }
 
 /**
@@ -38,6 +41,7 @@ export function createLocalScorer(model: Model = loadModel()): LocalScorer {
       }
       return scores ?? {}
     },
+    scoreWindow: (text) => scoreWindow(model, text.toLowerCase()),
     score: async (segments, call) => runInTurns(scoreInSteps(model, segments, call), askerOf(call)),
   }
 }
@@ -53,14 +57,14 @@ function* scoreInSteps(
   if (length > charactersMax) throw tooLong()
   const results: CategoryScores[] = []
   let normalisedLength = 0
-  for (const [index, { text, imageUrl }] of segments.entries()) {
+  for (const [index, segment] of segments.entries()) {
     let scores: Scores | undefined
-    for (const windows of text === '' && imageUrl !== undefined ? [] : scoredWindowsOf(text)) {
+    for (const windows of scoredTextsOf(segment)) {
       signal.throwIfAborted()
-      for (const window of windows) {
-        normalisedLength += Math.min(window.length, windowStep)
+      for (const { text, added } of windows) {
+        normalisedLength += added
         if (normalisedLength > charactersMax) throw tooLong()
-        scores = higherOf(scores, scoreWindow(model, window))
+        scores = higherOf(scores, scoreWindow(model, text))
         yield
       }
       yield
@@ -69,6 +73,26 @@ function* scoreInSteps(
     onScored?.(index, scores ?? {})
   }
   return results
+}
+
+/** `added`: how many of its characters no window before it has. */
+type Scored = { readonly text: string; readonly added: number }
+
+/** An earlier answer gets the scores that it got when it was given, window by window. */
+function* scoredTextsOf({ text, imageUrl, windows }: Segment): Generator<Scored[], void> {
+  if (text === '' && imageUrl !== undefined) return
+  if (!windows) {
+    for (const some of scoredWindowsOf(text)) {
+      yield some.map((window) => ({ text: window, added: Math.min(window.length, windowStep) }))
+    }
+    return
+  }
+  for (const some of windows(fineGrid)) {
+    yield some.map((window) => ({
+      text: window.text.toLowerCase(),
+      added: window.end - window.start,
+    }))
+  }
 }
 
 const tooLong = () =>

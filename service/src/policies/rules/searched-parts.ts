@@ -86,7 +86,7 @@ type Sought = {
 }
 
 /** The leftmost match at or after `from`. Only a pattern without a widest match is looked for in all of the text at once. */
-export function* findInSteps(
+function* findInSteps(
   { set, pattern, width }: Sought,
   text: string,
   from: number,

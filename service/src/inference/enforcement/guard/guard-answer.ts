@@ -13,7 +13,6 @@ import {
   noteUnevaluated,
   whyUnscored,
 } from '#inference/enforcement/note-matches.ts'
-import { joinScorers } from '#inference/enforcement/plain-language/join-window-verdicts.ts'
 import type { JudgedAnswer } from '#inference/enforcement/plain-language/judge-answer.ts'
 import { answerBeyondLimits, answerUnjudged } from '#inference/enforcement/refusals.ts'
 import { ScorerFailure } from '#moderation/scorer.ts'
@@ -72,10 +71,7 @@ export function guardAnswer(
   const now = () => steadyNow().getTime()
   let atEnd: readonly RuleOutcome[] = []
   const guard = new AnswerGuard(rules, {
-    scoreWindows: judged.judgeWindows
-      ? joinScorers(scored.scoreWindows, judged.judgeWindows)
-      : scored.scoreWindows,
-    windowsTogether: judged.windowsTogether,
+    scorers: scorersOf(guarding),
     owner: guarding.owner,
     joinsWords,
     now,
@@ -119,6 +115,12 @@ export function guardAnswer(
     },
   })
 }
+
+/** Everything that decides about windows of the answer. */
+export const scorersOf = ({ scored, judged }: Pick<Guarding, 'scored' | 'judged'>) => [
+  ...scored.scorers,
+  ...(judged.scorer ? [judged.scorer] : []),
+]
 
 function requireScored(outcomes: readonly RuleOutcome[], { scored }: Guarding) {
   if (!findUnscored(outcomes)) return

@@ -22,7 +22,8 @@ import type { CallFacts } from '#policies/rules/facts.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import { type Asker, runInTurns } from '#text/steps.ts'
 
-import { guardAnswer, type LogProblem } from './guard-answer.ts'
+import { guardAnswer, type LogProblem, scorersOf } from './guard-answer.ts'
+import { holdOfAnswer } from './hold-back.ts'
 
 /** What the guards of all answers share. */
 export type GuardDeps = {
@@ -75,6 +76,15 @@ export async function openGuard(
     addEndings(own, { findings: answerFindings, moderated })
   const rules = rulesFor(findings)
 
+  /** Scores belong to one text: rules read the highest of all its windows. */
+  const openScores = (noted: Findings) => ({
+    scored: moderated.scoreAnswer(set, { atoms: own.scores, hide, findings: noted }),
+    judged:
+      callJudge && set.needsJudge
+        ? judgeAnswer({ callJudge, set, rules: own, request: texts, hide })
+        : unjudgedAnswer,
+  })
+
   /** Guards a text by the rules for answers. What it finds goes to these findings. */
   const guardText = (pieces: AsyncIterable<Piece>, noted: Findings, isApart = false) =>
     guardAnswer(pieces, {
@@ -86,11 +96,7 @@ export async function openGuard(
       prefill: texts.prefill,
       findings: noted,
       owner: asker.owner,
-      scored: moderated.scoreAnswer(set, own.scores, hide, isApart ? noted : findings),
-      judged:
-        callJudge && set.needsJudge
-          ? judgeAnswer({ callJudge, set, rules: own, request: texts, hide })
-          : unjudgedAnswer,
+      ...openScores(isApart ? noted : findings),
     })
 
   const replacing = { replace, findings, isStreamed, call, guard: guardText, hide, asker }
@@ -98,7 +104,11 @@ export async function openGuard(
     ? openReplacement({ ...replacing, questions: questions.rewriter })
     : null
   return {
-    hold: holdWith(rules, redaction),
+    hold: holdOfAnswer({
+      hold: rules.hold,
+      grids: scorersOf(openScores(findings)).map(({ grid }) => grid),
+      redaction,
+    }),
     replace: async (error) => (await replacement?.replace(error)) ?? null,
     guard(pieces) {
       const guardApart = (words: AsyncIterable<Piece>, noted: Findings) =>
@@ -119,10 +129,6 @@ function addEndings(
   for (const check of checks) rules = check.addEndings?.(rules, answer) ?? rules
   return rules
 }
-
-/** Redaction holds what the guard has let go until it is final. */
-const holdWith = ({ hold }: AnswerRules<Ending>, redaction: CallRedaction | null) =>
-  redaction && typeof hold === 'number' ? hold + redaction.hold : hold
 
 /** Whether the configuration of the organization wants a replacement instead of a refusal. */
 function mayReplace({ configured }: Findings): boolean {

@@ -4,8 +4,9 @@ import type { EarlierAnswer } from '#formats/texts/request-texts.ts'
 import type { Findings } from '#inference/enforcement/findings.ts'
 import { noteFound } from '#inference/enforcement/note-matches.ts'
 import type { Segment } from '#moderation/scorer.ts'
-import { windowsOf } from '#policies/guard/windows.ts'
 import { wholesOf } from '#text/passage.ts'
+import { windowsOf } from '#text/windows/window-cutter.ts'
+import type { WindowGrid } from '#text/windows/window-grid.ts'
 
 /**
  * What scorers are asked about an earlier answer. It was scored in windows when it was given, so that its scores are known if
@@ -17,7 +18,10 @@ export const toSegments = ({ said }: EarlierAnswer): Segment[] =>
     return wholesOf(passage).map((text) => ({
       role: 'assistant' as const,
       text,
-      ...(text === only && others.length === 0 && { windows: () => windowsOf(text) }),
+      ...(text === only &&
+        others.length === 0 && {
+          windows: (grid: WindowGrid) => windowsOf(text, grid),
+        }),
     }))
   })
 

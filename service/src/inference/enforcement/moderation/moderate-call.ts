@@ -5,7 +5,6 @@ import {
   moderateHistory,
 } from '#inference/enforcement/history/moderate-history.ts'
 import { locate } from '#inference/enforcement/locate-matches.ts'
-import type { HideText } from '#inference/enforcement/redaction/call-redaction.ts'
 import {
   moderationMissing,
   partUnscored,
@@ -17,7 +16,7 @@ import {
 import type { QuestionsOf } from '#limits/limit-questions.ts'
 import { alwaysBlocked, categories, type Category } from '#moderation/categories.ts'
 import type { Moderation } from '#moderation/create-scorers.ts'
-import { charactersMax } from '#moderation/local/local-scorer.ts'
+import { charactersMax, type LocalScorer } from '#moderation/local/local-scorer.ts'
 import {
   blockingCategories,
   type CallModeration,
@@ -25,17 +24,21 @@ import {
   findModerationGap,
   openModeration,
 } from '#moderation/moderate.ts'
-import { countedOnly, type Scorer, type Segment } from '#moderation/scorer.ts'
+import { countedOnly, type Segment } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
-import type { WindowAtom } from '#policies/rules/answer-rules.ts'
+import type { Metrics } from '#platform/metrics.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
 import { type Passage, wholesOf } from '#text/passage.ts'
 import type { Asker } from '#text/steps.ts'
 
-import { scoreAnswer, type ScoredAnswer } from './score-answer.ts'
+import { type AskedAnswer, scoreAnswer, type ScoredAnswer } from './score-answer.ts'
 
-export type ModerationDeps = { moderation: Moderation; local: Scorer }
+export type ModerationDeps = {
+  moderation: Moderation
+  local: LocalScorer
+  metrics: Pick<Metrics, 'answerWindows'>
+}
 
 /** What moderation does in one call. What it finds goes to the findings of the call. */
 export type ModeratedCall = {
@@ -49,16 +52,8 @@ export type ModeratedCall = {
   readonly scores: ScoreMap | null
   /** For earlier answers, by the rules of answers. `isSkipped`: only what is always blocked counts. */
   openHistory(set: RuleSet, isSkipped: boolean): ModeratedHistory
-  /**
-   * Scores the answer for these rules; `atoms` are what the enforcing ones ask of each window. The findings are those of the
-   * call, or others for a text that is no part of it.
-   */
-  scoreAnswer(
-    set: RuleSet,
-    atoms: readonly WindowAtom[],
-    hide: HideText | null,
-    findings: Findings,
-  ): ScoredAnswer
+  /** Scores the answer for these rules. */
+  scoreAnswer(set: RuleSet, answer: AskedAnswer): ScoredAnswer
 }
 
 type Moderated = {
@@ -137,8 +132,8 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
       return decide(verdict)
     },
     async checkRemotely(sent) {
-      const known = sent === texts ? segments : toSegments(sent)
-      const verdict = await checks.checkRemotely(known, call.cancellation.signal)
+      const asked = sent === texts ? segments : toSegments(sent)
+      const verdict = await checkAll(checks, asked, call.cancellation.signal)
       if (verdict.reached.length > 0) await locateReached(sent, checks.checkRemotely, moderated)
       const refusal = decide(verdict)
       if (!refusal) scores = new Map([...localScores, ...verdict.scores])
@@ -148,12 +143,21 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
       const checks = open(readBy(answerSet), { isSkipped })
       return moderateHistory({ checks, refused, findings, asker })
     },
-    scoreAnswer(answerSet, atoms, hide, noted) {
+    scoreAnswer(answerSet, answer) {
       const read = readBy(answerSet)
-      const scoring = { blocking, watched, atoms, read, hide, findings: noted }
-      return scoreAnswer({ ...scoring, checks: open(read, { isAnswer: true }) })
+      const checks = open(read, { isAnswer: true })
+      return scoreAnswer({ ...answer, blocking, watched, read, checks, metrics: deps.metrics })
     },
   }
+}
+
+/** So few texts are looked up in one go; more of them, in steps. */
+const knownMost = 8
+
+/** Where all scores are known, nothing is awaited but this. */
+async function checkAll(checks: CallModeration, asked: readonly Segment[], signal: AbortSignal) {
+  const known = asked.length <= knownMost ? checks.findKnown(asked) : undefined
+  return known ?? checks.checkRemotely(asked, signal)
 }
 
 /** A count of tokens asks no remote scorer or judge, and no answer is ended because of the questions about it. */

@@ -1,10 +1,8 @@
 import { isAlwaysBlocked } from '#gateway-config/decide/categories.ts'
 import type { Check, Ending } from '#inference/enforcement/check.ts'
-import { holdAtLeast } from '#inference/enforcement/guard/hold-back.ts'
 import { answerModerated, answerUnconfigured } from '#inference/enforcement/refusals.ts'
 import type { Category } from '#moderation/categories.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
-import { windowLengthMost } from '#policies/rules/score.ts'
 
 /** Categories that are always blocked, and those that the caller or the configuration flags. */
 export const moderation: Check = {
@@ -22,11 +20,7 @@ export function addCategories(
   const added = categories.map((category, number) =>
     toEnding(category, rules.scores.length + number),
   )
-  return {
-    ...rules,
-    rules: [...rules.rules, ...added],
-    hold: holdAtLeast(rules.hold, windowLengthMost),
-  }
+  return { ...rules, rules: [...rules.rules, ...added] }
 }
 
 const toEnding = (category: Category, atom: number): Ending => ({

@@ -7,6 +7,7 @@ import type { RuleEnding } from '#inference/enforcement/rules/rule-endings.ts'
 import {
   ScorerUnavailable,
   type ScoreWindows,
+  type WindowScorer,
   type WindowVerdict,
 } from '#policies/guard/window-queue.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
@@ -14,6 +15,7 @@ import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.t
 import type { ScoreMap } from '#policies/rules/score.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 import { type Asker, finish, runInTurns } from '#text/steps.ts'
+import { judgeGrid } from '#text/windows/window-grid.ts'
 
 import { type CallJudge, judgeRules } from './ask-judge.ts'
 import { contextOfAnswer, joinAnswer } from './judge-texts.ts'
@@ -21,10 +23,8 @@ import { watchAnswer } from './watch-texts.ts'
 
 /** The rules in plain language of one answer. */
 export type JudgedAnswer = {
-  /** Null where no rule is in plain language. */
-  readonly judgeWindows: ScoreWindows | null
-  /** How many windows are judged together at most, if that matters. */
-  readonly windowsTogether?: number
+  /** Null where no rule is in plain language, or none can be decided before the answer is over. */
+  readonly scorer: WindowScorer | null
   /** The rules whose gate needs the whole answer. */
   judgeWhole(whole: WholeAnswer): Promise<readonly RuleOutcome[]>
   /** Keeps what the rules that only monitor are to be asked about. */
@@ -48,7 +48,7 @@ const windowsTogether = 4
 
 /** Where no rule is in plain language. */
 export const unjudgedAnswer: JudgedAnswer = {
-  judgeWindows: null,
+  scorer: null,
   judgeWhole: async () => [],
   watch: async () => undefined,
   scores: new Map(),
@@ -97,8 +97,10 @@ export function judgeAnswer({ callJudge, set, rules, request, hide }: Judging) {
 
   return {
     scores,
-    windowsTogether,
-    judgeWindows,
+    scorer:
+      inWindows.length > 0
+        ? { grid: judgeGrid, scoreWindows: judgeWindows, windowsTogether }
+        : null,
     async judgeWhole({ texts, open, scores: categories, asker }: WholeAnswer) {
       if (atEnd.size === 0) return []
       const gates = await runInTurns(open.gates(categories), asker)
