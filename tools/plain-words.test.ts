@@ -11,7 +11,7 @@ import { repositoryRoot } from './source-files.ts'
 const vague = /\b(?:whoever|somebody|nobody|so many|all the same)\b/gi
 
 const left: Record<string, number> = {
-  '.': 8,
+  '.': 7,
   acceptance: 28,
   bench: 2,
   cli: 12,
