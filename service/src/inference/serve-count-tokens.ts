@@ -12,7 +12,7 @@ import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import { waitForSlice } from '#platform/background/shared-turns.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
-import type { Gate } from '#platform/gate.ts'
+import type { Gate } from '#platform/lines/gate.ts'
 
 import { type AdmitDeps, admitWith, asksForNothing } from './admission/admit-call.ts'
 import { readPolicySubject } from './configured/policy-subject.ts'

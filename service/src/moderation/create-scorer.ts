@@ -1,9 +1,9 @@
 import { within } from '#platform/deadline.ts'
+import { createCallPool } from '#platform/lines/call-pool.ts'
 import { runInTurns, type Steps } from '#text/steps.ts'
 
 import type { ScorerCall } from './adapters/adapter.ts'
 import { adapters } from './adapters/adapters.ts'
-import { createCallPool } from './call-pool.ts'
 import { joinPieces } from './pieces/join-pieces.ts'
 import { groupPieces, splitSegments } from './pieces/split-segments.ts'
 import type { PostToModel } from './post-scorer.ts'
@@ -54,14 +54,9 @@ export function createScorer(
         () => overloaded(),
         (deadline) => {
           const either = AbortSignal.any([signal, deadline])
-          return sendAll(calls, async ({ path, body }) => {
-            await pool.enter(organizationId, either)
-            try {
-              return await post(path, body, either)
-            } finally {
-              pool.leave()
-            }
-          })
+          return sendAll(calls, ({ path, body }) =>
+            pool.run(organizationId, either, () => post(path, body, either)),
+          )
         },
       )
       return joined.scores

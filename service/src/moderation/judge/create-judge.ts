@@ -1,7 +1,7 @@
-import type { CallPool } from '#moderation/call-pool.ts'
 import { NotAsked } from '#moderation/scorer.ts'
 import type { Clock } from '#platform/clock.ts'
 import { within } from '#platform/deadline.ts'
+import type { CallPool } from '#platform/lines/call-pool.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { createAsking } from './ask-model.ts'

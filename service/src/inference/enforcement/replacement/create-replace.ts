@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { createMeter, type MeteredUsage } from '#inference/metering/meter.ts'
 import type { CallModel } from '#inference/upstreams/call-model.ts'
 import type { Catalogue, CatalogueModel } from '#inference/upstreams/catalogue.ts'
-import { createCallPool } from '#moderation/call-pool.ts'
 import type { ModerationSettings } from '#moderation/read-moderation.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import { startDeadline } from '#platform/calls/timer-wheel.ts'
 import type { Clock } from '#platform/clock.ts'
+import { createCallPool } from '#platform/lines/call-pool.ts'
 import { createLogThrottle } from '#platform/log-throttle.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
@@ -56,12 +56,10 @@ export function createReplace(deps: Deps): Replace {
       throw new ReplacementFailure('over_limit', 'Too many texts are replaced.', { cause: error })
     })
     using limit = limitTime(call.cancellation, deadlineMs)
-    await pool.enter(call.organizationId, limit.cancellation.signal)
-    try {
-      return await askRewriter(deps, { model, blocked, call, cancellation: limit.cancellation })
-    } finally {
-      pool.leave()
-    }
+    const { cancellation } = limit
+    return await pool.run(call.organizationId, cancellation.signal, () =>
+      askRewriter(deps, { model, blocked, call, cancellation }),
+    )
   }
 
   return async (blocked, call) => {
