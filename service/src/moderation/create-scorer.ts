@@ -49,16 +49,11 @@ export function createScorer(
       }
       const calls = await runInTurns(openGroups(), { owner: organizationId, signal })
       if (calls.length > 0) await questions?.begin(Math.min(calls.length, callsMax))
-      await within(
-        totalMaxMs,
-        () => overloaded(),
-        (deadline) => {
-          const either = AbortSignal.any([signal, deadline])
-          return sendAll(calls, ({ path, body }) =>
-            pool.run(organizationId, either, () => post(path, body, either)),
-          )
-        },
-      )
+      const send = (either: AbortSignal) =>
+        sendAll(calls, ({ path, body }) =>
+          pool.run(organizationId, either, () => post(path, body, either)),
+        )
+      await within(totalMaxMs, () => overloaded(), send, signal)
       return joined.scores
     },
   }

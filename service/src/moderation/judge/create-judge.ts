@@ -78,12 +78,10 @@ export function createJudge(options: JudgeOptions): Judge {
       const sinceMs = now().getTime()
       let work: Promise<void> = Promise.resolve()
       try {
-        await within(deadlineMs, late, (deadline) => {
-          const questions = model.isLocal ? undefined : asked.questions
-          const call = { ...asked, questions, signal: AbortSignal.any([signal, deadline]) }
-          work = judgeAll(rules, contents, call, scores)
-          return work
-        })
+        const questions = model.isLocal ? undefined : asked.questions
+        const judgeText = (either: AbortSignal) =>
+          (work = judgeAll(rules, contents, { ...asked, questions, signal: either }, scores))
+        await within(deadlineMs, late, judgeText, signal)
         return scores
       } catch (error) {
         signal.throwIfAborted()
