@@ -1,6 +1,6 @@
 import { within } from '#platform/deadline.ts'
 import { createCallPool } from '#platform/lines/call-pool.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 
 import type { ScorerCall } from './adapters/adapter.ts'
 import { adapters } from './adapters/adapters.ts'

@@ -3,7 +3,7 @@ import { createHash, hash } from 'node:crypto'
 import { SharedMap } from '#platform/caches/shared-map.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
-import { finish, runInTurns, type Steps } from '#text/steps.ts'
+import { finish, runInTurns, type Steps } from '#platform/steps/steps.ts'
 
 import type { CategoryScores } from './categories.ts'
 import { NotAsked, type Scorer, type ScoringCall, type Segment } from './scorer.ts'

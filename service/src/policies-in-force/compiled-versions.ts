@@ -1,6 +1,6 @@
+import type { Steps } from '#platform/steps/steps.ts'
 import { type CompiledPolicy, compilePolicyInSteps, type PolicySource } from '#policies/compile.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import type { Steps } from '#text/steps.ts'
 
 type VersionRef = { policyId: string; version: number; sha256: string }
 

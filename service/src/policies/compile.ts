@@ -1,7 +1,7 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import { finish, type Steps } from '#text/steps.ts'
 
 import { contentOf, hashContent } from './policy.ts'
 import { type CompiledRule, compileRuleInSteps } from './rules/rule-program.ts'

@@ -1,4 +1,4 @@
-import { finish, type Steps } from '#text/steps.ts'
+import { finish, type Steps } from '#platform/steps/steps.ts'
 
 import type { Placeholders } from './placeholders.ts'
 import { type FoundValue, pushInSteps, ValueFinder } from './value-finder.ts'

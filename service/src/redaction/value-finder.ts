@@ -1,6 +1,6 @@
+import type { Steps } from '#platform/steps/steps.ts'
 import { decodeEscapes } from '#text/escape-decoder.ts'
 import { normalise } from '#text/normalise.ts'
-import type { Steps } from '#text/steps.ts'
 
 import { contextBefore, findBareNumber } from './bare-number.ts'
 import type { EntityKind } from './entity.ts'

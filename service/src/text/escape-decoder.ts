@@ -1,5 +1,6 @@
+import { finish, type Steps } from '#platform/steps/steps.ts'
+
 import { OffsetMap } from './offset-map.ts'
-import { finish, type Steps } from './steps.ts'
 
 /** A JSON escape with its last backslash. */
 const escape = /\\(?:["/bfnrt]|u[\da-fA-F]{4})/

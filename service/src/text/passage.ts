@@ -1,5 +1,6 @@
+import { finish, type Steps } from '#platform/steps/steps.ts'
+
 import { decodeEscapesInSteps, hasEscape } from './escape-decoder.ts'
-import { finish, type Steps } from './steps.ts'
 
 /** One text as its reader sees it. What was sent in parts is read joined. */
 export type Passage = {

@@ -1,6 +1,6 @@
 import type { Turn, TurnMessage } from '#formats/turn.ts'
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import { decodeInSteps, joinMessages, joinParts, type Passage } from '#text/passage.ts'
-import { finish, type Steps } from '#text/steps.ts'
 
 import { callTexts, readOther, toolTexts, type Unread } from './part-texts.ts'
 import { type Said, saidIn, toSaid } from './said.ts'

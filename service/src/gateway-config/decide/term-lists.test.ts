@@ -2,7 +2,7 @@ import { GivenGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { finish } from '#text/steps.ts'
+import { finish } from '#platform/steps/steps.ts'
 
 import { buildTermLists } from './term-lists.ts'
 

@@ -1,11 +1,11 @@
 import type { GatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import { foldCases, scanFolded } from '#text/folded-scan.ts'
 import { type LiteralScan, LiteralSet } from '#text/literal-set.ts'
 import { normalise } from '#text/normalise.ts'
 import { normalisedPieces } from '#text/normalised-pieces.ts'
 import { type Passage, readingsOf, toPassage } from '#text/passage.ts'
-import { finish, type Steps } from '#text/steps.ts'
 
 import { locateTerms, type SoughtTerms, type TermMatch } from './locate-terms.ts'
 

@@ -19,13 +19,13 @@ import { bindMutation, type MutationDeps } from '#http/bind-mutation.ts'
 import type { Principal } from '#http/principal.ts'
 import { categories, type Category } from '#moderation/categories.ts'
 import { ApiError } from '#platform/api-error.ts'
-import { startBackgroundWork } from '#platform/background/background-work.ts'
 import type { Tx } from '#platform/database.ts'
 import { within } from '#platform/deadline.ts'
 import { createId } from '#platform/id.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
 import { redactInSteps } from '#redaction/text-redactor.ts'
-import type { Asker } from '#text/steps.ts'
 
 export type SimulationDeps = MutationDeps & {
   /**

@@ -8,9 +8,9 @@ import { type Decision, decide, type GatewayOutcome } from '#gateway-config/deci
 import type { DeniedTerms } from '#gateway-config/decide/term-lists.ts'
 import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
 import { categories, type Category } from '#moderation/categories.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import type { LiteralScan } from '#text/literal-set.ts'
 import type { Passage } from '#text/passage.ts'
-import type { Steps } from '#text/steps.ts'
 
 import { armOfCall, type DrawnCall } from './arm-of-call.ts'
 

@@ -1,5 +1,5 @@
+import type { Steps } from '#platform/steps/steps.ts'
 import type { AnswerEnding, AnswerRules } from '#policies/rules/answer-rules.ts'
-import type { Steps } from '#text/steps.ts'
 
 import type { Arrivals } from './arrivals.ts'
 import { AtomStarts, type AskedAtoms, type Place, readAskedAtoms } from './atom-starts.ts'

@@ -1,5 +1,5 @@
+import type { Steps } from '#platform/steps/steps.ts'
 import type { EntityKind } from '#redaction/entity.ts'
-import type { Steps } from '#text/steps.ts'
 
 import {
   type VocabularyHits,

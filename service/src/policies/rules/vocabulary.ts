@@ -1,10 +1,10 @@
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import { EntityScanner } from '#redaction/entity-scanner.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import { LiteralSet } from '#text/literal-set.ts'
 import { normalisedPieces } from '#text/normalised-pieces.ts'
 import { otherReadings, type Passage, toPassage } from '#text/passage.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import { finish, type Steps } from '#text/steps.ts'
 
 import { createPatternSearch, type PatternsFound, type RuleWithPatterns } from './pattern-search.ts'
 

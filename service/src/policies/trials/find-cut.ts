@@ -1,7 +1,7 @@
+import { type Steps, takeElsewhere } from '#platform/steps/steps.ts'
 import type { AnswerFormula, AnswerRules, WindowAtom } from '#policies/rules/answer-rules.ts'
 import type { EntityAtom } from '#policies/rules/formula.ts'
 import { findInSteps } from '#policies/rules/searched-parts.ts'
-import { type Steps, takeElsewhere } from '#text/steps.ts'
 
 import { findEntitiesInSteps, scanInSteps } from './find-in-steps.ts'
 

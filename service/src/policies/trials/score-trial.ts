@@ -1,8 +1,8 @@
 import type { Principal } from '#http/principal.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import { WindowCutter } from '#policies/guard/windows.ts'
 import { isReached, type ScoreAtom } from '#policies/rules/formula.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
-import type { Asker } from '#text/steps.ts'
 
 type ScoredText = { readonly text: string; readonly direction: 'request' | 'response' }
 

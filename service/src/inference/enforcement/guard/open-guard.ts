@@ -17,10 +17,10 @@ import { toEndings } from '#inference/enforcement/rules/rule-endings.ts'
 import type { QuestionsOf } from '#limits/limit-questions.ts'
 import { countedOnly } from '#moderation/scorer.ts'
 import type { Clock } from '#platform/clock.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { guardAnswer, type LogProblem } from './guard-answer.ts'
 

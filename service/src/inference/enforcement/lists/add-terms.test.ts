@@ -5,10 +5,10 @@ import { expect, test } from 'vitest'
 import { compileGateway } from '#gateway-config/compile-gateway.ts'
 import { ConfiguredCall } from '#inference/configured/configured-call.ts'
 import type { Ending } from '#inference/enforcement/check.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import { LiteralSet } from '#text/literal-set.ts'
-import { finish } from '#text/steps.ts'
 
 import { addTerms } from './configuration.ts'
 

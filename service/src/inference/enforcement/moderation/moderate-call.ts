@@ -27,11 +27,11 @@ import {
 } from '#moderation/moderate.ts'
 import { countedOnly, type Scorer, type Segment } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import type { WindowAtom } from '#policies/rules/answer-rules.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
 import { type Passage, wholesOf } from '#text/passage.ts'
-import type { Asker } from '#text/steps.ts'
 
 import { scoreAnswer, type ScoredAnswer } from './score-answer.ts'
 

@@ -3,6 +3,7 @@ import type { HideText } from '#inference/enforcement/redaction/call-redaction.t
 import type { Category } from '#moderation/categories.ts'
 import { type CallModeration, type CategoryVerdict, joinVerdicts } from '#moderation/moderate.ts'
 import type { Segment } from '#moderation/scorer.ts'
+import { finish } from '#platform/steps/steps.ts'
 import {
   ScorerUnavailable,
   type ScoreWindows,
@@ -12,7 +13,6 @@ import {
 import type { WindowAtom } from '#policies/rules/answer-rules.ts'
 import { isReached } from '#policies/rules/formula.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
-import { finish } from '#text/steps.ts'
 
 /** The scores of one answer. */
 export type ScoredAnswer = {

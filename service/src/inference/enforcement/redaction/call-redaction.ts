@@ -1,10 +1,10 @@
 import type { Json, Piece } from '#formats/answer.ts'
 import { parseExact } from '#platform/exact-json.ts'
+import type { Asker, Steps } from '#platform/steps/steps.ts'
 import { addCounts, addOne, countEntities, type EntityCounts } from '#redaction/entity-counts.ts'
 import { entityHold, type EntityKind, entityKinds, isEntityKind } from '#redaction/entity.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
 import { redactInSteps, writePlaceholder } from '#redaction/text-redactor.ts'
-import type { Asker, Steps } from '#text/steps.ts'
 
 import { countArguments, ArgumentsCounter } from './arguments-counter.ts'
 import type { TextPiece } from './joined-texts.ts'

@@ -6,10 +6,10 @@ import { callerFormats } from '#formats/formats.ts'
 import { cutText } from '#formats/testing/cut-text.ts'
 import { plainAnswerOf } from '#formats/testing/plain-answer-of.ts'
 import { toEvents } from '#formats/testing/said-events.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
 import { harmless, planted } from '#redaction/testing/corpus.ts'
 import { redactText } from '#redaction/text-redactor.ts'
-import { finish } from '#text/steps.ts'
 
 import { AnswerRedactor } from './redact-answer.ts'
 

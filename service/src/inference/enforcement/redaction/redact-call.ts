@@ -7,8 +7,8 @@ import { shareOf } from '#http/principal.ts'
 import type { Findings, CheckedCall, CheckedRequest } from '#inference/enforcement/findings.ts'
 import type { ModelRequest } from '#inference/model-request.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { joinParts, type Passage } from '#text/passage.ts'
-import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { CallRedaction, type HideText } from './call-redaction.ts'
 

@@ -12,12 +12,12 @@ import { createAnswer } from '#inference/enforcement/testing/random-answer.ts'
 import { writeAnswer } from '#inference/enforcement/testing/write-answer.ts'
 import type { WrittenAnswer } from '#inference/enforcement/testing/written-frame.ts'
 import { foldAnswer } from '#inference/write-answer.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { createChoices, type Random } from '#policies/guard/testing/random-case.ts'
 import { countEntities } from '#redaction/entity-counts.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
 import { harmless, planted } from '#redaction/testing/corpus.ts'
 import { redactText } from '#redaction/text-redactor.ts'
-import { finish } from '#text/steps.ts'
 
 import { CallRedaction } from './call-redaction.ts'
 
