@@ -1,6 +1,6 @@
 import {
-  decodeTextsInSteps,
-  readTextsInSteps,
+  decodeRequestTexts,
+  readRequestTexts,
   type RequestTexts,
 } from '#formats/texts/request-texts.ts'
 import { shareOf } from '#http/principal.ts'
@@ -97,9 +97,9 @@ export function createChecks(deps: Deps): OpenChecks {
 
 /** What may be checked of a request; throws where it is too long for that. */
 async function readTexts({ turn }: CheckedRequest, asker: Asker): Promise<RequestTexts> {
-  const texts = await runInTurns(readTextsInSteps(turn), asker)
+  const texts = await runInTurns(readRequestTexts(turn), asker)
   refuseTooLong(texts)
-  await runInTurns(decodeTextsInSteps(texts), asker)
+  await runInTurns(decodeRequestTexts(texts), asker)
   return texts
 }
 

@@ -1,6 +1,6 @@
 import {
-  decodeTextsInSteps,
-  readTextsInSteps,
+  decodeRequestTexts,
+  readRequestTexts,
   type RequestTexts,
 } from '#formats/texts/request-texts.ts'
 import { shareOf } from '#http/principal.ts'
@@ -54,10 +54,10 @@ export async function redactCall<Request extends CheckedRequest>(
     }
   }
   // What spans several parts was replaced in the request itself.
-  const redacted = body ? await runInTurns(readTextsInSteps(toSend.turn), asker) : texts
+  const redacted = body ? await runInTurns(readRequestTexts(toSend.turn), asker) : texts
   const sent = await runInTurns(hideTexts(redacted, redaction.hide), asker)
   redaction.forgetRequest()
-  await runInTurns(decodeTextsInSteps(sent), asker)
+  await runInTurns(decodeRequestTexts(sent), asker)
   return { request: toSend, texts: sent }
 }
 

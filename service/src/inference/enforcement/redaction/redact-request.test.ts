@@ -127,7 +127,7 @@ describe.each(names)('requests in %s', (name) => {
         const next = () => `and ${texts[count++ % texts.length]} there`
         const request = plant(richRequests[name], next) as Json
         const { body, turn } = redact(name, request)
-        const edit = (text: string) => redactText(text, createPlaceholders())
+        const edit = (text: string) => finish(redactText(text, createPlaceholders()))
         const edited = editTurn(readTurn(request), edit)
         const isChanged = body !== null
         if (isChanged) changed++

@@ -99,7 +99,7 @@ function stringsIn(value: unknown): string[] {
 const hasAny = (text: string) => finish(countEntities(text)).size > 0
 
 const unnumbered = (text: string) => text.replaceAll(/\[([A-Z]+)_\d+\]/g, '[$1]')
-const redactedOf = (text: string) => unnumbered(redactText(text, createPlaceholders()))
+const redactedOf = (text: string) => unnumbered(finish(redactText(text, createPlaceholders())))
 
 function check({ came, left }: Redacted) {
   const said = eventsOf(left)

@@ -10,6 +10,7 @@ import { type Judge, JudgeFailure } from '#moderation/judge/judge.ts'
 import { openModeration } from '#moderation/moderate.ts'
 import { noModeration } from '#moderation/read-moderation.ts'
 import { type Scorer, ScorerFailure } from '#moderation/scorer.ts'
+import { finish } from '#platform/steps/steps.ts'
 import type { Random } from '#policies/guard/testing/random-case.ts'
 import type { ScoreWindows } from '#policies/guard/window-queue.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
@@ -131,10 +132,12 @@ class Questions {
     }
 }
 
-const request = readRequestTexts({
-  ...emptyTurn,
-  messages: [{ role: 'user', parts: [{ type: 'text', text: 'A question.' }] }],
-})
+const request = finish(
+  readRequestTexts({
+    ...emptyTurn,
+    messages: [{ role: 'user', parts: [{ type: 'text', text: 'A question.' }] }],
+  }),
+)
 
 /** A scorer and a judge as one answer meets them: each reply comes after a time of its own, or is a failure. */
 export function openScriptedModels(
