@@ -13,14 +13,14 @@ import { createBodyBudget } from '#http/body-budget.ts'
 import { createOverload } from '#http/overload/overload.ts'
 import type { Principal } from '#http/principal.ts'
 import { createInference } from '#inference/create-inference.ts'
-import { readUpstreamKey } from '#inference/upstreams/read-key.ts'
 import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
 import { periodAt } from '#limits/quotas/calendar.ts'
 import { createModeration } from '#moderation/create-moderation.ts'
 import { threadEntry } from '#platform/assets.ts'
 import type { Tx } from '#platform/database.ts'
-import { createGate } from '#platform/gate.ts'
+import { createGate } from '#platform/lines/gate.ts'
+import { readReferencedKey } from '#platform/operator-file/key-reference.ts'
 import { createSecretBox } from '#platform/secrets.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { followPolicies } from '#policies-in-force/follow-policies.ts'
@@ -241,7 +241,7 @@ const assembleModeration = ({ config, environment, now, steadyNow, log, metrics 
   createModeration({
     file: config.ROLES.includes('api') ? config.MODERATION_FILE : undefined,
     allowsTestDoubles: config.ALLOW_TEST_DOUBLES,
-    readSecret: (reference) => readUpstreamKey(reference, environment),
+    readSecret: (reference) => readReferencedKey(reference, environment),
     now,
     steadyNow,
     log,

@@ -4,6 +4,7 @@ import { CreateResponse } from '@gatehouse/contract/response'
 import { describe, expect, test } from 'vitest'
 
 import { ApiError } from '#platform/api-error.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { readingsOf } from '#text/passage.ts'
 
 import type { Json } from './answer.ts'
@@ -100,7 +101,7 @@ function readTurn(format: CallerFormatName, request: Json): Turn | null {
 }
 
 function isRead(turn: Turn, canary: string): boolean {
-  const { text, history, images } = readRequestTexts(turn)
+  const { text, history, images } = finish(readRequestTexts(turn))
   const passages = [...text, ...history.flatMap(({ said }) => said)]
   return [...passages.flatMap(readingsOf), ...images].some((each) => each.includes(canary))
 }

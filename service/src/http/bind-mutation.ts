@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import { type Db, isLockTimeout, type Tx } from '#platform/database.ts'
-import type { Gate } from '#platform/gate.ts'
+import type { Gate } from '#platform/lines/gate.ts'
 import type { SecretBox } from '#platform/secrets.ts'
 import { inSavepoint, transact } from '#platform/transaction.ts'
 

@@ -14,7 +14,7 @@ import { readOpenJson } from '#http/read-json.ts'
 import { explainIssue, toParam } from '#http/validate.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 
 import { refuseBrokenImages } from './check-images.ts'
 import type { InputCounting } from './count/input-counting.ts'

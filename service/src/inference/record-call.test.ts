@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 
 import { compileGateway } from '#gateway-config/compile-gateway.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { makeSnapshot } from '#policies-in-force/snapshot.ts'
-import { finish } from '#text/steps.ts'
 
 import type { ToEvent } from './call-event.ts'
 import { createCallRecords, type RecordRefusal } from './record-call.ts'

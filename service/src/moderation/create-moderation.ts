@@ -2,7 +2,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { createOriginPools } from '#platform/origin-pools.ts'
-import type { Asker } from '#text/steps.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import { fineGrid, type WindowGrid } from '#text/windows/window-grid.ts'
 
 import { categories, type Category } from './categories.ts'

@@ -1,9 +1,9 @@
 import { within } from '#platform/deadline.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { createCallPool } from '#platform/lines/call-pool.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 
 import type { ScorerCall } from './adapters/adapter.ts'
 import { adapters } from './adapters/adapters.ts'
-import { createCallPool } from './call-pool.ts'
 import { joinPieces } from './pieces/join-pieces.ts'
 import { groupPieces, splitSegments } from './pieces/split-segments.ts'
 import type { PostToModel } from './post-scorer.ts'
@@ -49,21 +49,11 @@ export function createScorer(
       }
       const calls = await runInTurns(openGroups(), { owner: organizationId, signal })
       if (calls.length > 0) await questions?.begin(Math.min(calls.length, callsMax))
-      await within(
-        totalMaxMs,
-        () => overloaded(),
-        (deadline) => {
-          const either = AbortSignal.any([signal, deadline])
-          return sendAll(calls, async ({ path, body }) => {
-            await pool.enter(organizationId, either)
-            try {
-              return await post(path, body, either)
-            } finally {
-              pool.leave()
-            }
-          })
-        },
-      )
+      const send = (either: AbortSignal) =>
+        sendAll(calls, ({ path, body }) =>
+          pool.run(organizationId, either, () => post(path, body, either)),
+        )
+      await within(totalMaxMs, () => overloaded(), send, signal)
       return joined.scores
     },
   }

@@ -2,7 +2,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { fineGrid, heldMostBy, type WindowGrid } from '#text/windows/window-grid.ts'
 
 import { adapters } from './adapters/adapters.ts'

@@ -2,7 +2,6 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { followFile } from '#platform/operator-file/follow-file.ts'
 
-import { moderationError } from './moderation-file.ts'
 import {
   type ModerationSettings,
   noModeration,
@@ -19,8 +18,6 @@ type Options = ReadOptions & {
   onSettings: (settings: ModerationSettings) => void
   everyMs?: number
 }
-
-const fileMaxLength = 64 * 1024
 
 /**
  * Follows the operator's file. It and the files of its keys are read every two seconds; while they cannot be used, the last
@@ -41,9 +38,9 @@ export function followModerationFile(options: Options) {
     // Not to unset the setting: calls to models would be refused then.
     remedy:
       'correct MODERATION_FILE, or write the file as docs/moderation.md shows: the shortest is {"accept_local_only": true}, for trying it out',
+    maxKib: 64,
     everyMs,
     take(text) {
-      if (text.length > fileMaxLength) throw moderationError(['the file: is larger than 64 KiB'])
       const settings = readModeration(text, options)
       const known = JSON.stringify(settings)
       // A key may have changed although the file has not.

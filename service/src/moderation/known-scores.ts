@@ -3,7 +3,7 @@ import { createHash, hash } from 'node:crypto'
 import { SharedMap } from '#platform/caches/shared-map.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
-import type { Steps } from '#text/steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import type { WindowGrid } from '#text/windows/window-grid.ts'
 
 import type { CategoryScores } from './categories.ts'

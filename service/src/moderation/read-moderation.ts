@@ -1,13 +1,9 @@
+import { fileError } from '#platform/operator-file/file-error.ts'
+import type { KeyReference } from '#platform/operator-file/key-reference.ts'
 import { fineGrid, remoteGrid, type WindowGrid } from '#text/windows/window-grid.ts'
 
 import { categories, type Category } from './categories.ts'
-import {
-  type JudgeEntry,
-  type ScorerKey,
-  moderationError,
-  parseModerationFile,
-  type ScorerEntry,
-} from './moderation-file.ts'
+import { type JudgeEntry, parseModerationFile, type ScorerEntry } from './moderation-file.ts'
 
 /** A model that is asked about texts. */
 export type ModelPlace = {
@@ -54,7 +50,7 @@ export type ModerationSettings = {
 export type ReadOptions = {
   allowsTestDoubles: boolean
   /** Throws where there is no usable key; its message has the place and never the key. */
-  readSecret: (reference: ScorerKey) => string
+  readSecret: (reference: KeyReference) => string
 }
 
 /** Without a file there is no scorer and no judge. */
@@ -91,7 +87,7 @@ export function readModeration(text: string, options: ReadOptions): ModerationSe
     thresholds: toThresholds(entry.thresholds),
   }))
   const judge = file.judge ? toJudge(file.judge, toPlace(file.judge, 'judge')) : null
-  if (problems.length > 0) throw moderationError(problems)
+  if (problems.length > 0) throw fileError(problems)
   return {
     scorers,
     judge,

@@ -1,6 +1,6 @@
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 import type { WindowGrid } from '#text/windows/window-grid.ts'
 
 import type { CategoryScores } from './categories.ts'

@@ -3,7 +3,7 @@ import {
   type GatewayInForce,
   isSameGateway,
 } from '#gateway-config/compile-gateway.ts'
-import type { BackgroundWork } from '#platform/background/background-work.ts'
+import type { BackgroundWork } from '#platform/steps/background-work.ts'
 import type { CompiledPolicy } from '#policies/compile.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 

@@ -1,6 +1,6 @@
-import { type CompiledPolicy, compilePolicyInSteps, type PolicySource } from '#policies/compile.ts'
+import type { Steps } from '#platform/steps/steps.ts'
+import { type CompiledPolicy, compilePolicy, type PolicySource } from '#policies/compile.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import type { Steps } from '#text/steps.ts'
 
 type VersionRef = { policyId: string; version: number; sha256: string }
 
@@ -18,7 +18,7 @@ export function* compileVersions(
 ): Steps<void> {
   for (const source of sources) {
     const key = versionKeyOf(source)
-    if (!compiled.has(key)) compiled.set(key, yield* compilePolicyInSteps(source, engine))
+    if (!compiled.has(key)) compiled.set(key, yield* compilePolicy(source, engine))
     yield
   }
 }

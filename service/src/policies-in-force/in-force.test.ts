@@ -1,6 +1,7 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { expect, test } from 'vitest'
 
+import { finish } from '#platform/steps/steps.ts'
 import { compilePolicy } from '#policies/compile.ts'
 import { hashContent } from '#policies/policy.ts'
 import { createTestClock } from '#testing/test-gateway.ts'
@@ -24,7 +25,7 @@ const policy = (changes: Partial<PolicyContent>) => {
   const changed = { ...content, ...changes }
   const sha256 = hashContent(changed).toString('hex')
   const named = { policyId: 'pol_1', name: 'Kindness', version: 1, sha256 }
-  return compilePolicy({ ...named, ...changed }, engine)
+  return finish(compilePolicy({ ...named, ...changed }, engine))
 }
 const snapshot = (epoch: number, mode: PolicyContent['mode'] = 'enforcing') =>
   makeSnapshot('org_1', epoch, [policy({ mode })])

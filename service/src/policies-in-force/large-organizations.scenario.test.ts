@@ -1,7 +1,7 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { expect, test } from 'vitest'
 
-import { startBackgroundWork } from '#platform/background/background-work.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
 import { hashContent } from '#policies/policy.ts'
 import { loadPatternEngine, type PatternEngine } from '#text/pattern-engine.ts'
 

@@ -3,12 +3,12 @@ import { GivenGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import { expect, test } from 'vitest'
 
 import { compileGateway } from '#gateway-config/compile-gateway.ts'
-import { type BackgroundWork, startBackgroundWork } from '#platform/background/background-work.ts'
+import { type BackgroundWork, startBackgroundWork } from '#platform/steps/background-work.ts'
+import { finish } from '#platform/steps/steps.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 import { compilePolicy } from '#policies/compile.ts'
 import { hashContent } from '#policies/policy.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
-import { finish } from '#text/steps.ts'
 
 import type { CompiledVersions } from './compiled-versions.ts'
 import { createInForce } from './in-force.ts'
@@ -56,7 +56,7 @@ async function restore(files: TrustedFiles) {
 
 test('what is kept is read again, with names and rules that cannot be evaluated', async () => {
   const compiled = [{}, { rule: 'cel: mood("bad") > 0' }].map((changes) =>
-    compilePolicy({ name: 'Kindness', ...sourceOf(changes) }, engine),
+    finish(compilePolicy({ name: 'Kindness', ...sourceOf(changes) }, engine)),
   )
   const files = createFiles()
   const snapshots = [makeSnapshot('org_1', 7, compiled)]
@@ -91,7 +91,7 @@ test('the configuration of the policy gateway is kept and read again, also witho
   const copy = await restore(files)
   const restored = copy.inForce.get('org_1')?.gateway
   expect(restored).toEqual({ ...gateway, terms: expect.anything() as object })
-  expect(restored?.terms.find('BOMB').denylist).toEqual(['bomb'])
+  expect(restored && finish(restored.terms.find(['BOMB'])).denylist).toEqual(['bomb'])
   expect(copy.inForce.get('org_2')?.gateway).toBeNull()
 })
 

@@ -6,7 +6,7 @@ import {
   type StoredGateway,
   storedOf,
 } from '#gateway-config/compile-gateway.ts'
-import type { BackgroundWork } from '#platform/background/background-work.ts'
+import type { BackgroundWork } from '#platform/steps/background-work.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 

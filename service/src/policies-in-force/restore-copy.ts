@@ -1,5 +1,5 @@
-import { startBackgroundWork } from '#platform/background/background-work.ts'
 import { within } from '#platform/deadline.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { type BackgroundWork, startBackgroundWork } from '#platform/background/background-work.ts'
 import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
+import { type BackgroundWork, startBackgroundWork } from '#platform/steps/background-work.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import { buildSnapshot } from './build-snapshot.ts'

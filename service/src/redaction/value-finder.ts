@@ -1,6 +1,6 @@
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import { decodeEscapes } from '#text/escape-decoder.ts'
 import { normalise } from '#text/normalise.ts'
-import type { Steps } from '#text/steps.ts'
 
 import { contextBefore, findBareNumber } from './bare-number.ts'
 import type { EntityKind } from './entity.ts'
@@ -40,7 +40,7 @@ type ValuePlace = {
 
 const digitsOnly = /^\d+$/
 const isDigits = (text: string) =>
-  digitsOnly.test(text.includes('\\') ? decodeEscapes(decodeEscapes(text)) : text)
+  digitsOnly.test(text.includes('\\') ? finish(decodeEscapes(finish(decodeEscapes(text)))) : text)
 
 /** How much of what has left is kept at most: cutting it each time would take longer. */
 const keptBefore = 4096
@@ -189,7 +189,7 @@ export class ValueFinder {
     if (start >= end) return
     const written = this.#slice(start, end)
     let spelling = written
-    for (let level = 0; level < depth; level++) spelling = decodeEscapes(spelling)
+    for (let level = 0; level < depth; level++) spelling = finish(decodeEscapes(spelling))
     this.#release(from)
     this.#drop(to)
     this.#sink.value({ kind, value: normalise(spelling).text, spelling, quote })

@@ -1,5 +1,6 @@
+import type { Steps } from '#platform/steps/steps.ts'
+
 import { OffsetMap } from './offset-map.ts'
-import { finish, type Steps } from './steps.ts'
 
 /** A JSON escape with its last backslash. */
 const escape = /\\(?:["/bfnrt]|u[\da-fA-F]{4})/
@@ -157,7 +158,7 @@ function meaningOf(escaped: string): string {
 }
 
 /** Decodes the JSON escapes of a complete text, which may have millions of them. */
-export function* decodeEscapesInSteps(text: string): Steps<string> {
+export function* decodeEscapes(text: string): Steps<string> {
   const pattern = new RegExp(escape, 'g')
   const pieces: string[] = []
   for (let from = 0; from < text.length;) {
@@ -171,5 +172,3 @@ export function* decodeEscapesInSteps(text: string): Steps<string> {
   }
   return pieces.join('')
 }
-
-export const decodeEscapes = (text: string): string => finish(decodeEscapesInSteps(text))

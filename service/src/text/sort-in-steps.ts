@@ -1,4 +1,4 @@
-import type { Steps } from './steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 
 /** So many texts are sorted or merged in one step. */
 const textsPerStep = 512

@@ -2,7 +2,7 @@ import { type CallRef, callKey } from '#credits/settlement.ts'
 import { createBatches, TooManyWaiting } from '#platform/batched.ts'
 import { BoundedMap } from '#platform/bounded-map.ts'
 import { isLockTimeout } from '#platform/database.ts'
-import { createGate } from '#platform/gate.ts'
+import { createGate } from '#platform/lines/gate.ts'
 
 import { separateStatementsMax } from './hold-pool.ts'
 

@@ -8,9 +8,9 @@ import { type Decision, decide, type GatewayOutcome } from '#gateway-config/deci
 import type { DeniedTerms } from '#gateway-config/decide/term-lists.ts'
 import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
 import { categories, type Category } from '#moderation/categories.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import type { LiteralScan } from '#text/literal-set.ts'
 import type { Passage } from '#text/passage.ts'
-import type { Steps } from '#text/steps.ts'
 
 import { armOfCall, type DrawnCall } from './arm-of-call.ts'
 
@@ -77,8 +77,8 @@ export class ConfiguredCall {
     if (!this.isSampled || allowlist.length + denylist.length === 0) return false
     const { terms } = this.gateway
     const users = new Set(userText)
-    const found = yield* terms.findInSteps(userText)
-    const elsewhere = yield* terms.findInSteps(text.filter((each) => !users.has(each)))
+    const found = yield* terms.find(userText)
+    const elsewhere = yield* terms.find(text.filter((each) => !users.has(each)))
     for (const term of found.allowlist) this.#allowlist.add(term)
     for (const term of [...found.denylist, ...elsewhere.denylist]) this.#denylist.add(term)
     return found.denylist.length + elsewhere.denylist.length > 0
@@ -86,13 +86,13 @@ export class ConfiguredCall {
 
   /** Whether a text has something that is denied. */
   *isDenied(text: Passage): Steps<boolean> {
-    return (yield* this.gateway.terms.findInSteps([text])).denylist.length > 0
+    return (yield* this.gateway.terms.find([text])).denylist.length > 0
   }
 
   /** Looks for what is denied in an earlier answer; whether the call is refused for it. */
   *readHistory(texts: readonly Passage[]): Steps<boolean> {
     if (!this.#denied) return false
-    const found = yield* this.gateway.terms.findInSteps(texts)
+    const found = yield* this.gateway.terms.find(texts)
     for (const term of found.denylist) this.#denylist.add(term)
     return this.isEnforced && found.denylist.length > 0
   }
@@ -100,7 +100,7 @@ export class ConfiguredCall {
   /** For an answer that the configuration does not end. The allowlist is about requests. */
   *readAnswer(texts: readonly Passage[]): Steps<void> {
     if (!this.#denied || this.isEnforced) return
-    const found = yield* this.gateway.terms.findInSteps(texts)
+    const found = yield* this.gateway.terms.find(texts)
     for (const term of found.denylist) this.#denylist.add(term)
   }
 

@@ -1,7 +1,7 @@
 import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
-import { noteBegun, timeToBegin, waitForSlice } from '#platform/background/shared-turns.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
+import { noteBegun, timeToBegin, waitForSlice } from '#platform/steps/shared-turns.ts'
 import { countTexts, loadCounter } from '#tokens/count.ts'
 import type { Encoding } from '#tokens/ranks.ts'
 

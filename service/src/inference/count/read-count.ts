@@ -6,7 +6,7 @@ import { readOpenJson } from '#http/read-json.ts'
 import type { CatalogueModel } from '#inference/upstreams/catalogue.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
-import { runInTurns } from '#text/steps.ts'
+import { runInTurns } from '#platform/steps/steps.ts'
 
 import { keepsAllThinking, readCountTokens } from './count-tokens.ts'
 import { requireCountable } from './count-turn.ts'

@@ -36,11 +36,11 @@ export function createUpstreamCounter(options: Options): UpstreamCounter {
 
   async function ask(request: Json, signal: AbortSignal, headers: Headers) {
     try {
-      const answer = await within(deadlineMs, tooLate, (deadline) =>
-        counters[kind](request, async (path, json) => {
-          return readAnswer(await post(path, json, AbortSignal.any([deadline, signal]), headers))
-        }),
-      )
+      const count = (either: AbortSignal) =>
+        counters[kind](request, async (path, json) =>
+          readAnswer(await post(path, json, either, headers)),
+        )
+      const answer = await within(deadlineMs, tooLate, count, signal)
       const tokens = requireCount(answer)
       breaker.succeeded()
       return tokens

@@ -1,10 +1,10 @@
 import type { RequestTexts } from '#formats/texts/request-texts.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import type { AnswerEnding, AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { OpenTexts, RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import type { Asker } from '#text/steps.ts'
 
 import type { Findings } from './findings.ts'
 import type { CheckedHistory } from './history/check-history.ts'

@@ -1,6 +1,6 @@
 import {
-  decodeTextsInSteps,
-  readTextsInSteps,
+  decodeRequestTexts,
+  readRequestTexts,
   type RequestTexts,
 } from '#formats/texts/request-texts.ts'
 import { shareOf } from '#http/principal.ts'
@@ -10,12 +10,12 @@ import { categories, type Category } from '#moderation/categories.ts'
 import type { CurrentModeration } from '#moderation/create-moderation.ts'
 import { createLogThrottle } from '#platform/log-throttle.ts'
 import type { Log } from '#platform/log.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import { type ProjectRules, ruleSetsOf } from '#policies-in-force/rule-sets.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { type CallChecks, createCallChecks } from './call-checks.ts'
 import type { Checked } from './check.ts'
@@ -97,9 +97,9 @@ export function createChecks(deps: Deps): OpenChecks {
 
 /** What may be checked of a request; throws where it is too long for that. */
 async function readTexts({ turn }: CheckedRequest, asker: Asker): Promise<RequestTexts> {
-  const texts = await runInTurns(readTextsInSteps(turn), asker)
+  const texts = await runInTurns(readRequestTexts(turn), asker)
   refuseTooLong(texts)
-  await runInTurns(decodeTextsInSteps(texts), asker)
+  await runInTurns(decodeRequestTexts(texts), asker)
   return texts
 }
 

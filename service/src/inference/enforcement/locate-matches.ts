@@ -1,8 +1,8 @@
 import type { Said } from '#formats/texts/said.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import type { Findings } from './findings.ts'
 import { noteFound } from './note-matches.ts'

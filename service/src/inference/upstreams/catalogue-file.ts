@@ -1,9 +1,10 @@
 import { z } from 'zod'
 
 import { features } from '#formats/fields/field-table.ts'
-import { explainIssue } from '#http/validate.ts'
-
-import { findJsonFault } from './json-fault.ts'
+import { explainFileIssue } from '#http/validate.ts'
+import { fileError, memberName } from '#platform/operator-file/file-error.ts'
+import { KeyReference } from '#platform/operator-file/key-reference.ts'
+import { findJsonFault } from '#platform/operator-file/scan-json.ts'
 
 // The model catalogue as the operator writes it (docs/models.md). Nothing behind catalogue.ts sees these names.
 
@@ -17,16 +18,6 @@ const callPriceRule = 'must be US dollars per call, as text like "0.01"'
 const UsdPerCall = z
   .string({ error: callPriceRule })
   .regex(/^\d{1,3}(\.\d{1,6})?$/, { error: callPriceRule })
-
-/** Never the secret itself: where it is kept. */
-const KeyReference = z.union(
-  [
-    z.strictObject({ env: z.string().regex(/^[A-Z][A-Z0-9_]{0,99}$/) }),
-    z.strictObject({ file: z.string().min(1).max(1000) }),
-  ],
-  { error: 'must be {"env": "VARIABLE"} or {"file": "/path"}, never the key itself' },
-)
-export type KeyReference = z.infer<typeof KeyReference>
 
 const FormatNames = z.array(Name).min(1, { error: 'must name at least one format' }).max(20)
 
@@ -118,17 +109,12 @@ export function parseCatalogueFile(text: string): CatalogueFile {
   const json = parseJson(text)
   const result = CatalogueFile.safeParse(json)
   if (result.success) return result.data
-  throw catalogueError(result.error.issues.map((issue) => describe(issue, json)))
-}
-
-const problemsMax = 20
-
-/** All that is wrong with a catalogue, one problem per line. */
-export function catalogueError(problems: readonly string[]): Error {
-  const lines = problems.slice(0, problemsMax)
-  const others = problems.length - lines.length
-  if (others > 0) lines.push(`and ${others} more`)
-  return new Error(lines.map((line) => `  ${line}`).join('\n'))
+  throw fileError(
+    result.error.issues.map((issue) => {
+      const { path, rule } = explainFileIssue(issue, json)
+      return `${toPlace(path, json)}: ${rule}`
+    }),
+  )
 }
 
 function parseJson(text: string): unknown {
@@ -136,30 +122,15 @@ function parseJson(text: string): unknown {
     return JSON.parse(text)
   } catch {
     const { line, column, expected } = findJsonFault(text)
-    throw catalogueError([`line ${line}, column ${column}: it is not JSON; expected ${expected}`])
+    throw fileError([`line ${line}, column ${column}: it is not JSON; expected ${expected}`])
   }
-}
-
-function describe(issue: z.core.$ZodIssue, json: unknown): string {
-  if (issue.code === 'unrecognized_keys') {
-    const names = issue.keys.map((name) => `'${name.slice(0, 100)}'`)
-    return `${toPlace(issue.path, json)}: has no member ${names.join(', ')}`
-  }
-  if (issue.code === 'invalid_key') return `${toPlace(issue.path, json)}: its name ${nameRule}`
-  const { path, rule } = explainIssue(issue, json)
-  const hasOwnRule = rule !== 'is required' && issue.message.startsWith('must')
-  return `${toPlace(path, json)}: ${hasOwnRule ? issue.message : rule}`
 }
 
 /** `models.gpt-5.prices.input`: models by their id, where they have one. */
 function toPlace(path: readonly PropertyKey[], json: unknown): string {
   const [list, index, ...rest] = path
   const id = list === 'models' && typeof index === 'number' ? idOfModel(json, index) : undefined
-  const steps = id === undefined ? path : [list, id, ...rest]
-  const place = steps
-    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step).slice(0, 100)}`))
-    .join('')
-  return place === '' ? 'the file' : place.slice(1)
+  return memberName(id === undefined ? path : ['models', id, ...rest])
 }
 
 function idOfModel(json: unknown, index: number): string | undefined {

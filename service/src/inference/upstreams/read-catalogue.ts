@@ -1,10 +1,10 @@
 import { readPrice, readPriceOfCall } from '#credits/price.ts'
 import type { UpstreamFormats } from '#formats/format.ts'
+import { fileError } from '#platform/operator-file/file-error.ts'
+import type { KeyReference } from '#platform/operator-file/key-reference.ts'
 
 import {
-  catalogueError,
   type CatalogueFile,
-  type KeyReference,
   type ModelEntry,
   parseCatalogueFile,
   type UpstreamEntry,
@@ -50,7 +50,7 @@ export function readCatalogue(text: string, options: Options): Catalogue {
       byName.set(name, model)
     }
   }
-  if (problems.length > 0) throw catalogueError(problems)
+  if (problems.length > 0) throw fileError(problems)
   return { models, upstreams: [...upstreams.values()], find: (name) => byName.get(name) }
 }
 

@@ -1,6 +1,6 @@
-import { type CallPool, createCallPool } from '#moderation/call-pool.ts'
 import { ScorerFailure } from '#moderation/scorer.ts'
 import type { Clock } from '#platform/clock.ts'
+import { type CallPool, createCallPool } from '#platform/lines/call-pool.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { createJudgeHealth } from './judge-health.ts'

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { createCallPool } from '#moderation/call-pool.ts'
 import {
   type Behaviour,
   breaksOff,
@@ -18,6 +17,7 @@ import {
   writes,
 } from '#moderation/testing/judge-double.ts'
 import { steadyClock } from '#platform/clock.ts'
+import { createCallPool } from '#platform/lines/call-pool.ts'
 import { createMetrics } from '#platform/metrics.ts'
 
 import { createCalibration } from './calibration.ts'

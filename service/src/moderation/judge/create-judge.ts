@@ -1,7 +1,7 @@
-import type { CallPool } from '#moderation/call-pool.ts'
 import { NotAsked } from '#moderation/scorer.ts'
 import type { Clock } from '#platform/clock.ts'
 import { within } from '#platform/deadline.ts'
+import type { CallPool } from '#platform/lines/call-pool.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { createAsking } from './ask-model.ts'
@@ -78,12 +78,10 @@ export function createJudge(options: JudgeOptions): Judge {
       const sinceMs = now().getTime()
       let work: Promise<void> = Promise.resolve()
       try {
-        await within(deadlineMs, late, (deadline) => {
-          const questions = model.isLocal ? undefined : asked.questions
-          const call = { ...asked, questions, signal: AbortSignal.any([signal, deadline]) }
-          work = judgeAll(rules, contents, call, scores)
-          return work
-        })
+        const questions = model.isLocal ? undefined : asked.questions
+        const judgeText = (either: AbortSignal) =>
+          (work = judgeAll(rules, contents, { ...asked, questions, signal: either }, scores))
+        await within(deadlineMs, late, judgeText, signal)
         return scores
       } catch (error) {
         signal.throwIfAborted()

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 
-import type { CallPool } from '#moderation/call-pool.ts'
 import { createPost } from '#moderation/post-scorer.ts'
 import type { JudgeSettings, ModelPlace } from '#moderation/read-moderation.ts'
 import type { Clock } from '#platform/clock.ts'
+import type { CallPool } from '#platform/lines/call-pool.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
 

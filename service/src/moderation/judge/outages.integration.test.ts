@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { createCallPool } from '#moderation/call-pool.ts'
 import { ScorerFailure } from '#moderation/scorer.ts'
 import {
   type Behaviour,
@@ -13,6 +12,7 @@ import {
   writes,
 } from '#moderation/testing/judge-double.ts'
 import { steadyClock } from '#platform/clock.ts'
+import { createCallPool } from '#platform/lines/call-pool.ts'
 import { createMetrics } from '#platform/metrics.ts'
 
 import { createJudge, type JudgeOptions } from './create-judge.ts'

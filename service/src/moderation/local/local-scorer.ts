@@ -1,6 +1,6 @@
 import { categories, type CategoryScores } from '#moderation/categories.ts'
 import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from '#moderation/scorer.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { fineGrid } from '#text/windows/window-grid.ts'
 
 import { loadModel } from './load-model.ts'

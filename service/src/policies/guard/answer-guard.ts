@@ -1,5 +1,5 @@
+import type { Steps } from '#platform/steps/steps.ts'
 import type { AnswerEnding, AnswerRules } from '#policies/rules/answer-rules.ts'
-import type { Steps } from '#text/steps.ts'
 
 import { AnswerChannels } from './answer-channels.ts'
 import { AnswerWindows } from './answer-windows.ts'

@@ -1,10 +1,10 @@
 import { BoundedMap } from '#platform/bounded-map.ts'
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import { entityHold } from '#redaction/entity.ts'
 import { type LiteralScan, LiteralSet } from '#text/literal-set.ts'
 import type { PatternEngine, PatternSet } from '#text/pattern-engine.ts'
 import type { SearchElsewhere } from '#text/pattern-set.ts'
 import type { PatternShape } from '#text/pattern-shape.ts'
-import { finish, type Steps } from '#text/steps.ts'
 
 import type { ExpressionContext, TextVariable } from './facts.ts'
 import type { Atom, EntityAtom, Outline, ScoreAtom } from './formula.ts'

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 
+import { finish } from '#platform/steps/steps.ts'
 import {
   answerFacts,
   numbered,
   patternEngine,
   someAsker,
 } from '#policies/guard/testing/rule-set-of.ts'
-import { finish } from '#text/steps.ts'
 
 import { compileRule } from './rule-program.ts'
 import { evaluateInSlices, RuleSet } from './rule-set.ts'

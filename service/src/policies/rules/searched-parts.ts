@@ -1,5 +1,5 @@
+import type { Steps } from '#platform/steps/steps.ts'
 import type { FoundPattern, PatternMatch, PatternSet } from '#text/pattern-set.ts'
-import type { Steps } from '#text/steps.ts'
 
 /** How much of a text is searched in one step. */
 export const sliceLength = 8 * 1024

@@ -1,8 +1,8 @@
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import type { WindowScorer } from '#policies/guard/window-queue.ts'
 import type { AnswerRules, WindowAtom } from '#policies/rules/answer-rules.ts'
 import { sliceLength } from '#policies/rules/searched-parts.ts'
-import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 import { judgeGrid, type WindowGrid } from '#text/windows/window-grid.ts'
 
 type Trial = {

@@ -1,7 +1,7 @@
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import { trialUnjudged } from '#policies/refusals.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 import { cutAll } from '#text/windows/window-cutter.ts'
 import { judgeGrid } from '#text/windows/window-grid.ts'
 

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { expect, test } from 'vitest'
 
+import { finish } from '#platform/steps/steps.ts'
 import { someAsker } from '#policies/guard/testing/rule-set-of.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
-import { finish } from '#text/steps.ts'
 import { remoteGrid } from '#text/windows/window-grid.ts'
 
 import { createTrial } from './trial.ts'

@@ -1,7 +1,7 @@
 import type { Principal } from '#http/principal.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import { isReached, type ScoreAtom } from '#policies/rules/formula.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
-import type { Asker } from '#text/steps.ts'
 import { cutAll } from '#text/windows/window-cutter.ts'
 import type { WindowGrid } from '#text/windows/window-grid.ts'
 

@@ -1,11 +1,11 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { expect, test } from 'vitest'
 
+import { finish } from '#platform/steps/steps.ts'
 import { compileEvaluable } from '#policies/compile.ts'
 import { longestTurnMs } from '#policies/guard/testing/longest-turn.ts'
 import { someAsker } from '#policies/guard/testing/rule-set-of.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
-import { finish } from '#text/steps.ts'
 import { judgeGrid } from '#text/windows/window-grid.ts'
 
 import type { JudgeText } from './judge-trial.ts'

@@ -1,6 +1,7 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import type { PolicyTrialResults } from '@gatehouse/contract/policy-evaluation'
 
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { thresholdOf } from '#policies/policy.ts'
 import { trialUnscored } from '#policies/refusals.ts'
 import type { WindowAtom } from '#policies/rules/answer-rules.ts'
@@ -9,7 +10,6 @@ import type { CompiledRule } from '#policies/rules/rule-program.ts'
 import { evaluateInSlices, RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { findCut } from './find-cut.ts'
 import { normaliseInSteps } from './find-in-steps.ts'

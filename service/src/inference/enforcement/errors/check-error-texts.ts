@@ -4,8 +4,8 @@ import { nothingSaid, ProviderError } from '#formats/provider-failure.ts'
 import { createFindings, type Findings } from '#inference/enforcement/findings.ts'
 import type { CallRedaction } from '#inference/enforcement/redaction/call-redaction.ts'
 import { judgeText } from '#inference/enforcement/replacement/judge-text.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import { entityHold } from '#redaction/entity.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { boundWords, cutText, onlyNames, wordsOf } from './provider-words.ts'
 

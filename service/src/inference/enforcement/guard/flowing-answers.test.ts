@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import type { Frame, Json } from '#formats/answer.ts'
 import type { CallerFormatName } from '#formats/format-name.ts'
 import { upstreamFormats } from '#formats/formats.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import { answerFacts, ruleSetOf } from '#policies/guard/testing/rule-set-of.ts'
-import { finish } from '#text/steps.ts'
 
 import { HeldFrames } from './held-frames.ts'
 

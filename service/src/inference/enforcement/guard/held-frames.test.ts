@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 
 import type { Frame, Piece } from '#formats/answer.ts'
 import type { FrameText, FrameTexts } from '#formats/texts/frame-texts.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import { answerFacts, ruleSetOf } from '#policies/guard/testing/rule-set-of.ts'
-import { finish } from '#text/steps.ts'
 
 import { HeldFrames } from './held-frames.ts'
 

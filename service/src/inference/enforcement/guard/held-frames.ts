@@ -4,8 +4,8 @@ import type { FrameTexts, TextReader } from '#formats/texts/frame-texts.ts'
 import { isView, type TextView } from '#formats/texts/text-views.ts'
 import { answerBeyondLimits } from '#inference/enforcement/refusals.ts'
 import { toFailure } from '#inference/upstreams/upstream-failure.ts'
+import type { LongStep, Steps } from '#platform/steps/steps.ts'
 import type { AnswerGuard } from '#policies/guard/answer-guard.ts'
-import type { LongStep, Steps } from '#text/steps.ts'
 
 /** A frame, and how much of each of its channels must be cleared before it may leave. */
 type Held = { frame: Frame; needs: readonly { channel: string; length: number }[] }

@@ -3,9 +3,9 @@ import type { FrameTexts, TextReader } from '#formats/texts/frame-texts.ts'
 import type { Ending } from '#inference/enforcement/check.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import type { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import type { GuardEnd } from '#policies/guard/guard-end.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { HeldFrames } from './held-frames.ts'
 

@@ -17,11 +17,11 @@ import {
 } from '#inference/enforcement/refusals.ts'
 import type { JudgedContent } from '#moderation/judge/judge.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { noteInHistory, placeOf } from './history-texts.ts'
 import type { ModeratedHistory } from './moderate-history.ts'

@@ -10,8 +10,8 @@ import type { Category } from '#moderation/categories.ts'
 import type { CallModeration, CategoryVerdict } from '#moderation/moderate.ts'
 import type { Segment } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
-import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { noteInHistory, toSegments } from './history-texts.ts'
 

@@ -1,6 +1,6 @@
 import type { Check } from '#inference/enforcement/check.ts'
 import { locate } from '#inference/enforcement/locate-matches.ts'
-import { runInTurns } from '#text/steps.ts'
+import { runInTurns } from '#platform/steps/steps.ts'
 
 /** The allowlist and the denylist of the configuration. It decides about them together with the categories, later. */
 export const wordLists: Check = {

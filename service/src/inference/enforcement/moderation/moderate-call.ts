@@ -27,10 +27,10 @@ import {
 import { countedOnly, type Segment } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { Metrics } from '#platform/metrics.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
 import { type Passage, wholesOf } from '#text/passage.ts'
-import type { Asker } from '#text/steps.ts'
 
 import { type AskedAnswer, scoreAnswer, type ScoredAnswer } from './score-answer.ts'
 

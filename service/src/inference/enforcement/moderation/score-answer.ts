@@ -4,6 +4,7 @@ import type { Category } from '#moderation/categories.ts'
 import type { AnswerCheck, CallModeration, CategoryVerdict } from '#moderation/moderate.ts'
 import type { Segment } from '#moderation/scorer.ts'
 import type { Metrics } from '#platform/metrics.ts'
+import { finish } from '#platform/steps/steps.ts'
 import {
   ScorerUnavailable,
   type Window,
@@ -13,7 +14,6 @@ import {
 import type { WindowAtom } from '#policies/rules/answer-rules.ts'
 import { isReached, type ScoreAtom } from '#policies/rules/formula.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
-import { finish } from '#text/steps.ts'
 
 /** The scores of one answer. */
 export type ScoredAnswer = {

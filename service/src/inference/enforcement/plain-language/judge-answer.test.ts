@@ -4,6 +4,7 @@ import { readRequestTexts } from '#formats/texts/request-texts.ts'
 import { emptyTurn } from '#formats/turn.ts'
 import { endingsOf } from '#inference/enforcement/testing/endings-of.ts'
 import { type Judge, JudgeFailure } from '#moderation/judge/judge.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { patternEngine } from '#policies/guard/testing/rule-set-of.ts'
 import { ScorerUnavailable, type Window } from '#policies/guard/window-queue.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
@@ -46,7 +47,7 @@ function open() {
     organizationId: 'org_1',
     onDegraded: () => {},
   }
-  const request = readRequestTexts(emptyTurn)
+  const request = finish(readRequestTexts(emptyTurn))
   const rules = endingsOf(set)
   return { most, ...judgeAnswer({ callJudge, set, rules, request, hide: null }) }
 }

@@ -4,6 +4,7 @@ import { findUnscored, whyUnscored } from '#inference/enforcement/note-matches.t
 import type { HideText } from '#inference/enforcement/redaction/call-redaction.ts'
 import { hideEach } from '#inference/enforcement/redaction/redact-call.ts'
 import type { RuleEnding } from '#inference/enforcement/rules/rule-endings.ts'
+import { type Asker, finish, runInTurns } from '#platform/steps/steps.ts'
 import {
   ScorerUnavailable,
   type ScoreWindows,
@@ -14,7 +15,6 @@ import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import { type Asker, finish, runInTurns } from '#text/steps.ts'
 import { judgeGrid } from '#text/windows/window-grid.ts'
 
 import { type CallJudge, judgeRules } from './ask-judge.ts'

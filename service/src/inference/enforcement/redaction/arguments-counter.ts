@@ -1,8 +1,8 @@
 import { JsonTexts } from '#formats/texts/json-texts.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import { createEntityCounter } from '#redaction/entity-counts.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import type { ValueFinder } from '#redaction/value-finder.ts'
-import type { Steps } from '#text/steps.ts'
 
 /** Counts what is in the arguments of a tool call, which are JSON and come in pieces: escapes hide nothing. */
 export class ArgumentsCounter {

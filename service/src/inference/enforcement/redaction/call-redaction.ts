@@ -1,10 +1,10 @@
 import type { Json, Piece } from '#formats/answer.ts'
 import { parseExact } from '#platform/exact-json.ts'
+import type { Asker, Steps } from '#platform/steps/steps.ts'
 import { addCounts, addOne, countEntities, type EntityCounts } from '#redaction/entity-counts.ts'
 import { entityHold, type EntityKind, entityKinds, isEntityKind } from '#redaction/entity.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
-import { redactInSteps, writePlaceholder } from '#redaction/text-redactor.ts'
-import type { Asker, Steps } from '#text/steps.ts'
+import { redactText, writePlaceholder } from '#redaction/text-redactor.ts'
 
 import { countArguments, ArgumentsCounter } from './arguments-counter.ts'
 import type { TextPiece } from './joined-texts.ts'
@@ -84,7 +84,7 @@ export class CallRedaction {
 
   /** A text that the caller gets besides the answer. */
   redactText(text: string): Steps<string> {
-    return redactInSteps(text, this.#placeholders)
+    return redactText(text, this.#placeholders)
   }
 
   redactAnswer(pieces: AsyncIterable<Piece>, asker: Asker): AsyncGenerator<Piece> {
@@ -113,11 +113,11 @@ export class CallRedaction {
   }
 
   *#hide(text: string): Steps<string> {
-    return this.#redacted.get(text) ?? (yield* redactInSteps(text, this.#placeholders.fork()))
+    return this.#redacted.get(text) ?? (yield* redactText(text, this.#placeholders.fork()))
   }
 
   *#redact(text: string): Steps<string> {
-    const redacted = yield* redactInSteps(text, this.#placeholders)
+    const redacted = yield* redactText(text, this.#placeholders)
     this.#note(text, redacted)
     return redacted
   }
@@ -141,7 +141,7 @@ export class CallRedaction {
   }
 
   *#redactName(name: string): Steps<string> {
-    const redacted = yield* redactInSteps(name, this.#placeholders)
+    const redacted = yield* redactText(name, this.#placeholders)
     return redacted === name ? name : redacted.replaceAll(/\[([A-Z]+_\d+)\]/g, '$1')
   }
 

@@ -1,9 +1,9 @@
 import type { Json } from '#formats/answer.ts'
 import { isDataUrl } from '#formats/data-url.ts'
 import { asObject, asText, isObject, listOf } from '#formats/json-values.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import type { Seam } from '#redaction/readings.ts'
 import { type FoundValue, pushInSteps, ValueFinder } from '#redaction/value-finder.ts'
-import type { Steps } from '#text/steps.ts'
 
 /** What stays of a text, and what was found in it. */
 export type TextPiece = string | FoundValue

@@ -1,8 +1,8 @@
 import type { AnswerEvent, Block, Frame, Piece } from '#formats/answer.ts'
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { addCounts, countEntities } from '#redaction/entity-counts.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import type { Placeholders } from '#redaction/placeholders.ts'
-import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { countArguments, ArgumentsCounter } from './arguments-counter.ts'
 import { AnswerRestorer } from './restore-answer.ts'

@@ -1,14 +1,14 @@
 import {
-  decodeTextsInSteps,
-  readTextsInSteps,
+  decodeRequestTexts,
+  readRequestTexts,
   type RequestTexts,
 } from '#formats/texts/request-texts.ts'
 import { shareOf } from '#http/principal.ts'
 import type { Findings, CheckedCall, CheckedRequest } from '#inference/enforcement/findings.ts'
 import type { ModelRequest } from '#inference/model-request.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { joinParts, type Passage } from '#text/passage.ts'
-import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { CallRedaction, type HideText } from './call-redaction.ts'
 
@@ -54,10 +54,10 @@ export async function redactCall<Request extends CheckedRequest>(
     }
   }
   // What spans several parts was replaced in the request itself.
-  const redacted = body ? await runInTurns(readTextsInSteps(toSend.turn), asker) : texts
+  const redacted = body ? await runInTurns(readRequestTexts(toSend.turn), asker) : texts
   const sent = await runInTurns(hideTexts(redacted, redaction.hide), asker)
   redaction.forgetRequest()
-  await runInTurns(decodeTextsInSteps(sent), asker)
+  await runInTurns(decodeRequestTexts(sent), asker)
   return { request: toSend, texts: sent }
 }
 

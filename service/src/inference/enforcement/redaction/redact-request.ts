@@ -5,7 +5,7 @@ import { isDataUrl, readDataUrl } from '#formats/data-url.ts'
 import { asText, isObject } from '#formats/json-values.ts'
 import { isText } from '#formats/texts/visit-strings.ts'
 import { isRawNumber } from '#platform/exact-json.ts'
-import type { Steps } from '#text/steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 
 import { JoinedTexts, type TextPiece } from './joined-texts.ts'
 

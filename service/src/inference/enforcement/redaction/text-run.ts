@@ -1,8 +1,8 @@
 import type { AnswerEvent } from '#formats/answer.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import type { Placeholders } from '#redaction/placeholders.ts'
 import { writePlaceholder } from '#redaction/text-redactor.ts'
 import { pushInSteps, ValueFinder } from '#redaction/value-finder.ts'
-import type { Steps } from '#text/steps.ts'
 
 type Ended = Extract<AnswerEvent, { type: 'block_ended' }>
 type RunBlock = { readonly index: number; waiting: string[]; ended: Ended | null }

@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { createMeter, type MeteredUsage } from '#inference/metering/meter.ts'
 import type { CallModel } from '#inference/upstreams/call-model.ts'
 import type { Catalogue, CatalogueModel } from '#inference/upstreams/catalogue.ts'
-import { createCallPool } from '#moderation/call-pool.ts'
 import type { ModerationSettings } from '#moderation/read-moderation.ts'
-import { Cancellation } from '#platform/calls/cancellation.ts'
-import { startDeadline } from '#platform/calls/timer-wheel.ts'
+import { type Cancellation, cancellationOf } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
+import { within } from '#platform/deadline.ts'
+import { createCallPool } from '#platform/lines/call-pool.ts'
 import { createLogThrottle } from '#platform/log-throttle.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
@@ -55,13 +55,11 @@ export function createReplace(deps: Deps): Replace {
     await call.questions.begin(1).catch((error: unknown) => {
       throw new ReplacementFailure('over_limit', 'Too many texts are replaced.', { cause: error })
     })
-    using limit = limitTime(call.cancellation, deadlineMs)
-    await pool.enter(call.organizationId, limit.cancellation.signal)
-    try {
-      return await askRewriter(deps, { model, blocked, call, cancellation: limit.cancellation })
-    } finally {
-      pool.leave()
-    }
+    const ask = (signal: AbortSignal) =>
+      pool.run(call.organizationId, signal, () =>
+        askRewriter(deps, { model, blocked, call, cancellation: cancellationOf(signal) }),
+      )
+    return within(deadlineMs, late, ask, call.cancellation.signal)
   }
 
   return async (blocked, call) => {
@@ -101,22 +99,7 @@ function findRewriter({ moderation, catalogue }: Deps): CatalogueModel {
   throw new ReplacementFailure('unconfigured', `The rewriter '${id}' is no model of the catalogue.`)
 }
 
-/** Ends when the call ends, or when there is no more time. */
-function limitTime(call: Cancellation, ms: number) {
-  const cancellation = new Cancellation()
-  call.add(cancellation)
-  const deadline = startDeadline(ms, {
-    onDue: () =>
-      cancellation.cancel(new ReplacementFailure('late', 'The rewriter has not answered in time.')),
-  })
-  return {
-    cancellation,
-    [Symbol.dispose]() {
-      deadline.stop()
-      call.remove(cancellation)
-    },
-  }
-}
+const late = () => new ReplacementFailure('late', 'The rewriter has not answered in time.')
 
 type Asked = {
   model: CatalogueModel

@@ -3,7 +3,7 @@ import { createFindings, type Findings, type CheckedCall } from '#inference/enfo
 import type { HideText } from '#inference/enforcement/redaction/call-redaction.ts'
 import { isBlock } from '#inference/enforcement/refusals.ts'
 import type { Questions } from '#moderation/scorer.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 
 import { replaceInStream, replaceWhole } from './replace-blocked.ts'
 import type { Replace, Replacement } from './replacement.ts'

@@ -2,8 +2,8 @@ import type { Checked } from '#inference/enforcement/check.ts'
 import { findUnscored, noteMatches, noteUnevaluated } from '#inference/enforcement/note-matches.ts'
 import { requestBlocked, ruleUnscored } from '#inference/enforcement/refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 import type { RuleOutcome } from '#policies/rules/rule-set.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
 
 /** Evaluates rules. Where that fails, rules that only monitor are no reason to refuse the request. */
 export async function evaluate(

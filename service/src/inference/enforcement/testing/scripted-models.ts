@@ -11,6 +11,7 @@ import { openModeration } from '#moderation/moderate.ts'
 import { noModeration } from '#moderation/read-moderation.ts'
 import { ScorerFailure, type Segment } from '#moderation/scorer.ts'
 import { createMetrics } from '#platform/metrics.ts'
+import { finish } from '#platform/steps/steps.ts'
 import type { Random } from '#policies/guard/testing/random-case.ts'
 import type { ScoreWindows, WindowScorer } from '#policies/guard/window-queue.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
@@ -140,10 +141,12 @@ class Questions {
     }
 }
 
-const request = readRequestTexts({
-  ...emptyTurn,
-  messages: [{ role: 'user', parts: [{ type: 'text', text: 'A question.' }] }],
-})
+const request = finish(
+  readRequestTexts({
+    ...emptyTurn,
+    messages: [{ role: 'user', parts: [{ type: 'text', text: 'A question.' }] }],
+  }),
+)
 
 /** A scorer and a judge as one answer meets them: each reply comes after a time of its own, or is a failure. */
 export function openScriptedModels(

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 
 import { vi } from 'vitest'
 
-import { isWorkWaiting } from '#platform/background/shared-turns.ts'
+import { isWorkWaiting } from '#platform/steps/shared-turns.ts'
 
 /** So many turns of the event loop in which nothing happens and no timer is set mean that nothing will. */
 const idleTurnsMost = 10_000

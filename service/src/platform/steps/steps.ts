@@ -1,4 +1,4 @@
-import { goOnLater, noteBegun, timeToBegin } from '#platform/background/shared-turns.ts'
+import { goOnLater, noteBegun, timeToBegin } from './shared-turns.ts'
 
 /** For whom steps are taken: turns and threads are shared out among owners, and given up when the signal aborts. */
 export type Asker = {

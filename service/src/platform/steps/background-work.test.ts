@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { startBackgroundWork } from './background-work.ts'
+import type { Steps } from './steps.ts'
 
 /** Of this thread: while another process has the processor, nothing is spent. */
 function spend(ms: number) {
@@ -12,7 +13,7 @@ function spend(ms: number) {
 }
 
 /** Notes its name in `ended` after so many steps of a millisecond. */
-function* stepsOf(name: string, count: number, ended: string[]): Generator<void, string, void> {
+function* stepsOf(name: string, count: number, ended: string[]): Steps<string> {
   for (let step = 0; step < count; step++) {
     spend(1)
     yield
@@ -76,7 +77,7 @@ test('long work shares the time, and ends although short work keeps coming', asy
 
 test('work whose signal aborts ends', async () => {
   const stopping = new AbortController()
-  const endless = (function* (): Generator<void, void, void> {
+  const endless = (function* (): Steps<void> {
     for (;;) yield
   })()
   const running = startBackgroundWork(stopping.signal).run(endless)

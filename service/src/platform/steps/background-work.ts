@@ -1,7 +1,5 @@
 import { goOnLater } from './shared-turns.ts'
-
-/** Computations that take long, in steps of a few milliseconds. */
-type Steps<Result> = Generator<unknown, Result, void>
+import type { Steps } from './steps.ts'
 
 /** One after the other: what a piece of work runs shares the time after which it counts as long. */
 export type BackgroundWork = {
@@ -85,9 +83,11 @@ function runSlice<Result>(
 ): boolean {
   do {
     const step = steps.next()
-    if (!step.done) continue
-    onEnd(step.value)
-    return true
+    if (step.done) {
+      onEnd(step.value)
+      return true
+    }
+    step.value?.here()
   } while (performance.now() < untilMs)
   return false
 }

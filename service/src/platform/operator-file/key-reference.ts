@@ -1,9 +1,21 @@
 import { readFileSync } from 'node:fs'
 
-import type { KeyReference } from './catalogue-file.ts'
+import { z } from 'zod'
 
-/** The key of an upstream. Throws where there is none; the message has the place and never the key. */
-export function readUpstreamKey(
+const variableRule = 'must be the name of an environment variable, such as OPENAI_API_KEY'
+
+/** Never the secret itself: where it is kept. */
+export const KeyReference = z.union(
+  [
+    z.strictObject({ env: z.string().regex(/^[A-Z][A-Z0-9_]{0,99}$/, { error: variableRule }) }),
+    z.strictObject({ file: z.string().min(1).max(1000) }),
+  ],
+  { error: 'must be {"env": "VARIABLE"} or {"file": "/path"}, never the key itself' },
+)
+export type KeyReference = z.infer<typeof KeyReference>
+
+/** The key that is meant. Throws where there is none; the message has the place and never the key. */
+export function readReferencedKey(
   reference: KeyReference,
   environment: Readonly<Record<string, string | undefined>>,
 ): string {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
 
-import { readUpstreamKey } from './read-key.ts'
+import { readReferencedKey } from './key-reference.ts'
 
 async function keyFile(text: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-key-'))
@@ -16,8 +16,8 @@ async function keyFile(text: string): Promise<string> {
 
 test('a key is read from a file or a variable, without the space around it', async () => {
   const file = await keyFile('sk-one\n')
-  expect(readUpstreamKey({ file }, {})).toBe('sk-one')
-  expect(readUpstreamKey({ env: 'A_KEY' }, { A_KEY: ' sk-two ' })).toBe('sk-two')
+  expect(readReferencedKey({ file }, {})).toBe('sk-one')
+  expect(readReferencedKey({ env: 'A_KEY' }, { A_KEY: ' sk-two ' })).toBe('sk-two')
 })
 
 test.each([
@@ -27,14 +27,14 @@ test.each([
   [{ A_KEY: 'canary\u0007' }, 'the environment variable A_KEY has a key with spaces'],
   [{ A_KEY: 'k'.repeat(8193) }, 'more than 8192 characters'],
 ])('the environment %j has no usable key', (environment, words) => {
-  expect(() => readUpstreamKey({ env: 'A_KEY' }, environment)).toThrow(words)
-  expect(() => readUpstreamKey({ env: 'A_KEY' }, environment)).not.toThrow(/can ?ary/)
+  expect(() => readReferencedKey({ env: 'A_KEY' }, environment)).toThrow(words)
+  expect(() => readReferencedKey({ env: 'A_KEY' }, environment)).not.toThrow(/can ?ary/)
 })
 
 test('an empty or absent file is named, with the reason', async () => {
   const file = await keyFile('\n')
-  expect(() => readUpstreamKey({ file }, {})).toThrow(new Error(`the file ${file} is empty`))
+  expect(() => readReferencedKey({ file }, {})).toThrow(new Error(`the file ${file} is empty`))
   const absent = `${file}-absent`
   const reason = new Error(`the file ${absent} cannot be read (ENOENT)`)
-  expect(() => readUpstreamKey({ file: absent }, {})).toThrow(reason)
+  expect(() => readReferencedKey({ file: absent }, {})).toThrow(reason)
 })
