@@ -16,7 +16,7 @@ const left: Record<string, number> = {
   bench: 2,
   cli: 12,
   contract: 5,
-  docs: 82,
+  docs: 81,
   service: 12,
   'service/src': 6,
   'service/src/access': 5,
