@@ -23,13 +23,10 @@ export function readJson(bytes: Buffer, { isOpen = false } = {}): unknown {
   return value
 }
 
-/** Between two stages, other work of the process may have its turn. */
+/** Other work of the process may run between two stages. */
 export type Stages<Result> = Generator<undefined, Result, void>
 
-/**
- * Like `readJson` for an open body, in stages: a large body would otherwise hold up every other call for as long as all
- * stages take together.
- */
+/** Like `readJson` for an open body, in stages. Parsing a large body in one go would hold up every other call. */
 export function* readOpenJson(bytes: Buffer): Stages<unknown> {
   yield* refuseDeepOrMany(bytes)
   yield
