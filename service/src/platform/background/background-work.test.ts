@@ -11,7 +11,7 @@ function spend(ms: number) {
   }
 }
 
-/** Notes its name in `ended` after so many steps of a millisecond. */
+/** Notes its name in `ended` after this many steps of a millisecond. */
 function* stepsOf(name: string, count: number, ended: string[]): Generator<void, string, void> {
   for (let step = 0; step < count; step++) {
     spend(1)
