@@ -1,4 +1,4 @@
-/** What waits. Neither of its functions may throw. */
+/** A piece of work that waits. Neither of its functions may throw. */
 export type QueuedWork = {
   run(signal: AbortSignal): Promise<void>
   /** Called instead of `run` if the queue stops before. */
@@ -12,8 +12,8 @@ type Options = Sizes & { atOnce: number; onWaiting(count: number): void }
 type Entry = { owner: string; bytes: number; work: QueuedWork }
 
 /**
- * Work that no caller waits for. It is bounded by its number and by what it keeps in memory, in all and for each organization, and
- * organizations take turns.
+ * A queue of work that no caller waits for. Both the number of entries and the memory they keep are bounded, in total and for
+ * each organization, and organizations take turns.
  */
 export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
   const stopping = new AbortController()
@@ -48,16 +48,16 @@ export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
   }
 
   return {
-    /** Takes a place for work, which must follow; null if there is no room. */
+    /** Reserves a place for work, which the caller must then add; null if there is no room. */
     reserve(owner: string, bytes: number): ((work: QueuedWork) => void) | null {
       if (isStopping || !room.take(owner, bytes)) return null
       return (work) => {
         lines.append({ owner, bytes, work })
-        // The caller goes on first.
+        // The work starts only after the caller has continued.
         setImmediate(beginMore)
       }
     },
-    /** Ends what can be ended in this time, and drops the rest. */
+    /** Lets work go on for this long, and drops the rest. */
     async stop(maxMs: number) {
       isStopping = true
       const timer = setTimeout(dropAll, maxMs)
@@ -67,7 +67,7 @@ export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
   }
 }
 
-/** What waits, in one line for each organization. */
+/** The waiting work, in one line per organization. */
 function createLines(onWaiting: (count: number) => void) {
   /** The organization that had its turn last is the last in the map. */
   const lines = new Map<string, Entry[]>()
@@ -92,13 +92,13 @@ function createLines(onWaiting: (count: number) => void) {
   }
 }
 
-/** How much waits and runs. */
+/** How much work is waiting or running, in number and in memory. */
 function createRoom({ most, mostOfOne }: Sizes) {
   const usedBy = new Map<string, QueueSize>()
   let used = nothing
   let onEmpty = () => {}
   return {
-    /** False if it does not fit. */
+    /** Returns false if the work does not fit. */
     take(owner: string, bytes: number): boolean {
       const [all, own] = [add(used, 1, bytes), add(usedBy.get(owner) ?? nothing, 1, bytes)]
       if (exceeds(all, most) || exceeds(own, mostOfOne)) return false

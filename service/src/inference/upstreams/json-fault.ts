@@ -10,8 +10,8 @@ const plainCharacters = /[\x20\x21\x23-\x5b\x5d-\uffff]*/y
 const escape = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 
 /**
- * Finds the first fault in a text that `JSON.parse` has refused: its own message often has no position, and
- * quotes the text, which may hold a secret.
+ * Finds the first fault in a text that `JSON.parse` has refused. The message of `JSON.parse` often has no position, and quotes
+ * the text, which may contain a secret.
  */
 export function findJsonFault(text: string): JsonFault {
   const open: ('{' | '[')[] = []

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 import type { KeyReference } from './catalogue-file.ts'
 
-/** The key of an upstream. Throws where there is none; the message has the place and never the key. */
+/** Reads the key of an upstream; throws if there is none. The message names the place and never contains the key. */
 export function readUpstreamKey(
   reference: KeyReference,
   environment: Readonly<Record<string, string | undefined>>,
@@ -13,7 +13,7 @@ export function readUpstreamKey(
   if (text === undefined) throw new Error(`${place} is not set`)
   const key = text.trim()
   if (key === '') throw new Error(`${place} is empty`)
-  // It would fail as a header at every call instead of here.
+  // Otherwise the key would fail as a header in every call.
   if (!/^[\x21-\x7e]{1,8192}$/.test(key)) {
     throw new Error(
       `${place} has a key with spaces, control characters or more than 8192 characters`,
