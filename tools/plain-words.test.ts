@@ -25,7 +25,7 @@ const left: Record<string, number> = {
   'service/src/exports': 15,
   'service/src/formats': 21,
   'service/src/gateway-config': 4,
-  'service/src/inference': 44,
+  'service/src/inference': 27,
   'service/src/installation': 1,
   'service/src/limits': 7,
   'service/src/moderation': 11,

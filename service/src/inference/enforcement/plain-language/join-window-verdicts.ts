@@ -5,7 +5,7 @@ import {
   type WindowVerdict,
 } from '#policies/guard/window-queue.ts'
 
-/** What several scorers say of windows, together. What one of them has found counts also where another fails. */
+/** Joins the verdicts of several scorers on windows. What one scorer has found counts even if another one fails. */
 export const joinScorers =
   (...scorers: readonly ScoreWindows[]): ScoreWindows =>
   async (windows, signal) => {
