@@ -28,7 +28,7 @@ const left: Record<string, number> = {
   'service/src/inference': 27,
   'service/src/installation': 1,
   'service/src/limits': 7,
-  'service/src/moderation': 11,
+  'service/src/moderation': 2,
   'service/src/operator': 1,
   'service/src/platform': 20,
   'service/src/policies': 21,

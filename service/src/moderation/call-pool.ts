@@ -4,13 +4,14 @@ type Options = {
   atOnce: number
   waitingMax: number
   waitingOfOneMax: number
-  /** The error for calls that find the line full. `isOwnLine`: the organization's own calls fill it. */
+  /** The error for calls that find the queue full. `isOwnLine`: it is full of calls of the organization itself. */
   createRefusal: (isOwnLine: boolean) => Error
 }
 
 /**
- * How many calls to a model run at a time; the others wait. Organizations take turns, so that one with many rules and
- * long texts delays another by one call and not by all of its own. No question waits for longer than its signal allows.
+ * Limits how many calls to a model run at a time; the others wait. Organizations take turns, so that one with many rules and
+ * long texts delays another organization by one call, and not by all of its calls. No call waits for longer than its signal
+ * allows.
  */
 export function createCallPool(options: Options) {
   const { atOnce, waitingMax, waitingOfOneMax, createRefusal } = options
@@ -61,13 +62,13 @@ export function createCallPool(options: Options) {
   }
 
   return {
-    /** Resolves when a call may be made; each must `leave`. */
+    /** Resolves when a call may be made. Each call must then `leave`. */
     async enter(organizationId: string, signal: AbortSignal): Promise<void> {
       signal.throwIfAborted()
       if (running < atOnce) running++
       else await waitInLine(organizationId, signal)
     },
-    /** Whether a call may be made now. For second tries: they must not take a turn from those who wait. */
+    /** Whether a call may be made at once. Second tries ask this, because they must not take a turn from waiting calls. */
     tryEnter(): boolean {
       if (running >= atOnce || waiting > 0) return false
       running++

@@ -21,7 +21,7 @@ import type { Scorer, ScoringCall } from './scorer.ts'
 /** What is in force: the scorers, and the judge of rules in plain language if there is one. */
 export type CurrentModeration = Moderation & {
   readonly judge: Judge | null
-  /** The same model, for rules that only monitor: neither their number nor their failures affect what callers wait for. */
+  /** The same model for monitoring rules. Neither their number nor their failures affect what callers wait for. */
   readonly monitoringJudge: Judge | null
 }
 
@@ -62,7 +62,7 @@ export function createModeration(options: Options) {
     current: () => current,
     ...createTextScoring(() => current, local),
     judgeText: createJudgeText(() => current.judge),
-    /** Ships with this process, and is always there. */
+    /** The scorer that ships with this process and is always available. */
     local,
     async stop() {
       following.stop()
@@ -75,7 +75,7 @@ type JudgesOptions = Pick<Options, 'metrics' | 'now' | 'steadyNow'> & {
   pools: ReturnType<typeof createOriginPools>
 }
 
-/** The cache and the places for calls outlive a configuration. */
+/** The cache and the pool of calls outlive a configuration. */
 function createJudges({ now, ...deps }: JudgesOptions) {
   const { metrics } = deps
   const cache = createVerdictCache(now)
@@ -91,7 +91,7 @@ function createJudges({ now, ...deps }: JudgesOptions) {
   })
 }
 
-/** Judges a text outside of calls; without a score if there is no judge, or it has not answered. */
+/** Judges a text that belongs to no call. Has no score if there is no judge, or if it has not answered. */
 function createJudgeText(currentJudge: () => Judge | null) {
   return async (
     rule: JudgedRule,
@@ -115,14 +115,14 @@ function createJudgeText(currentJudge: () => Judge | null) {
   }
 }
 
-/** For whom texts are scored outside of calls. */
+/** For which organization texts are scored that belong to no call. */
 type ScoringAsker = Asker & Pick<ScoringCall, 'questions'>
 type ScoredText = { text: string; direction: 'request' | 'response' }
 type Asked = { blocking: readonly Category[]; read?: ReadonlySet<Category> }
 
-/** How texts are scored that belong to no call: those of trials and simulations. */
+/** Scores texts that belong to no call: those of trials and simulations. */
 function createTextScoring(current: () => CurrentModeration, local: Scorer) {
-  /** `sent` is what scorers outside of this process get, where that is another text. */
+  /** `sent` is what scorers outside of this process get, if that differs from the text. */
   async function check(
     { text, direction, sent = text }: ScoredText & { sent?: string },
     asked: Asked,
@@ -141,7 +141,7 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
   }
 
   return {
-    /** Scores a text in whatever of these categories there is. */
+    /** Scores a text in those of these categories that some scorer covers. */
     async scoreText(
       scored: ScoredText,
       wanted: ReadonlySet<string>,
@@ -150,7 +150,10 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
       const read = new Set(categories.filter((category) => wanted.has(category)))
       return (await check(scored, { blocking: [], read }, asker)).scores
     },
-    /** The categories that a request with this text reaches, of these and those always blocked; null: it cannot be told. */
+    /**
+     * The categories that a request with this text reaches, among these and the always-blocked ones; null if that cannot be
+     * known.
+     */
     async findCategories(
       asked: { text: string; sent: string },
       flagged: readonly Category[],
@@ -163,7 +166,10 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
   }
 }
 
-/** The history of a chat, which is sent with every turn, need not be scored again. The model does not change in a process. */
+/**
+ * Caches the local scores, so that the history of a chat is not scored again with every turn. The model does not change while
+ * the process runs.
+ */
 const rememberScores = (scorer: Scorer, cache: ScoreCache): Scorer => ({
   ...scorer,
   score: (segments, call) => cache.score(scorer, scorer.name, segments, call),

@@ -6,25 +6,25 @@ import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from './sc
 export type CategoryVerdict = {
   /** The first category that was reached. */
   readonly blocked: Category | null
-  /** All that were reached, as far as that was looked for. */
+  /** All categories that were reached, among those that were looked for. */
   readonly reached: readonly Category[]
-  /** Something that must not pass unseen was not scored, and nothing else blocks. */
+  /** Something that must not pass unscored was not scored, and nothing else blocks the call. */
   readonly isUnavailable: boolean
-  /** The same, because a scorer does not take these texts: trying again does not help. */
+  /** The same, because a scorer does not accept these texts, so that trying again does not help. */
   readonly isUnscorable: boolean
-  /** A scorer failed, and another one decided, or nothing did where the operator allows that. */
+  /** A scorer failed. Another one decided, or none did and the operator allows that. */
   readonly isDegraded: boolean
-  /** Some image was not looked at. */
+  /** Some image was not scored. */
   readonly hasUnscoredImage: boolean
-  /** The highest of each category that was to be read, 0 to 1. One that is missing was not scored. */
+  /** The highest score, 0 to 1, of each category that rules read. A category that is missing was not scored. */
   readonly scores: ReadonlyMap<Category, number>
-  /** Why scores are missing that were wanted; first those that decide. */
+  /** Why wanted scores are missing; the failures that decide come first. */
   readonly failures: readonly ScorerFailure[]
 }
 
 /** Moderation as one call needs it: the configuration and the categories stay the same until it ends. */
 export type CallModeration = {
-  /** Judges by the scorer in this process what no other scorer covers. It comes first, because it costs nothing. */
+  /** Scores the categories that no configured scorer covers, in this process. This comes first, because it costs nothing. */
   checkLocally(segments: readonly Segment[], signal: AbortSignal): Promise<CategoryVerdict>
   /** Asks the configured scorers. */
   checkRemotely(segments: readonly Segment[], signal: AbortSignal): Promise<CategoryVerdict>
@@ -34,11 +34,11 @@ type Options = {
   moderation: Moderation
   /** The scorer in this process. It covers all categories, and fails only at texts that are too long. */
   local: Scorer
-  /** In the order in which they are reported. */
+  /** The categories that block, in the order in which they are reported. */
   blocking: readonly Category[]
-  /** Categories that are reported as reached, but block nothing, and that nothing fails without. */
+  /** Categories that are only reported when they are reached. They block nothing, and nothing fails if they have no score. */
   watched?: readonly Category[]
-  /** Categories whose scores the caller wants to know, whatever they are. */
+  /** Categories whose scores are returned whatever they are. */
   read?: ReadonlySet<Category>
   organizationId: string
 } & Pick<ScoringCall, 'questions' | 'isKnownOnly'>
@@ -77,7 +77,7 @@ export function openModeration(options: Options): CallModeration {
     async checkLocally(segments, signal) {
       if (own.length === 0) return passed
       const scores = await scoreLocally(options, segments, signal)
-      // Where only rules wanted to know the scores, what is missing is up to them.
+      // If only rules wanted the scores, the rules decide about the missing ones.
       if (scores instanceof ScorerFailure) {
         const failures = [scores]
         return ownBlocking.length > 0
@@ -121,7 +121,7 @@ export function openModeration(options: Options): CallModeration {
   }
 }
 
-/** The scores of the scorer in this process; a failure where it does not take the texts. */
+/** The scores of the local scorer, or the failure if it does not accept the texts. */
 async function scoreLocally(
   { local, organizationId }: Options,
   segments: readonly Segment[],
@@ -139,7 +139,7 @@ async function scoreLocally(
 
 const unscorable = { isUnavailable: true, isUnscorable: true }
 
-/** Nothing is worth 0. */
+/** Without texts the highest score is 0. */
 const highestOf = (among: readonly Category[], scores: readonly CategoryScores[]) =>
   new Map(
     among.map((category) => [
@@ -148,7 +148,7 @@ const highestOf = (among: readonly Category[], scores: readonly CategoryScores[]
     ]),
   )
 
-/** Those of these categories that the scorer in this process has found. */
+/** The categories, among these, that the local scorer has found. */
 function findReached(scores: readonly CategoryScores[], among: readonly Category[]) {
   const reached = among.filter((category) =>
     scores.some((each) => (each[category] ?? 0) >= localThreshold),
@@ -159,9 +159,9 @@ function findReached(scores: readonly CategoryScores[], among: readonly Category
 const hasImage = ({ imageUrl }: Segment) => imageUrl !== undefined
 
 /**
- * Whether texts that the local scorer has not blocked either must be refused. Only an outage may let them pass: a scorer that
- * refuses this gateway stays so until the operator acts, and what depends on the texts would let callers choose texts that switch
- * moderation off.
+ * Whether texts must be refused although the local scorer has not blocked them. Only an outage may let them pass. A scorer that
+ * refuses this gateway stays so until the operator acts. And if failures that depend on the texts let calls pass, callers could
+ * choose texts that switch moderation off.
  */
 function judgeGap(
   { failed }: ScoreOutcome,
@@ -181,7 +181,10 @@ function judgeGap(
 const isAlwaysBlocked = (category: Category) =>
   (alwaysBlocked as readonly Category[]).includes(category)
 
-/** Why model calls are refused: the operator has to decide what watches over them. Null: they are not. */
+/**
+ * Why model calls are refused until the operator has configured moderation of the always-blocked categories; null if they are
+ * not.
+ */
 export function findModerationGap({ settings, covers }: Moderation): string | null {
   const missing = alwaysBlocked.filter((category) => !covers.has(category))
   if (missing.length === 0 || settings.acceptsLocalOnly) return null

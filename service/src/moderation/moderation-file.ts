@@ -14,7 +14,7 @@ const BaseUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https a
 
 const variableRule = 'must be the name of an environment variable, such as OPENAI_API_KEY'
 
-/** Never the secret itself: where it is kept. */
+/** Where the key is kept, never the key itself. */
 const ScorerKey = z.union(
   [
     z.strictObject({ env: z.string().regex(/^[A-Z][A-Z0-9_]{0,99}$/, { error: variableRule }) }),
@@ -24,7 +24,7 @@ const ScorerKey = z.union(
 )
 export type ScorerKey = z.infer<typeof ScorerKey>
 
-/** Where a model is that is asked about texts. `scripted` is nowhere. */
+/** Where the model is served that is asked about texts. `scripted` needs no server. */
 const place = {
   base_url: BaseUrl.optional(),
   model: ModelName.optional(),
@@ -44,9 +44,9 @@ const ScorerEntry = z.strictObject({
   name: Name,
   adapter: z.enum(adapterNames),
   ...place,
-  /** What the thresholds were measured with; the model's name if absent. */
+  /** The version of the model with which the thresholds were measured; the model's name if absent. */
   snapshot: z.string().min(1).max(200).optional(),
-  /** For each call. A streamed answer waits for its scores, so that this is also a delay of its first word. */
+  /** The deadline of each call. A streamed answer waits for its scores, so this also delays its first word. */
   deadline_ms: z.int().min(50).max(10_000).default(2000),
   thresholds: z
     .strictObject(
@@ -62,12 +62,15 @@ export type ScorerEntry = z.infer<typeof ScorerEntry>
 const JudgeEntry = z.strictObject({
   adapter: z.enum(['generic', 'granite', 'safeguard', 'scripted']),
   ...place,
-  /** For all calls of one text together. */
+  /** The deadline of all calls about one text together. */
   deadline_ms: z.int().min(50).max(10_000).default(800),
-  /** After that a second call is made, and the first answer counts. */
+  /** How long to wait before a second call is made. The first answer counts. */
   hedge_ms: z.int().min(10).max(10_000).default(400),
   on_error: z.enum(['refuse', 'allow']).default('refuse'),
-  /** What the judge's own scores mean: pairs of a raw score and basis points, between which is interpolated. */
+  /**
+   * How the judge's own scores are mapped to basis points: pairs of a raw score and basis points, with linear interpolation
+   * between them.
+   */
   calibration: z
     .strictObject({
       version: z.string().min(1).max(100),
@@ -83,9 +86,9 @@ export type JudgeEntry = z.infer<typeof JudgeEntry>
 const ModerationFile = z.strictObject({
   scorers: z.array(ScorerEntry).max(10).default([]),
   judge: JudgeEntry.optional(),
-  /** A model of the catalogue that words refusals. */
+  /** The model of the catalogue that writes replacements. */
   rewriter: z.strictObject({ model: ModelName }).optional(),
-  /** Serve although no scorer covers the categories that are always blocked. */
+  /** Serve calls even though no scorer covers the always-blocked categories. */
   accept_local_only: z.boolean().default(false),
   unscored_parts: z.enum(['pass', 'refuse']).default('pass'),
   degraded: z.enum(['refuse', 'allow']).default('refuse'),
@@ -123,7 +126,7 @@ function toComplaint(issue: z.core.$ZodIssue, json: unknown): Complaint {
   return explainIssue(issue, json)
 }
 
-/** What no single member shows. */
+/** Finds faults that no single member shows. */
 function findComplaints({ scorers, judge }: ModerationFile, options: Options): Complaint[] {
   const names = scorers.map(({ name }) => name)
   const ofScorers = scorers.flatMap((entry, index) => {

@@ -1,10 +1,10 @@
 type Path = readonly PropertyKey[]
 
-/** What is known of a JSON text beside its value. Lines start at 1. */
+/** What is known about a JSON text besides its value. Lines start at 1. */
 type ScannedJson = {
-  /** Where a value starts. Of a member that does not exist: where the object starts that should have it. */
+  /** The line where a value starts; for a missing member, the line where the object starts that should have it. */
   lineOf(path: Path): number
-  /** Members that an object has more than once: `JSON.parse` would keep the last one without a word. */
+  /** Members that an object has more than once. `JSON.parse` would silently keep the last one. */
   repeated: readonly Path[]
   /** Where the text stops being JSON, if it does. */
   fault: { line: number; column: number } | undefined
@@ -35,7 +35,7 @@ export function scanJson(text: string): ScannedJson {
     position++
     return true
   }
-  /** Each of these says whether it has found what it is named after. */
+  /** Each of these functions returns whether it has found what it is named after. */
   function value(path: Path): boolean {
     take(space)
     starts.set(keyOf(path), position)

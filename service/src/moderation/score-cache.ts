@@ -9,7 +9,7 @@ import type { CategoryScores } from './categories.ts'
 import { NotAsked, type Scorer, type ScoringCall, type Segment } from './scorer.ts'
 
 const sizesOfCache = { entriesMax: 50_000, shareMax: 2500 }
-/** Characters of a text that is digested in one go, which is far quicker for short ones. */
+/** Texts up to this many characters are digested in one go, which is far quicker for short ones. */
 const shortMax = 16 * 1024
 /** Characters; about a millisecond of work. */
 const digestedAtOnce = 512 * 1024
@@ -26,9 +26,9 @@ type LookedUp = {
 }
 
 /**
- * Scores that are known already: chats send their history with every turn. Keys are digests and values are scores, so that no
- * text is kept. Models change behind their names, so an entry lasts a day. Organizations do not see each other's entries:
- * how long an answer takes must not tell whether another one has sent the same text.
+ * Caches scores, because chats send their history with every turn. Keys are digests and values are scores, so no text is kept.
+ * Models change behind their names, so an entry lasts a day. Organizations do not see each other's entries: how long an answer
+ * takes must not reveal whether another organization has sent the same text.
  */
 export function createScoreCache({ now, metrics, sizes = sizesOfCache }: Deps) {
   const known = new SharedMap<{ scores: CategoryScores; untilMs: number }>(sizes)
@@ -49,7 +49,7 @@ export function createScoreCache({ now, metrics, sizes = sizesOfCache }: Deps) {
     const scores = windows.map((text) =>
       find(organizationId, finish(keyOf(identity, { role: segment.role, text }))),
     )
-    // A text of which nothing is left in its normal form has no windows.
+    // A text that is empty in its normal form has no windows.
     const highest = windows.length === 0 ? undefined : highestOf(scores)
     if (highest && key !== undefined) keep(organizationId, key, highest)
     return highest
@@ -72,8 +72,8 @@ export function createScoreCache({ now, metrics, sizes = sizesOfCache }: Deps) {
       return known.size
     },
     /**
-     * The scores of all segments; asks the scorer for those that are not known, and for equal ones once. What it has scored
-     * before it failed is known, too. The same text gets the same scores from scorers of one `identity`.
+     * The scores of all segments. Asks the scorer for those that are not known, and only once for equal ones. Scores that it
+     * gave before it failed are cached, too. Scorers with one `identity` give the same text the same scores.
      */
     async score(
       scorer: Scorer,
@@ -110,7 +110,7 @@ type ByWindows = {
   key: string | undefined
 }
 
-/** Undefined where some are unknown. */
+/** Undefined if some scores are unknown. */
 function highestOf(all: readonly (CategoryScores | undefined)[]): CategoryScores | undefined {
   const highest: Record<string, number> = {}
   for (const scores of all) {
@@ -136,13 +136,13 @@ function* keysOf(identity: string, segments: readonly Segment[]): Steps<(string 
   return keys
 }
 
-/** Undefined: not kept, because what an address leads to may change. */
+/** Undefined if the scores are not cached, because what an address leads to may change. */
 function* keyOf(identity: string, { role, text, imageUrl }: Segment): Steps<string | undefined> {
   if (imageUrl !== undefined && !imageUrl.startsWith('data:')) return undefined
   const kind = imageUrl === undefined ? 'text' : 'image'
   const head = `${identity}\n${role} ${text.length} ${kind}\n`
   const image = imageUrl ?? ''
-  // UTF-8 would make one text of all that differ only in half characters.
+  // In UTF-8, texts that differ only in half surrogate pairs would have the same bytes.
   if (text.length + image.length <= shortMax) {
     return hash('sha256', Buffer.from(head + text + image, 'utf16le'), 'base64url')
   }
