@@ -18,7 +18,7 @@ import { readRequestTexts } from './texts/request-texts.ts'
 import type { Turn } from './turn.ts'
 
 // What is sent to a model is what was judged. A sentence takes the place of each string of a request, one at a time, and
-// stands in a member that nobody knows, in each of its objects. Each time it is read, or the request is refused, or no
+// stands in an unknown member, in each of its objects. Each time it is read, or the request is refused, or no
 // upstream gets it.
 
 const schemas = {
@@ -33,7 +33,7 @@ const word = 'canary7f3a'
 const encoded =
   'base64: it is read where it is a text, and otherwise noted as a part that nothing can score'
 
-/** Members that an upstream gets although nobody reads what they say. */
+/** Members that an upstream gets although no check reads them. */
 const unread: Record<CallerFormatName, Record<string, string>> = {
   messages: { 'messages[].content[].source.data': encoded },
   responses: { 'input[].content[].file_data': encoded },

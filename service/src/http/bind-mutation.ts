@@ -34,7 +34,7 @@ export type MutationDeps = {
 type GuardedEndpoint = Endpoint & { permission: NonNullable<Endpoint['permission']> }
 
 type Mutation<E extends GuardedEndpoint> = {
-  /** Where a call may take longer than others. */
+  /** Replaces the usual deadline, for a change that may take longer. */
   answerMaxMs?: number
   /**
    * Throws when the caller may not make this request, and does slow work that needs no transaction. Runs

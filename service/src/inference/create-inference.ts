@@ -100,7 +100,7 @@ export function createInference(options: Options) {
     canRecord: events.canTakeMore,
     /** Large bodies of one organization must not delay those of another. */
     readingGate: createGate({ atOnce: 2, waitingMax: 100, waitMs: 10_000 }),
-    /** Cancelled when the open calls must end, with the error that their callers get. */
+    /** Cancelled when all open calls must end, with the error that their callers get. */
     ending,
     endCalls: () => ending.cancel(shuttingDown()),
     openCalls: createOpenCalls(),
@@ -124,7 +124,7 @@ const createCountingThreads = () =>
     waitingTotalMax: 200,
   })
 
-/** The code tells clients, Codex among them, to send the call again. */
+/** This code makes clients, Codex among them, send the call again. */
 const shuttingDown = () =>
   new ApiError('overloaded', 'This gateway process is shutting down; send the request again.')
 

@@ -5,7 +5,7 @@ import type { Tx } from '#platform/database.ts'
 
 export type SealedSample = { sealed: Buffer; context: string }
 
-/** Of each kind so many: single ones may have been sealed with a key that was lost. */
+/** How many of each kind are tried: single ones may have been sealed with a key that was lost. */
 const samplesMax = 20
 
 /** Values that some master key has sealed. */

@@ -86,7 +86,7 @@ export function createQuestionLimit(deps: Deps) {
   const open = (caller: Asking, model: AskedModel): Questions => {
     const asked = { organizationId: caller.organizationId, model }
     const add = (questions: number) => {
-      // The limiter goes on without Redis. Should it fail all the same, no call may fail because of it.
+      // The limiter goes on without Redis. Should it fail nevertheless, no call may fail because of it.
       count(asked, questions, noLimits).catch(() => undefined)
     }
     return {

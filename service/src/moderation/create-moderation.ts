@@ -22,7 +22,7 @@ import type { ScoringCall } from './scorer.ts'
 /** What is in force: the scorers, and the judge of rules in plain language if there is one. */
 export type CurrentModeration = Moderation & {
   readonly judge: Judge | null
-  /** The same model, for rules that only monitor: neither their number nor their failures affect what callers wait for. */
+  /** The same model for monitoring rules. Neither their number nor their failures affect what callers wait for. */
   readonly monitoringJudge: Judge | null
 }
 
@@ -63,7 +63,7 @@ export function createModeration(options: Options) {
     current: () => current,
     ...createTextScoring(() => current, local),
     judgeText: createJudgeText(() => current.judge),
-    /** Ships with this process, and is always there. */
+    /** The scorer that ships with this process and is always available. */
     local,
     async stop() {
       following.stop()
@@ -76,7 +76,7 @@ type JudgesOptions = Pick<Options, 'metrics' | 'now' | 'steadyNow'> & {
   pools: ReturnType<typeof createOriginPools>
 }
 
-/** The cache and the places for calls outlive a configuration. */
+/** The cache and the pool of calls outlive a configuration. */
 function createJudges({ now, ...deps }: JudgesOptions) {
   const { metrics } = deps
   const cache = createVerdictCache(now)
@@ -92,7 +92,7 @@ function createJudges({ now, ...deps }: JudgesOptions) {
   })
 }
 
-/** Judges a text outside of calls; without a score if there is no judge, or it has not answered. */
+/** Judges a text that belongs to no call. Has no score if there is no judge, or if it has not answered. */
 function createJudgeText(currentJudge: () => Judge | null) {
   return async (
     rule: JudgedRule,
@@ -116,7 +116,7 @@ function createJudgeText(currentJudge: () => Judge | null) {
   }
 }
 
-/** For whom texts are scored outside of calls. */
+/** For which organization texts are scored that belong to no call. */
 type ScoringAsker = Asker & Pick<ScoringCall, 'questions'>
 type ScoredText = { text: string; direction: 'request' | 'response' }
 type Asked = { blocking: readonly Category[]; read?: ReadonlySet<Category> }
@@ -142,7 +142,7 @@ function createTextScoring(current: () => CurrentModeration, local: LocalScorer)
   }
 
   return {
-    /** Scores a text in whatever of these categories there is. */
+    /** Scores a text in those of these categories that some scorer covers. */
     async scoreText(
       scored: ScoredText,
       wanted: ReadonlySet<string>,

@@ -38,13 +38,16 @@ type FailedScorer = {
   readonly failure: ScorerFailure
 }
 
-/** All that the scorers have said about some segments. What follows from it, failures included, is not decided here. */
+/** Everything that the scorers have returned for some segments, failures included. Nothing is decided here. */
 export type ScoreOutcome = {
-  /** One per segment, in their order. `hasUnreadImage`: it has an image in which not all that is always blocked was looked for. */
+  /**
+   * One per segment, in their order. `hasUnreadImage`: the segment has an image in which some always-blocked category was not
+   * looked for.
+   */
   readonly segments: readonly (SegmentScores & { readonly hasUnreadImage: boolean })[]
   /**
-   * Wanted categories that some text has no score of: no scorer covers them, or those that do have failed. Also those that are
-   * always blocked and that a scorer which has failed would have looked for in an image.
+   * Wanted categories for which some text has no score, because no scorer covers them or those that do have failed. Also
+   * always-blocked categories that a failed scorer would have looked for in an image.
    */
   readonly unscored: ReadonlySet<Category>
   readonly failed: readonly FailedScorer[]
@@ -53,9 +56,9 @@ export type ScoreOutcome = {
 /** The moderation that is in force. A call takes it once and keeps it, so that one configuration decides about all of it. */
 export type Moderation = {
   readonly settings: ModerationSettings
-  /** What the configured scorers score together. */
+  /** The categories that some configured scorer covers. */
   readonly covers: ReadonlySet<Category>
-  /** Throws only what the signal was aborted with, and what `questions` or `isKnownOnly` of the call want to be thrown. */
+  /** Throws only the reason of the signal, and what `questions` or `isKnownOnly` of the call throw. */
   score(
     segments: readonly Segment[],
     wanted: ReadonlySet<Category>,
@@ -184,7 +187,7 @@ export function createScorers(settings: ModerationSettings, deps: Deps): Moderat
   }
 }
 
-/** What the same text gets the same scores from. */
+/** Scorers with one identity give the same text the same scores. */
 const identityOf = ({ name, adapter, place, snapshot }: ScorerSettings) =>
   JSON.stringify([name, adapter, place?.baseUrl, place?.model, snapshot])
 

@@ -179,7 +179,7 @@ test('in an outage the local scorer decides about categories that were asked for
   expect(verdict).toEqual({ ...passed, isDegraded: true })
 })
 
-test('without a scorer for both categories that are always blocked, somebody has to accept that', () => {
+test('without a scorer for both categories that are always blocked, the operator has to accept that', () => {
   expect(findModerationGap(moderationOf({}))).toBeNull()
   const partly = moderationOf({ covers: ['self-harm', 'hate'] })
   expect(findModerationGap(partly)).toContain('no scorer covers sexual/minors: ')

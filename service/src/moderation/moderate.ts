@@ -9,25 +9,25 @@ import { ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
 export type CategoryVerdict = {
   /** The first category that was reached. */
   readonly blocked: Category | null
-  /** All that were reached, as far as that was looked for. */
+  /** All categories that were reached, among those that were looked for. */
   readonly reached: readonly Category[]
-  /** Something that must not pass unseen was not scored, and nothing else blocks. */
+  /** Something that must not pass unscored was not scored, and nothing else blocks the call. */
   readonly isUnavailable: boolean
-  /** The same, because a scorer does not take these texts: trying again does not help. */
+  /** The same, because a scorer does not accept these texts, so that trying again does not help. */
   readonly isUnscorable: boolean
-  /** A scorer failed, and another one decided, or nothing did where the operator allows that. */
+  /** A scorer failed. Another one decided, or none did and the operator allows that. */
   readonly isDegraded: boolean
-  /** Some image was not looked at. */
+  /** Some image was not scored. */
   readonly hasUnscoredImage: boolean
-  /** The highest of each category that was to be read, 0 to 1. One that is missing was not scored. */
+  /** The highest score, 0 to 1, of each category that rules read. A category that is missing was not scored. */
   readonly scores: ReadonlyMap<Category, number>
-  /** Why scores are missing that were wanted; first those that decide. */
+  /** Why wanted scores are missing; the failures that decide come first. */
   readonly failures: readonly ScorerFailure[]
 }
 
 /** Moderation as one call needs it: the configuration and the categories stay the same until it ends. */
 export type CallModeration = {
-  /** Judges by the scorer in this process what no other scorer covers. It comes first, because it costs nothing. */
+  /** Scores the categories that no configured scorer covers, in this process. This comes first, because it costs nothing. */
   checkLocally(segments: readonly Segment[], signal: AbortSignal): Promise<CategoryVerdict>
   /** Asks the configured scorers. */
   checkRemotely(segments: readonly Segment[], signal: AbortSignal): Promise<CategoryVerdict>
@@ -51,9 +51,9 @@ type Options = {
   local: Pick<LocalScorer, 'score' | 'scoreWindow'>
   /** In the order in which they are reported. */
   blocking: readonly Category[]
-  /** Categories that are reported as reached, but block nothing, and that nothing fails without. */
+  /** Categories that are only reported when they are reached. They block nothing, and nothing fails if they have no score. */
   watched?: readonly Category[]
-  /** Categories whose scores the caller wants to know, whatever they are. */
+  /** Categories whose scores are returned whatever they are. */
   read?: ReadonlySet<Category>
   organizationId: string
 } & Pick<ScoringCall, 'questions' | 'isKnownOnly'>
@@ -185,7 +185,7 @@ export function openModeration(options: Options): CallModeration {
   }
 }
 
-/** The scores of the scorer in this process; a failure where it does not take the texts. */
+/** The scores of the local scorer, or the failure if it does not accept the texts. */
 async function scoreLocally(
   { local, organizationId }: Options,
   segments: readonly Segment[],
@@ -203,7 +203,7 @@ async function scoreLocally(
 
 const unscorable = { isUnavailable: true, isUnscorable: true }
 
-/** Nothing is worth 0. */
+/** Without texts the highest score is 0. */
 const highestOf = (among: readonly Category[], scores: readonly CategoryScores[]) =>
   new Map(
     among.map((category) => [
@@ -212,7 +212,7 @@ const highestOf = (among: readonly Category[], scores: readonly CategoryScores[]
     ]),
   )
 
-/** Those of these categories that the scorer in this process has found. */
+/** The categories, among these, that the local scorer has found. */
 function findReached(scores: readonly CategoryScores[], among: readonly Category[]) {
   const reached = among.filter((category) =>
     scores.some((each) => (each[category] ?? 0) >= localThreshold),
@@ -223,9 +223,9 @@ function findReached(scores: readonly CategoryScores[], among: readonly Category
 const hasImage = ({ imageUrl }: Segment) => imageUrl !== undefined
 
 /**
- * Whether texts that the local scorer has not blocked either must be refused. Only an outage may let them pass: a scorer that
- * refuses this gateway stays so until the operator acts, and what depends on the texts would let callers choose texts that switch
- * moderation off.
+ * Whether texts must be refused although the local scorer has not blocked them. Only an outage may let them pass. A scorer that
+ * refuses this gateway stays so until the operator acts. And if failures that depend on the texts let calls pass, callers could
+ * choose texts that switch moderation off.
  */
 function judgeGap(
   { failed }: ScoreOutcome,
@@ -245,7 +245,10 @@ function judgeGap(
 const isAlwaysBlocked = (category: Category) =>
   (alwaysBlocked as readonly Category[]).includes(category)
 
-/** Why model calls are refused: the operator has to decide what watches over them. Null: they are not. */
+/**
+ * Why model calls are refused until the operator has configured moderation of the always-blocked categories; null if they are
+ * not.
+ */
 export function findModerationGap({ settings, covers }: Moderation): string | null {
   const missing = alwaysBlocked.filter((category) => !covers.has(category))
   if (missing.length === 0 || settings.acceptsLocalOnly) return null

@@ -35,9 +35,9 @@ const ScorerEntry = z.strictObject({
   name: Name,
   adapter: z.enum(adapterNames),
   ...place,
-  /** What the thresholds were measured with; the model's name if absent. */
+  /** The version of the model with which the thresholds were measured; the model's name if absent. */
   snapshot: z.string().min(1).max(200).optional(),
-  /** For each call. A streamed answer waits for its scores, so that this is also a delay of its first word. */
+  /** The deadline of each call. A streamed answer waits for its scores, so this also delays its first word. */
   deadline_ms: z.int().min(50).max(10_000).default(2000),
   /** How many new characters of an answer it is asked about at a time. Fewer make streams flow, and are more questions. */
   step_characters: z.int().min(stepLeast).max(stepMost).optional(),
@@ -55,12 +55,15 @@ export type ScorerEntry = z.infer<typeof ScorerEntry>
 const JudgeEntry = z.strictObject({
   adapter: z.enum(['generic', 'granite', 'safeguard', 'scripted']),
   ...place,
-  /** For all calls of one text together. */
+  /** The deadline of all calls about one text together. */
   deadline_ms: z.int().min(50).max(10_000).default(800),
-  /** After that a second call is made, and the first answer counts. */
+  /** How long to wait before a second call is made. The first answer counts. */
   hedge_ms: z.int().min(10).max(10_000).default(400),
   on_error: z.enum(['refuse', 'allow']).default('refuse'),
-  /** What the judge's own scores mean: pairs of a raw score and basis points, between which is interpolated. */
+  /**
+   * How the judge's own scores are mapped to basis points: pairs of a raw score and basis points, with linear interpolation
+   * between them.
+   */
   calibration: z
     .strictObject({
       version: z.string().min(1).max(100),
@@ -76,9 +79,9 @@ export type JudgeEntry = z.infer<typeof JudgeEntry>
 const ModerationFile = z.strictObject({
   scorers: z.array(ScorerEntry).max(10).default([]),
   judge: JudgeEntry.optional(),
-  /** A model of the catalogue that words refusals. */
+  /** The model of the catalogue that writes replacements. */
   rewriter: z.strictObject({ model: ModelName }).optional(),
-  /** Serve although no scorer covers the categories that are always blocked. */
+  /** Serve calls even though no scorer covers the always-blocked categories. */
   accept_local_only: z.boolean().default(false),
   unscored_parts: z.enum(['pass', 'refuse']).default('pass'),
   degraded: z.enum(['refuse', 'allow']).default('refuse'),

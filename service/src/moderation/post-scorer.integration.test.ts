@@ -83,7 +83,7 @@ test('a server that does not answer is given up at the deadline', async () => {
   expect(double.calls).toHaveLength(1)
 })
 
-test('where nobody listens there is no connection', async () => {
+test('without a listening server there is no connection', async () => {
   await double[Symbol.asyncDispose]()
   expect((await failureOf(post())).problem).toBe('unreachable')
   double = await createScorerDouble()

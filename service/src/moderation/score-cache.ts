@@ -57,8 +57,8 @@ export function createScoreCache({ now, metrics, sizes = sizesOfCache }: Deps) {
     },
     findAll: (of: ScoresOf, segments: readonly Segment[]) => known.findAll(of, segments),
     /**
-     * The scores of all segments; asks the scorer for those that are not known, and for equal ones once. What it has scored
-     * before it failed is known, too.
+     * The scores of all segments. Asks the scorer for those that are not known, and only once for equal ones. Scores that it
+     * gave before it failed are cached, too. Scorers with one `identity` give the same text the same scores.
      */
     async score(
       { scorer, identity, grid }: RememberedScorer,

@@ -12,21 +12,21 @@ export type Segment = {
   readonly windows?: (grid: WindowGrid) => Iterable<readonly CutWindow[]>
 }
 
-/** Counts what models outside of this process are asked for one organization. */
+/** Counts the questions that one organization causes to models outside of this process. */
 export type Questions = {
   /** Called before questions are sent; if it throws, none is sent. */
   begin(questions: number): Promise<void>
-  /** For questions that must be put, such as those that follow from an answer. */
+  /** Counts questions that must be asked in any case, such as those that follow from an answer. */
   add(questions: number): void
 }
 
-/** Counts without a limit: a call that has been admitted is not ended for what its answer makes others asked. */
+/** Counts without a limit, because an admitted call is not ended for the questions that its answer causes. */
 export const countedOnly = (questions: Questions): Questions => ({
   ...questions,
   begin: async (number) => questions.add(number),
 })
 
-/** Thrown where a scorer or the judge would have to be asked for a call that may not ask them. */
+/** Thrown if a scorer or the judge would have to be asked on behalf of a call that may not ask them. */
 export class NotAsked extends Error {
   override readonly name = 'NotAsked'
   readonly whom: 'scorer' | 'judge'
@@ -40,15 +40,15 @@ export type ScoringCall = {
   readonly signal: AbortSignal
   /** Organizations take turns, so that one with many texts does not delay the others. */
   readonly organizationId: string
-  /** What is asked counts in these, if anywhere. */
+  /** Counts the questions, if they are counted at all. */
   readonly questions?: Questions | undefined
-  /** Only known scores count; where a remote scorer would have to be asked, `NotAsked` is thrown. */
+  /** Only known scores count. If a remote scorer would have to be asked, `NotAsked` is thrown. */
   readonly isKnownOnly?: boolean | undefined
-  /** Is told each result as soon as it is there, also those before a failure. */
+  /** Called with each result as soon as it is known, also before a failure. */
   readonly onScored?: (index: number, scores: CategoryScores) => void
 }
 
-/** Says how much a text belongs to categories. It decides nothing. */
+/** Scores how much a text belongs to categories. It decides nothing. */
 export type Scorer = {
   readonly name: string
   readonly covers: ReadonlySet<Category>
@@ -82,7 +82,7 @@ export type ScorerProblem =
   /** It was not asked, because the texts are too long for it: trying again does not help. */
   | 'too_long'
 
-/** The scorer is away or has too much to do, whatever the texts are. */
+/** The scorer is away or overloaded, whatever the texts are. */
 const outages: ReadonlySet<ScorerProblem> = new Set<ScorerProblem>([
   'unreachable',
   'timeout',
@@ -92,7 +92,10 @@ const outages: ReadonlySet<ScorerProblem> = new Set<ScorerProblem>([
 
 type FailureOptions = {
   cause?: unknown
-  /** What was sent may have led to it, such as an image that the scorer has to load from a slow server, or very many texts. */
+  /**
+   * What was sent may have caused the failure, such as an image that the scorer has to load from a slow server, or very many
+   * texts.
+   */
   mayBeByCaller?: boolean
 }
 
@@ -109,13 +112,16 @@ export class ScorerFailure extends Error {
     this.mayBeByCaller = mayBeByCaller
   }
 
-  /** The same failure, where what was sent may have led to it. */
+  /** The same failure, marked as possibly caused by what was sent. */
   asByCaller(): ScorerFailure {
     const { problem, message, cause } = this
     return new ScorerFailure(problem, message, { cause, mayBeByCaller: true })
   }
 
-  /** Callers cannot bring it about by the texts they send. A scorer that is not asked for such a reason has an outage too. */
+  /**
+   * Whether no caller can cause this failure by the texts it sends. A scorer that is paused because of such a failure counts as
+   * an outage, too.
+   */
   get isOutage(): boolean {
     const { problem, cause, mayBeByCaller } = this
     if (problem === 'paused') return cause instanceof ScorerFailure && cause.isOutage
@@ -128,8 +134,8 @@ export class ScorerFailure extends Error {
   }
 
   /**
-   * The scorer refuses this gateway, as with a wrong key or an unknown model: trying again does not help, and an outage is not
-   * the cause. It stays so while the scorer is not asked for this reason.
+   * Whether the scorer refuses this gateway, as with a wrong key or an unknown model. That is no outage, and trying again does
+   * not help. It stays true while the scorer is paused for this reason.
    */
   get isMisconfigured(): boolean {
     const { problem, cause } = this

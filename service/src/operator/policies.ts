@@ -27,7 +27,7 @@ type Finding = {
 /** Since this migration `text` is all that a caller sends, and no longer only what users and tools say. */
 const wideText = '0025_history_direction.sql'
 
-/** All are counted, and so many listed. */
+/** All are counted, and at most this many are listed. */
 const listedMax = 1000
 
 /**

@@ -34,7 +34,7 @@ const retryMs = 30_000
 
 /**
  * How long a poll waits until what it has found is in force: other organizations wait as long for what the next poll finds.
- * A process that starts may take longer, because it serves nobody before.
+ * A process that starts may take longer, because it serves no caller before.
  */
 const waitMaxMs = 1500
 const firstWaitMaxMs = 60_000

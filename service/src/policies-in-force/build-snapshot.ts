@@ -18,7 +18,7 @@ type Deps = {
   readContents(organizationId: string, wanted: readonly PolicyRef[]): Promise<VersionContent[]>
 }
 
-/** So many versions are in memory as text at a time. */
+/** How many versions are in memory as text at a time. */
 const versionsPerRead = 50
 
 /**

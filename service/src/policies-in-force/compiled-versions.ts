@@ -24,7 +24,7 @@ export function* compileVersions(
 }
 
 /**
- * What was compiled in organizations whose policies are not in force yet: whoever tries again goes on from there.
+ * What was compiled in organizations whose policies are not in force yet: the next try goes on from there.
  * An organization's entry is dropped when its snapshot is in force, which then has the compiled versions.
  */
 export function createUnfinished() {

@@ -138,7 +138,7 @@ test('an organization is not restored without one of its policies', async () => 
     ...background,
     async run(steps) {
       const result = await background.run(steps)
-      compiled.clear() // as somebody would who has the same map
+      compiled.clear() // as another owner of the same map would
       return result
     },
   }

@@ -95,7 +95,7 @@ export async function readLastKnownGood(files: TrustedFiles): Promise<KeptPolici
 }
 
 /**
- * Compiles the copy of an organization's policies into `compiled`, which nobody else changes; throws if it is not what
+ * Compiles the copy of an organization's policies into `compiled`, which no other code changes; throws if it is not what
  * was published.
  */
 export async function restoreSnapshot(

@@ -52,7 +52,7 @@ const inProjects = (...project_ids: string[]) => ({ scope: 'projects' as const, 
 
 const idsOf = ({ set }: ProjectRules) => set.rules.map(({ policyId }) => policyId)
 
-test('the rules of a call are those of its project and direction; unattached ones are nobody’s', async () => {
+test('the rules of a call are those of its project and direction; unattached ones apply to no call', async () => {
   const snapshot = snapshotOf(
     policy('all'),
     policy('requests', { direction: 'request' }),

@@ -38,7 +38,7 @@ type RuleSets = {
 
 /** Of one snapshot. A list that is dropped is made again when it is needed. */
 const listsMax = 1000
-/** How long a call waits for its set, which is built all the same, for those that come later. */
+/** How long a call waits for its set. The set is then still built, for later calls. */
 const waitMaxMs = 10_000
 const setsOfSnapshots = new WeakMap<Snapshot, RuleSets>()
 

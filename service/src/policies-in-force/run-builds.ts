@@ -23,7 +23,7 @@ type Build = {
   published: Published
   work: BackgroundWork
   stopping: AbortController
-  /** Nobody waits for it any more. */
+  /** No request waits for it any more. */
   isLate: boolean
 }
 

@@ -26,7 +26,7 @@ describe('a value is found behind an escape, and the escape stays whole', () => 
     ['PHONE', '+49 30 901820'],
   ])('%s', (kind, value) => {
     for (const before of ['\n', '\t', '"', '\\', '\b', '/', '\u0001', '\r\n']) {
-      // What nobody sees behind a value leaves with it.
+      // Invisible characters after a value leave with it.
       const after = ['\b', '\u0001'].includes(before) ? '.' : before
       const text = JSON.stringify({ note: `Contact:${before}${value}${after}` })
       expect(redact(text)).toBe(text.replace(JSON.stringify(value).slice(1, -1), `[${kind}_1]`))

@@ -50,7 +50,7 @@ const mergedMost = 16_000
 
 /**
  * Finds values in a text that may come in pieces and in parts; what it hands on, all together, does not depend on the pieces.
- * The text is read in every way in which somebody may read it: as it is written, and with its JSON escapes decoded; with
+ * The text is read in every way in which a reader may read it: as it is written, and with its JSON escapes decoded; with
  * nothing and with a line break between its parts. The ways divide where they begin to differ, so that most texts are read
  * once. What is found in one of them is a value, and where values overlap, all of it is one.
  */

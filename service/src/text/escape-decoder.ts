@@ -14,7 +14,7 @@ const begunEscape = /\\{1,64}(?:u[\da-fA-F]{0,3})?$/
 /** Nothing that is longer is an escape that has begun. */
 const begunMostLength = 68
 
-/** A backspace is read as a space: nobody means it, and it would join what stands on both sides. */
+/** A backspace is read as a space: no writer means it, and without it the text on both sides would be joined. */
 const meanings: Readonly<Record<string, string>> = {
   b: ' ',
   f: ' ',
@@ -109,7 +109,7 @@ export class EscapeDecoder {
     return decoded
   }
 
-  /** What so many units of the original stand for. */
+  /** What this many units of the original stand for. */
   #add(decoded: string, units: number): string {
     if (units === 0) return ''
     this.#map.addRun(this.#length, this.#seen, decoded.length === units)
@@ -124,7 +124,7 @@ const escapesPerStep = 1024
 
 /**
  * Visits a text in runs: what stands there, or what an escape means, and how long it is in the text. Begins at a place and ends
- * after so many escapes; returns the place where it goes on.
+ * after this many escapes; returns the place where it goes on.
  */
 function visitEscapes(
   text: string,

@@ -13,7 +13,7 @@ export type Passage = {
   readonly isRepeated?: boolean
 }
 
-/** A longer text is not judged at all, so that nobody need decode it. */
+/** A longer text is never checked, so it need not be decoded. */
 const decodedMost = 4 * 1024 * 1024
 
 const canDecode = (text: string) => text.length <= decodedMost && hasEscape(text)
@@ -59,7 +59,7 @@ const nothing: Decoded = { parts: [], wholes: [] }
 const known = new WeakMap<Passage, Decoded>()
 
 /**
- * Decodes the escapes of a passage, unless that was done before. Whoever asks for its readings later has them at once; without
+ * Decodes the escapes of a passage, unless that was done before. Its readings are then available at once; without
  * this, all of them are made in one step.
  */
 export function* decodePassage(passage: Passage): Steps<Decoded> {

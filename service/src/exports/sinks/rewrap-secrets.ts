@@ -37,7 +37,7 @@ async function rewrap(db: Db, sealed: SealedSecrets, secretBox: SecretBox) {
   const opened = tryOpen(secretBox, sealed.secrets, context)
   if (!opened) return 'unreadable'
   const again = secretBox.seal(opened, context)
-  // If somebody saves at the same time, theirs is sealed with the current key already.
+  // A secret that is saved at the same time is already sealed with the current key.
   const isReplaced = await transact(db, (tx) => replaceSealedSecrets(tx, sealed, again))
   return isReplaced ? 'rewrapped' : 'current'
 }

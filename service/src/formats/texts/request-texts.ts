@@ -169,7 +169,7 @@ function* addUserRun(found: Found, { messages, first }: Run): Steps<readonly Sai
   }
   const together = toSaid('user', first, joinMessages(texts))
   addAll(found.said, together)
-  // The same object where it is the same text, so that whoever has read it knows it again.
+  // Equal texts are one object, so that what was computed for one is found for the other.
   const own =
     messages.length === 1 ? together : saidIn('user', first + messages.length - 1, ownTexts)
   return [...own, ...others]

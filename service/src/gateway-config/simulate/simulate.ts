@@ -29,8 +29,8 @@ import { redactText } from '#redaction/text-redactor.ts'
 
 export type SimulationDeps = MutationDeps & {
   /**
-   * The categories that a text reaches, among the flagged ones and those always blocked; null: it cannot be told. Whoever
-   * is asked outside of this process gets `sent`.
+   * The categories that a text reaches, among the flagged ones and those always blocked; null if that cannot be known. Scorers
+   * outside of this process get `sent`.
    */
   findCategories(
     asked: { text: string; sent: string },

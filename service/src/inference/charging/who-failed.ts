@@ -4,14 +4,14 @@ import { ScorerFailure, type ScorerProblem } from '#moderation/scorer.ts'
 import { BeyondLimits } from '#policies/guard/guard-end.ts'
 import { SearchTooSlow } from '#policies/rules/search-in-threads.ts'
 
-/** `either`: the failure itself knows whether what was sent, or how much of it, may have led to it. */
+/** `either`: the failure itself says whether the caller may have caused it, by what was sent or by how much. */
 type Blamed = 'caller' | 'others' | 'either'
 
 const judgeFailures = {
-  no_verdict: 'caller', // it has answered, and what it was shown may be why that is no verdict
+  no_verdict: 'caller', // the judge answered, and the text may be why its answer is no verdict
   too_long: 'caller',
   late: 'either',
-  overloaded: 'either', // by the organization's own questions, or by all of them together
+  overloaded: 'either', // because of the organization's own questions, or of all organizations' together
   misconfigured: 'others',
   unavailable: 'others',
   throttled: 'others',
@@ -31,14 +31,14 @@ const scorerProblems = {
 } as const satisfies Record<ScorerProblem, Blamed>
 
 /**
- * Whether callers can bring it about that an answer ends with this failure, by what they send, by what they ask for, or by how
- * much of it. If so they are charged for what was generated, because they could otherwise have the operator pay for answers
- * as long as they like. Everything else is a failure of the gateway or of a provider.
+ * Whether callers can make an answer end with this failure, by what they send, what they ask for, or how much of it. If they
+ * can, what was generated is charged; otherwise the operator would pay for answers of any length. All other failures are the
+ * gateway's or a provider's.
  */
 export function isByCaller(failure: unknown): boolean {
   if (failure instanceof JudgeFailure) return isBlamed(judgeFailures[failure.kind], failure)
   if (failure instanceof ScorerFailure) return isBlamed(scorerProblems[failure.problem], failure)
-  // An upstream that stands still is given up long before the time of a whole answer is over.
+  // An upstream that stalls is given up long before the time for a whole answer has passed.
   if (failure instanceof BeyondLimits || failure instanceof TotalTimeout) return true
   if (failure instanceof SearchTooSlow) return true
   return failure instanceof Error && isByCaller(failure.cause)

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { BoundedMap } from '#platform/bounded-map.ts'
 import type { Encoding } from '#tokens/ranks.ts'
 
-/** Counting a shorter text again is as fast as a lookup. 400 characters take 35 µs, and 2 µs from the cache. */
+/** Counting a shorter text again is as fast as a lookup: 400 characters take 35 µs to count and 2 µs to look up. */
 const charactersMin = 128
 
 /**

@@ -15,7 +15,7 @@ export type CountingRule = {
   /** True if it is the model's own encoding: then the count is exact and the factors are not used. */
   isOwnEncoding: boolean
   factors: Factors
-  /** The most tokens of one image, and the tokens of one of unknown size. */
+  /** The most tokens of one image. An image of unknown size counts as this many. */
   imageTokensMax: number
 }
 
@@ -23,17 +23,17 @@ export type TurnCount = {
   tokens: number
   /** `whole-context`: the input has parts of unknown size, so it may fill the context. */
   origin: 'local-exact' | 'local-estimate' | 'whole-context'
-  /** What is charged where the upstream reports no input; `tokens` unless given. */
+  /** The tokens that are charged if the upstream reports none; `tokens` unless given. */
   billedTokens?: number
   /** The count before any factor, and the kind of text: the factors are fitted to both. */
   localTokens: number
   script: Script
 }
 
-/** Short: the caller can go on with an estimate. Long: the count is its answer, or is charged. */
+/** `short`: the caller can go on with an estimate. `long`: the count is the caller's answer, or is charged. */
 export type Patience = 'short' | 'long'
 
-/** For whom texts are counted, and how long that may take. */
+/** The organization for which texts are counted, and how long that may take. */
 export type CountAsker = {
   /** Organizations share the threads in turn. */
   owner: string
@@ -57,12 +57,12 @@ const stepMs = 4
 export type TurnCounter = {
   count(turn: Turn, rule: CountingRule, asker: CountAsker): Promise<TurnCount>
   countText(text: string, encoding: Encoding, asker: CountAsker): Promise<number>
-  /** Loads encodings. Each blocks the event loop for about a tenth of a second. */
+  /** Loads encodings. Loading one blocks the event loop for about a tenth of a second. */
   warm(used: Iterable<Encoding>): Promise<void>
 }
 
 /**
- * Counts locally what the model would read of a turn. Every reasoning block of the turn counts: remove those that
+ * Counts locally the tokens that the model would read of a turn. Every reasoning block of the turn counts, so remove those that
  * the model will not read first (`withoutEarlierReasoning`).
  */
 export function createTurnCounter(options: {

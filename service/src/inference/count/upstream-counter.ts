@@ -16,7 +16,7 @@ export type CounterKind = 'anthropic' | 'vllm' | 'llama_cpp'
 type Headers = Readonly<Record<string, string>>
 
 export type UpstreamCounter = {
-  /** Undefined: the upstream gave no count. `request` is in the upstream's own format. */
+  /** Returns undefined if the upstream gave no count. `request` is in the upstream's own format. */
   count(request: Json, signal: AbortSignal, headers?: Headers): Promise<number | undefined>
 }
 
@@ -57,7 +57,7 @@ export function createUpstreamCounter(options: Options): UpstreamCounter {
     async count(request, signal, headers = {}) {
       signal.throwIfAborted()
       const text = JSON.stringify([request, headers])
-      // Each takes up to a tenth of a second for the largest request: other calls get their turn between them.
+      // Each of these takes up to a tenth of a second for the largest request, so other calls run between them.
       await setImmediate()
       const key = hash('sha256', text, 'base64')
       const cached = cache.find(key)

@@ -11,9 +11,9 @@ import { needsVerdict } from './plain-language/needs-verdict.ts'
 type Counted = { call: CheckedCall; checked: Checked; sets: readonly RuleSet[] }
 
 /**
- * The checks after the hold, for a count of tokens. It asks no scorer and no judge: it costs nothing, so it could be used to keep
- * them busy. What is known of its texts decides; the findings and the answer say who would have to be asked. Throws where the
- * request is refused.
+ * The checks after the hold, for a count of tokens. They ask no scorer and no judge: a count is free, so callers could use it
+ * to keep those busy. Verdicts that are already known decide. The findings and the answer name who would have been asked.
+ * Throws if the request is refused.
  */
 export async function checkKnown({ call, checked, sets }: Counted, sent: RequestTexts) {
   const { findings } = checked
@@ -24,7 +24,7 @@ export async function checkKnown({ call, checked, sets }: Counted, sent: Request
     } catch (error) {
       if (!(error instanceof NotAsked)) throw error
       findings.unjudged.add(error.whom)
-      // Without scores it is unknown whether the judge would have been asked.
+      // Without scores we cannot know whether the judge would have been asked.
       if (sets.some(({ rules }) => rules.some(needsVerdict))) findings.unjudged.add('judge')
     }
   }

@@ -28,7 +28,7 @@ import { needsVerdict } from './plain-language/needs-verdict.ts'
 import type { EstimateTokens } from './redaction/redact-call.ts'
 import { cannotEnforce } from './refusals.ts'
 
-/** Prepares the checks of a call. Throws where they cannot be made; what was found out by then is in `findings`. */
+/** Prepares the checks of a call. Throws if they cannot be made; `findings` then has what was found out before. */
 export type OpenChecks = <Request extends CheckedRequest>(
   call: CheckedCall,
   request: Request,
@@ -44,7 +44,7 @@ type Deps = Omit<ModerationDeps, 'moderation'> &
     openQuestions(caller: CheckedCall['principal']): QuestionsOf
   }
 
-/** Checks calls by the rules of the snapshot that they are pinned to, by its configuration, and by moderation. */
+/** Checks calls against the rules of the snapshot that they are pinned to, its gateway configuration, and moderation. */
 export function createChecks(deps: Deps): OpenChecks {
   const logProblem = createLogThrottle({ log: deps.log, now: deps.steadyNow })
   return async (call, request, findings) => {
@@ -54,14 +54,14 @@ export function createChecks(deps: Deps): OpenChecks {
     const building = inForce.for(projectId, 'request')
     const forRequest = building instanceof Promise ? await building : building
     const texts = await readTexts(request, asker)
-    // A count of tokens gets no answer of a model, but may have earlier ones in it.
+    // No model answers a count of tokens, but the request may contain earlier answers.
     const isAnswered = call.target !== 'count_tokens'
     const hasHistory = texts.history.length > 0
     const forAnswer = isAnswered || hasHistory ? await inForce.for(projectId, 'response') : null
     const all = forAnswer ? [forRequest, forAnswer] : [forRequest]
     const [broken] = all.flatMap(({ unenforceable }) => unenforceable)
     if (broken) throw cannotEnforce(broken)
-    // The same until the call ends.
+    // Taken once, so that the whole call uses the same moderation.
     const moderation = deps.moderation()
     requireJudge(moderation, all)
     findings.configured = openConfigured(call)
@@ -95,7 +95,7 @@ export function createChecks(deps: Deps): OpenChecks {
   }
 }
 
-/** What may be checked of a request; throws where it is too long for that. */
+/** The texts of a request that are checked; throws if they are too long for that. */
 async function readTexts({ turn }: CheckedRequest, asker: Asker): Promise<RequestTexts> {
   const texts = await runInTurns(readRequestTexts(turn), asker)
   refuseTooLong(texts)
@@ -103,7 +103,7 @@ async function readTexts({ turn }: CheckedRequest, asker: Asker): Promise<Reques
   return texts
 }
 
-/** Earlier answers, by the rules for answers. */
+/** Prepares the check of earlier answers by the rules for answers. */
 function openHistory(
   checked: Omit<Checked, 'open' | 'history'>,
   answered: RuleSet,
@@ -126,7 +126,7 @@ function openHistory(
   })
 }
 
-/** A configuration may have lost its judge since a policy was published. */
+/** The operator may have removed the judge after a policy was published. */
 function requireJudge({ judge }: CurrentModeration, rules: readonly ProjectRules[]) {
   if (judge) return
   const unjudged = rules.flatMap(({ set }) => set.rules).find(needsVerdict)
@@ -135,7 +135,7 @@ function requireJudge({ judge }: CurrentModeration, rules: readonly ProjectRules
 
 const isWatchedOnly = ({ mode, rule }: SetRule) => mode === 'monitoring' && rule.needs.judge
 
-/** Monitoring rules that cannot be evaluated; without a judge, also those in plain language. */
+/** Notes the monitoring rules that cannot be evaluated. Without a judge, these include the rules in plain language. */
 function noteUnasked(
   { judge }: CurrentModeration,
   rules: readonly ProjectRules[],
@@ -148,7 +148,7 @@ function noteUnasked(
   findings.unevaluated.push(...new Set(unevaluated))
 }
 
-/** Null where no judge is configured; then no enforcing rule needs one. */
+/** Null if no judge is configured; then no enforcing rule needs one. */
 function openCallJudge(
   { judge, settings }: CurrentModeration,
   { policies, target }: CheckedCall,
@@ -167,10 +167,13 @@ function openCallJudge(
   }
 }
 
-/** A caller that hangs up needs no verdict on its request. Few calls ask for the signal, and making one is not cheap. */
+/**
+ * A caller that hangs up needs no verdict on its request. The signal is made only on demand: few calls ask for one, and making
+ * it is not cheap.
+ */
 const askerOf = ({ principal, cancellation, onDecided }: CheckedCall): Asker => ({
   owner: shareOf(principal),
-  // Searches in threads may take seconds, and the process has a few dozen turns for all organizations.
+  // A search in a thread may take seconds, and all organizations share a few dozen turns.
   onElsewhere: () => onDecided?.(),
   get signal() {
     return cancellation.signal
@@ -199,6 +202,6 @@ function toFacts(
   }
 }
 
-/** The body was checked, so there are no others. */
+/** The schema of the body has refused all other values. */
 const readCategories = (value: unknown): readonly Category[] =>
   Array.isArray(value) ? categories.filter((each) => value.includes(each)) : []

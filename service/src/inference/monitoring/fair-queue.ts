@@ -14,8 +14,8 @@ type Options = Sizes & { atOnce: number; onWaiting(count: number): void }
 type Entry = { owner: string; bytes: number; work: QueuedWork }
 
 /**
- * Work that no caller waits for. It is bounded by its number and by what it keeps in memory, in all and for each organization, and
- * organizations take turns.
+ * A queue of work that no caller waits for. Both the number of entries and the memory they keep are bounded, in total and for
+ * each organization, and organizations take turns.
  */
 export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
   const stopping = new AbortController()
@@ -57,7 +57,7 @@ export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
   }
 
   return {
-    /** Takes a place for work, which must follow; null if there is no room. */
+    /** Reserves a place for work, which the caller must then add; null if there is no room. */
     reserve(owner: string, bytes: number): ((work: QueuedWork) => void) | null {
       if (isStopping || !room.take(owner, bytes)) return null
       return (work) => {
@@ -67,7 +67,7 @@ export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
         setImmediate(beginMore)
       }
     },
-    /** Ends what can be ended in this time, and drops the rest. */
+    /** Lets work go on for this long, and drops the rest. */
     async stop(maxMs: number) {
       isStopping = true
       const timer = setTimeout(dropAll, maxMs)
@@ -83,7 +83,7 @@ function createRoom({ most, mostOfOne }: Sizes) {
   let used = nothing
   let onEmpty = () => {}
   return {
-    /** False if it does not fit. */
+    /** Returns false if the work does not fit. */
     take(owner: string, bytes: number): boolean {
       const [all, own] = [add(used, 1, bytes), add(usedBy.get(owner) ?? nothing, 1, bytes)]
       if (exceeds(all, most) || exceeds(own, mostOfOne)) return false

@@ -22,7 +22,7 @@ const UsdPerCall = z
 const FormatNames = z.array(Name).min(1, { error: 'must name at least one format' }).max(20)
 
 const UpstreamEntry = z.strictObject({
-  /** The vendor whose API it imitates: its credential header, and its formats unless they are listed. */
+  /** The vendor whose API the upstream imitates. It decides the credential header, and the formats unless they are listed. */
   kind: z.enum(['openai', 'anthropic']).optional(),
   base_url: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }),
   key: KeyReference.optional(),
@@ -37,7 +37,7 @@ const UpstreamEntry = z.strictObject({
   counter: z.enum(['anthropic', 'vllm', 'llama_cpp']).optional(),
   /** What happens to members of a request that no table knows; by default it depends on the host. */
   unknown_fields: z.enum(['pass', 'drop']).optional(),
-  /** Which URLs of images and other media it gets; see media-urls.ts for what applies if absent. */
+  /** Which URLs of images and other media the upstream gets. media-urls.ts has the default. */
   media_urls: z.enum(['refuse', 'public', 'any']).optional(),
   connections: z.int().min(1).max(10_000).default(1000),
   connect_timeout_ms: Milliseconds.default(5000),
@@ -62,7 +62,7 @@ const ModelEntry = z.strictObject({
   encoding: z.enum(['o200k', 'cl100k']).default('o200k'),
   /** Is `encoding` the model's own, so that a local count is exact? */
   is_encoding_exact: z.boolean().default(false),
-  /** The first guess at its tokens per token of `encoding`, from where learning goes on. */
+  /** The initial factor of the model's tokens per token of `encoding`, which is then learned. */
   token_factor: z.number().min(0.7).max(1.6).default(1),
   prices: z.strictObject({
     input: Usd,
@@ -74,7 +74,7 @@ const ModelEntry = z.strictObject({
     /** US dollars for each call of a tool that the provider runs. */
     per_call: z.strictObject({ web_search: UsdPerCall }).optional(),
   }),
-  /** When the prices were last checked: a note to the people who keep the file. */
+  /** When the prices were last checked; a note for the people who maintain the file. */
   prices_as_of: z.iso.date({ error: 'must be a date like "2026-01-31"' }).optional(),
   capabilities: z
     .strictObject({
@@ -85,11 +85,11 @@ const ModelEntry = z.strictObject({
       json_schema: capability,
     })
     .prefault({}),
-  /** What callers may use although it costs more than its tokens, or reaches further than the model. */
+  /** Features that callers may use although they cost more than tokens, or reach further than the model. */
   allows: z.array(z.enum(features)).max(features.length).default([]),
   /** The most tokens of one image; an image of unknown size counts as this many. */
   image_tokens_max: z.int().min(1).max(1_000_000).default(3000),
-  /** Whether its upstreams may be asked for plain answers, where the caller wants one; else they are always streamed. */
+  /** Whether upstreams may be asked for a plain answer if the caller wants one. Otherwise they are always asked to stream. */
   plain: z.boolean().default(true),
   /** In the order in which they are tried. */
   upstreams: z

@@ -8,7 +8,7 @@ import { type Catalogue, emptyCatalogue } from './catalogue.ts'
 import { readCatalogue } from './read-catalogue.ts'
 
 type Options = {
-  /** Without one there are no models. */
+  /** The path of the catalogue. Without a file there are no models. */
   file: string | undefined
   formats: UpstreamFormats
   environment: Readonly<Record<string, string | undefined>>
@@ -53,7 +53,7 @@ export function followCatalogue(options: Options) {
   return { current: () => current, stop }
 }
 
-/** A key that can no longer be read is not the same: reading the catalogue again reports it. */
+/** A key that can no longer be read counts as changed, so that reading the catalogue again reports it. */
 function hasSameKey(
   { key, secret }: Catalogue['upstreams'][number],
   readSecret: (reference: KeyReference) => string,

@@ -7,7 +7,7 @@ import type { OpenAnswer, UpstreamAttempt } from './open-answer.ts'
 import type { Sticky } from './sticky.ts'
 import { toFailure } from './upstream-failure.ts'
 
-/** An answer that has started, and what was sent for it. */
+/** An answer that has started, and the request that was sent for it. */
 export type StartedAnswer = OpenAnswer & { sent: Pick<UpstreamAttempt, 'upstream' | 'isPlain'> }
 
 type Deps = {
@@ -17,7 +17,10 @@ type Deps = {
   metrics: Pick<Metrics, 'upstreamAttempts'>
 }
 
-/** The pieces of an answer. The first `next` makes the call; a generator here would cost microtasks for every piece. */
+/**
+ * The pieces of an answer. The first `next` makes the call. This is no generator, because that would cost microtasks for every
+ * piece.
+ */
 export class ModelAnswer implements AsyncIterableIterator<Piece> {
   readonly #call: ModelCall
   readonly #deps: Deps

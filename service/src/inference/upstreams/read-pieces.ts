@@ -10,13 +10,13 @@ import type { StreamedAnswer } from '#platform/calls/streamed-answer.ts'
 import type { Upstream } from './catalogue.ts'
 
 const frameMaxBytes = 8 * 1024 * 1024
-/** A connection can be used again when its answer was read to the end, unless that is too much work. */
+/** A connection can be reused if its answer is read to the end. More than this is not read just for that. */
 const restMax = { maxBytes: 64 * 1024, maxMs: 1000 }
 const preambleMax = 100
 
 type Options = { format: UpstreamFormat; upstream: Upstream }
 
-/** Reads an answer as it comes, until it is finished. What arrives together is one piece. */
+/** Reads an answer as it arrives, until it is finished. Frames that arrive together are one piece. */
 export class PieceReader {
   readonly #answer: StreamedAnswer
   readonly #format: UpstreamFormat
@@ -24,12 +24,12 @@ export class PieceReader {
   readonly #parser: FrameParser
   readonly #reader: Reader
   readonly #repeated = new RepeatedFrame()
-  /** The block of the frame that may be repeated. */
+  /** The block that the repeated frames belong to. */
   #repeatedIndex = 0
   /** Comments and pings before the answer: with those alone it has not started. */
   #preamble: Frame[] = []
   #hasBegun = false
-  /** Thrown when the frames before it were read, which are still part of the answer. */
+  /** Thrown only after the frames before it have been read, which are still part of the answer. */
   #problem: Error | undefined
   #isClosed = false
 
@@ -63,7 +63,7 @@ export class PieceReader {
     }
   }
 
-  /** Frees the connection. For every answer, unless it was read to its end or has failed. */
+  /** Frees the connection. Must be called for every answer that was neither read to its end nor failed. */
   close() {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -135,7 +135,7 @@ function onlyDelta(events: readonly AnswerEvent[]) {
   return events.length === 1 && first?.type === 'block_delta' ? first : undefined
 }
 
-/** The JSON of a repeated frame; most of them are passed on without anybody reading it. */
+/** The JSON of a repeated frame, parsed only if needed: most are passed on unread. */
 class UnparsedFrame implements SourceFrame {
   readonly event: string
   readonly data: string
@@ -153,13 +153,13 @@ class UnparsedFrame implements SourceFrame {
   }
 }
 
-/** Some providers quote our key in their errors: such an error must not reach callers or the log. */
+/** Some providers quote our key in their errors. Such an error must reach neither callers nor the log. */
 export const withoutSecret = (problem: Error, { secret }: Upstream) =>
   secret !== null && wordsOf(problem).some((text) => text.includes(secret))
     ? new BrokenAnswer('An error quoted our key.')
     : problem
 
-/** A message is cut, perhaps in the middle of a key, so that what was said is looked at too. */
+/** A message may have been cut in the middle of a key, so we look at the whole text as well. */
 const wordsOf = (problem: Error): string[] =>
   problem instanceof ProviderError
     ? [problem.message, ...Object.values(problem.said).filter((each) => each !== null)]

@@ -10,8 +10,8 @@ import type { Alternatives } from './probabilities.ts'
 type Message = { role: 'system' | 'user' | 'assistant'; content: string }
 
 /**
- * The segment as a conversation whose last message is the one to be judged. Chat templates of guard models refuse a conversation
- * that starts with an answer, hence the user's message before it.
+ * The segment as a conversation whose last message is the one to score. Chat templates of guard models refuse a conversation
+ * that starts with an answer, so a message of the user comes before it.
  */
 export function toConversation({ role, text }: Segment): readonly Message[] {
   const content = breakTemplateTokens(text)
@@ -22,7 +22,7 @@ export function toConversation({ role, text }: Segment): readonly Message[] {
   ]
 }
 
-/** A call of Chat Completions that gives the same reply to the same text, as far as the server can. */
+/** A call of Chat Completions that makes the reply to a text as reproducible as the server allows. */
 export const toChatCall = (
   model: string,
   messages: readonly Message[],
@@ -65,7 +65,7 @@ export function readChatReply(reply: unknown): {
 } {
   const [choice] = readShape(ChatReply, reply).choices
   if (!choice) throw malformed('it is empty')
-  // Half a list of categories would look like a whole one.
+  // Half a list of categories would look like a complete one.
   if (choice.finish_reason === 'length') throw malformed('it was cut off')
   const tokens = choice.logprobs?.content?.map(({ token, logprob, top_logprobs: others }) => ({
     token,

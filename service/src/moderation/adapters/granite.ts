@@ -45,7 +45,7 @@ function toScores(replies: readonly unknown[]): CategoryScores {
 
 const scoreTag = /<score>\s*(yes|no)\s*<\/score>/gi
 
-/** The last tag counts: an earlier one may repeat what was judged. */
+/** The last tag counts, because an earlier one may be quoted from the scored text. */
 function readScore(reply: unknown): number {
   const { text, tokens } = readChatReply(reply)
   const verdict = [...text.matchAll(scoreTag)].at(-1)?.[1]?.toLowerCase()

@@ -29,8 +29,8 @@ const covers = new Set(Object.values(categoriesOf).flat())
 /** For servers without probabilities: the reply is right most of the time. */
 const withoutProbabilities = { safe: 0.05, unsafe: 0.95 } as const
 /**
- * The most that a category gets which the reply does not name. How unsure the model is says nothing about the category, so a
- * text that is a little suspect for one reason must not count for all the others.
+ * The highest score of a category that the reply does not name. The model's uncertainty says nothing about a single category,
+ * so a text that is slightly suspect for one reason must not count for all others.
  */
 const unnamedMax = 0.05
 

@@ -1,6 +1,6 @@
 import { malformed } from './malformed.ts'
 
-/** From a probability to basis points. */
+/** Converts a probability to basis points. */
 export function probabilityToBasisPoints(probability: number): number {
   // A negated comparison would let NaN pass.
   if (!(probability >= 0 && probability <= 1)) throw malformed('a score is not between 0 and 1')
@@ -11,8 +11,8 @@ export function probabilityToBasisPoints(probability: number): number {
 export type Alternatives = readonly { readonly token: string; readonly logprob: number }[]
 
 /**
- * How probable `wanted` is against `other`, of the two words that a model may answer with. Several tokens are one word: with and
- * without a space before it, in lower and upper case. Undefined where neither is among the alternatives.
+ * How probable `wanted` is compared with `other`, the two words that a model may answer with. Several tokens stand for one
+ * word: with and without a space before it, in lower and upper case. Undefined if neither word is among the alternatives.
  */
 export function probabilityShareOf(
   alternatives: Alternatives,

@@ -6,7 +6,7 @@ import { malformed } from './malformed.ts'
 
 // Qwen3Guard-Gen behind Chat Completions. A reply has the lines `Safety: ...` and `Categories: ...`, for answers also `Refusal: ...`.
 
-/** What its categories mean here; those with null are known and not scored. */
+/** What the model's categories mean here; those with null are known and not scored. */
 const categoryOf: Readonly<Record<string, Category | null>> = {
   Violent: 'illicit',
   'Non-violent Illegal Acts': 'illicit',
@@ -21,7 +21,7 @@ const categoryOf: Readonly<Record<string, Category | null>> = {
 }
 const covered = ['illicit', 'sexual', 'self-harm'] as const satisfies readonly Category[]
 
-/** Basis points of its three words, and of what it does not name. */
+/** Basis points of the model's three words, and of categories that it does not name. */
 const scores: Readonly<Record<string, number>> = { Safe: 500, Controversial: 5000, Unsafe: 9500 }
 const unnamed = 500
 

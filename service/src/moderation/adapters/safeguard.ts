@@ -7,8 +7,8 @@ import type { Adapter } from './adapter.ts'
 import { readChatReply, toChatCall } from './chat.ts'
 import { malformed, readShape } from './malformed.ts'
 
-// gpt-oss-safeguard behind Chat Completions. It judges by any policy, so the categories are explained to it. The two that are
-// always blocked are not among them: a model that is led by what it reads must not be what they depend on.
+// gpt-oss-safeguard behind Chat Completions. It judges by any policy, so the categories are explained to it. The two
+// always-blocked categories are not among them: they must not depend on a model that follows what it reads.
 
 const covered = ['harassment', 'hate', 'illicit', 'sexual'] as const satisfies readonly Category[]
 

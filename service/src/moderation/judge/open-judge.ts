@@ -46,7 +46,7 @@ export function openJudge(settings: JudgeSettings, deps: Deps): Judge {
   })
 }
 
-/** The model asks for every status, because some of them say that the judge is misconfigured. */
+/** The model gets replies with any status, because some statuses mean that the judge is misconfigured. */
 function createChatPost(place: ModelPlace | null, deadlineMs: number, pools: Deps['pools']) {
   if (!place) return () => Promise.reject(new Error('The judge has no address.'))
   const post = createPost(pools, place, deadlineMs)

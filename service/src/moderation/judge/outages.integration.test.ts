@@ -20,7 +20,7 @@ import { JudgeFailure } from './judge.ts'
 import { createGenericModel } from './models/generic-model.ts'
 import { createVerdictCache } from './verdict-cache.ts'
 
-// An operator may let calls pass while the judge is down. Nobody must be able to bring that about by what they send.
+// An operator may let calls pass while the judge is down. No caller must be able to bring that about by what it sends.
 
 let double: JudgeDouble
 beforeAll(async () => {

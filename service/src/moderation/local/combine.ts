@@ -1,4 +1,4 @@
-/** One term alone is often harmless: it stays under the threshold of 6,000 that two terms reach. */
+/** One term alone is often harmless, so it stays under the threshold of 6,000 that two terms reach. */
 const halfWay = 1.25
 
 /** How sexual a text with this number of sexual terms is, in basis points: 4,444 for one, 6,154 for two, 7,059 for three. */

@@ -8,11 +8,14 @@ import type { Model } from './model.ts'
 import { type Scores, scoreWindow } from './score-window.ts'
 import { scoredWindowsOf, windowStep } from './text-windows.ts'
 
-/** What `scoreText` takes: some milliseconds of work, also if every character becomes many when it is normalised. */
+/**
+ * The longest text that `scoreText` accepts: some milliseconds of work, even if every character becomes several when it is
+ * normalised.
+ */
 export const shortTextMax = 8_192
 /**
- * What one call of `score` takes, all segments together, also when they are normalised: about a second of work. One character
- * may become eighteen.
+ * The most characters that one call of `score` accepts in all segments together, before and after normalising: about a second
+ * of work. One character may become eighteen.
  */
 export const charactersMax = 4_000_000
 
@@ -101,7 +104,7 @@ const tooLong = () =>
     `The local scorer takes at most ${charactersMax} characters at once.`,
   )
 
-/** A text is what its worst window is. */
+/** The scores of a text are the highest of its windows. */
 function higherOf(before: Scores | undefined, after: Scores): Scores {
   if (before === undefined) return after
   const higher = { ...after }

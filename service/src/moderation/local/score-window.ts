@@ -13,7 +13,7 @@ export type Scores = Record<Category, number>
 export function scoreWindow(model: Model, text: string): Scores {
   const bounds = findWords(text)
   const sexual = sexualScore(countTerms(model.terms, text, bounds))
-  // Looked for only where it matters: most texts have no sexual term.
+  // Looked for only if it matters, because most texts have no sexual term.
   const hasMinor = sexual > 0 && hasMinorTerm(text, bounds)
   return {
     ...scoreHeads(model, extractFeatures(text, bounds)),

@@ -1,6 +1,6 @@
 import type { AnswerHeaders, AnswerReceiver, Exchange } from './exchange.ts'
 
-/** So many bytes wait for the reader; then the connection is not read either. */
+/** Once this many bytes wait for the reader, the connection is not read either. */
 const waitingMaxBytes = 64 * 1024
 
 /**
@@ -60,7 +60,7 @@ export class StreamedAnswer implements AnswerReceiver {
     return this.#hasEnded && this.#chunks.length === 0
   }
 
-  /** Nobody reads it any more. Its connection closes. */
+  /** Gives up the rest of the answer and closes its connection. */
   destroy() {
     this.#exchange?.cancel(new Error('The answer was not read to its end.'))
   }

@@ -101,7 +101,7 @@ export function replacementMetrics(registers: Registry[]) {
     }),
     replacementTokens: new Counter({
       name: 'gatehouse_replacement_tokens_total',
-      help: 'Tokens that the rewriter has read (`input`) and written (`output`), also in vain. Nobody is charged for them.',
+      help: 'Tokens that the rewriter has read (`input`) and written (`output`), also in vain. No organization is charged for them.',
       labelNames: ['kind'],
       registers,
     }),

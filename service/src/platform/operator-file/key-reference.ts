@@ -25,7 +25,7 @@ export function readReferencedKey(
   if (text === undefined) throw new Error(`${place} is not set`)
   const key = text.trim()
   if (key === '') throw new Error(`${place} is empty`)
-  // It would fail as a header at every call instead of here.
+  // Otherwise the key would fail as a header in every call.
   if (!/^[\x21-\x7e]{1,8192}$/.test(key)) {
     throw new Error(
       `${place} has a key with spaces, control characters or more than 8192 characters`,

@@ -1,25 +1,25 @@
 import { goOnLater } from './shared-turns.ts'
 import type { Steps } from './steps.ts'
 
-/** One after the other: what a piece of work runs shares the time after which it counts as long. */
+/** A piece of work runs one computation after another. The time of all of them decides whether the work counts as long. */
 export type BackgroundWork = {
   /** Runs the steps to their end. Rejects with the reason of the signal if that aborts before. */
   run<Result>(steps: Steps<Result>): Promise<Result>
-  /** The time that it has had. */
+  /** How long the work has run so far. */
   usedMs(): number
 }
 
 type Task = {
-  /** Returns whether it has ended. */
+  /** Returns whether the task is done. */
   advance(untilMs: number): boolean
   usedMs(): number
 }
 
-/** No organization has this name: all background work together is served as one of them would be. */
+/** No organization has this name: all background work together gets the share of one organization. */
 const owner = 'background'
-/** Work that needs more than this waits for what needs less. */
+/** Work that has run for longer than this lets shorter work go first. */
 const shortMs = 100
-/** One slice in this number belongs to long work, so that it ends however much short work comes. */
+/** One slice out of this many goes to long work, so that it ends even if short work keeps arriving. */
 const slicesPerLong = 4
 
 const short: Task[] = []
@@ -29,7 +29,7 @@ let slices = 0
 
 /**
  * Starts a piece of work that shares the event loop with everything else in this process, in slices (`shared-turns.ts`). Work
- * that turns out to be long goes on in turn with other long work, and mostly after the short.
+ * that turns out to be long takes turns with other long work, and mostly runs after short work.
  */
 export function startBackgroundWork(signal?: AbortSignal): BackgroundWork {
   let usedMs = 0
@@ -63,7 +63,7 @@ function put(task: Task) {
   else long.push(task)
 }
 
-/** Returns whether there is no more work. */
+/** Returns whether all work is done. */
 function runNext(untilMs: number): boolean {
   const isLongsTurn = ++slices % slicesPerLong === 0
   const task = (isLongsTurn && long.shift()) || short.shift() || long.shift()

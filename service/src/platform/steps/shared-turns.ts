@@ -1,22 +1,25 @@
 /** Work that is done a little at a time. */
 export type SlicedWork = {
-  /** Goes on until then, or a step longer; returns whether it has ended. It must not throw. */
+  /** Runs until that time or one step longer; returns whether the work is done. Must not throw. */
   advance(untilMs: number): boolean
 }
 
-/** How long all work together goes on before everything else in the event loop gets its turn. */
+/** How long one slice of all work together lasts before the rest of the event loop gets its turn. */
 const sliceMs = 2
-/** How long work that begins may go on at once, all of it together, in one turn of the event loop. */
+/** How long new work may run without waiting for a slice, all of it together, in one turn of the event loop. */
 const beginningsMs = 4
 /**
- * In a busy process a turn takes long, and there are few of them in a second. There sliced work may go on for as long as
- * everything else in the turn took, up to this: otherwise calls would wait for seconds to be judged. More would make the turns of
- * one large answer too long.
+ * The turns of a busy process are long, so there are few of them in a second. There a slice may last as long as everything else
+ * in the turn did, up to this limit; otherwise calls would wait for seconds to be checked. With a higher limit the turns would
+ * be too long while one large answer is checked.
  */
 const longestMs = 8
 
 type Owner = {
-  /** What it has had, as far as it counts: an owner that comes late does not get what others have had before. */
+  /**
+   * The time that counts as used by this owner. A new owner starts at the level of the others, so that it does not catch up on
+   * what they used before it came.
+   */
   usedMs: number
   waiting: SlicedWork[]
 }
@@ -25,7 +28,7 @@ type Owner = {
 const nextTurn = setImmediate
 
 const owners = new Map<string, Owner>()
-/** What the owner served last had used by then. No waiting owner has used less. */
+/** How much the owner that was served last had used by then. No waiting owner has used less. */
 let servedMs = 0
 let begunMs = 0
 /** When the turn began, as far as that is known: at the end of the last slice, or with the first work after a pause. */
@@ -34,9 +37,9 @@ let isScheduled = false
 let isSliceOver = false
 
 /**
- * Lets work go on in later turns of the event loop. In each turn there is one slice for all such work of this process, however
- * much of it there is: others are held up by one slice and not by one for each. The owner that has had the least comes
- * first, and the work of one owner goes on in turn.
+ * Runs work in later turns of the event loop. Each turn has one slice for all such work of this process, so everything else is
+ * held up by one slice per turn and not by one per piece of work. The owner that has used the least comes first, and the pieces
+ * of work of one owner take turns.
  */
 export function goOnLater(name: string, work: SlicedWork): void {
   const owner = ownerOf(name)
@@ -44,13 +47,13 @@ export function goOnLater(name: string, work: SlicedWork): void {
   schedule()
 }
 
-/** How long work of this owner may go on at once; 0 where it has to wait for its turn. */
+/** How long new work of this owner may run now; 0 if it must wait for its turn. */
 export function timeToBegin(name: string): number {
   const isWaiting = (owners.get(name)?.waiting.length ?? 0) > 0
   return isWaiting ? 0 : Math.max(0, Math.max(beginningsMs, othersMs()) - begunMs)
 }
 
-/** Work of this owner has taken this long at once. */
+/** Counts the time for which new work of this owner has run. */
 export function noteBegun(name: string, ms: number): void {
   begunMs += ms
   ownerOf(name).usedMs += ms
@@ -87,7 +90,7 @@ function ownerOf(name: string): Owner {
   return owner
 }
 
-/** How long this turn has gone on without sliced work, as far as that counts. */
+/** How long the rest of this turn has taken, up to `longestMs`. */
 function othersMs(): number {
   if (!isScheduled) return 0
   return Math.min(longestMs, performance.now() - turnSinceMs - begunMs)
@@ -126,7 +129,7 @@ function findLeastServed(): Owner | undefined {
   return least
 }
 
-/** An owner without work is remembered until the others have had as much. */
+/** An owner without work is remembered until the other owners have used as much as it has. */
 function forgetServed() {
   let isAnyWaiting = false
   for (const [name, { waiting, usedMs }] of owners) {

@@ -36,7 +36,7 @@ test('what takes long lets others have their turn', async () => {
   expect(await runInTurns(work(), someone)).toBe(true)
 })
 
-test('whoever has others waiting is told before a long step is taken elsewhere', async () => {
+test('an asker that keeps others waiting is told before a long step is taken elsewhere', async () => {
   const told: string[] = []
   function* work(): Steps<void> {
     yield
@@ -46,7 +46,7 @@ test('whoever has others waiting is told before a long step is taken elsewhere',
   expect(told).toEqual(['told', 'elsewhere'])
 })
 
-test('what takes long ends when nobody waits for it any more', async () => {
+test('long work ends when no asker waits for it any more', async () => {
   const leaving = new AbortController()
   function* work(): Steps<void> {
     for (;;) yield

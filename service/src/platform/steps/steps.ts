@@ -8,7 +8,7 @@ export type Asker = {
   onElsewhere?(): void
 }
 
-/** A step that may take long: whoever can wait has it taken outside the event loop. */
+/** A step that may take long: an asker that can wait has it taken outside the event loop. */
 export type LongStep = { here(): void; elsewhere(asker: Asker): Promise<void> }
 
 /** Work in steps, each of which takes a few milliseconds at most, but for those that say otherwise. */
@@ -109,7 +109,7 @@ async function failureOf(waiting: Promise<void>): Promise<Failure | null> {
 }
 
 /**
- * Goes on with the steps when it is their owner's turn, in as many turns as it takes to their end or to a long one. Nobody waits
+ * Goes on with the steps when it is their owner's turn, in as many turns as it takes to their end or to a long one. No asker waits
  * for them when the signal aborts.
  */
 function takeTurn<Result>(

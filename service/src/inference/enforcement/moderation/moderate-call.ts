@@ -40,7 +40,7 @@ export type ModerationDeps = {
   metrics: Pick<Metrics, 'answerWindows'>
 }
 
-/** What moderation does in one call. What it finds goes to the findings of the call. */
+/** The moderation of one call. What it finds goes to the findings of the call. */
 export type ModeratedCall = {
   /** The categories that end a call or an answer. */
   readonly blocking: readonly Category[]
@@ -50,7 +50,7 @@ export type ModeratedCall = {
   checkRemotely(sent: RequestTexts): Promise<ApiError | null>
   /** The scores of the request that rules read; null until the scorers have answered. */
   readonly scores: ScoreMap | null
-  /** For earlier answers, by the rules of answers. `isSkipped`: only what is always blocked counts. */
+  /** Opens the moderation of earlier answers by the rules for answers. `isSkipped`: only the always-blocked categories count. */
   openHistory(set: RuleSet, isSkipped: boolean): ModeratedHistory
   /** Scores the answer for these rules. */
   scoreAnswer(set: RuleSet, answer: AskedAnswer): ScoredAnswer
@@ -59,45 +59,42 @@ export type ModeratedCall = {
 type Moderated = {
   call: Pick<CheckedCall, 'cancellation' | 'principal' | 'target'>
   asker: Asker
-  /** What scorers are asked counts in these. */
+  /** Counts the questions to scorers. */
   questions: Pick<QuestionsOf, 'scorer'>
-  /** Of the request. */
+  /** The rules for the request. */
   set: RuleSet
   texts: RequestTexts
-  /** By the caller. */
+  /** The categories that the caller flags. */
   flagged: readonly Category[]
   findings: Findings
 }
 
-/**
- * Throws where there is more text than moderation takes, whichever scorers are configured. Everything else that is done with the
- * texts would be for nothing.
- */
+/** Throws if there is more text than moderation takes, with any scorers. All further work on the texts would be wasted. */
 export function refuseTooLong({ text, history }: RequestTexts) {
   if (lengthOf(text) > charactersMax) throw requestUnscorable()
   if (lengthOf(history.flatMap(({ said }) => said)) > charactersMax) throw requestUnscorable()
 }
 
-/** Of the texts as they were sent: other readings only make it more. */
+/** The length of the texts as they were sent. Their other readings could only add to it. */
 function lengthOf(passages: readonly Passage[]): number {
   let length = 0
   for (const { parts } of passages) for (const part of parts) length += part.length
   return length
 }
 
-/** Opens the moderation of a call; throws where the operator has not decided what watches over calls. */
+/** Opens the moderation of a call; throws if the operator has configured nothing that covers the always-blocked categories. */
 export function moderateCall(deps: ModerationDeps, moderated: Moderated): ModeratedCall {
   const { call, asker, set, texts, flagged, findings } = moderated
   const { moderation } = deps
   if (findModerationGap(moderation) !== null) throw moderationMissing()
   const { configured } = findings
   const byConfiguration = configured?.flagged ?? []
-  // A configuration decides about the others.
+  // These categories refuse the call by themselves. The configuration decides about all others.
   const refused = blockingCategories(flagged)
   const blocking = configured?.isEnforced
     ? blockingCategories([...flagged, ...byConfiguration])
     : refused
-  // What is not enforced is only recorded: no call fails because of it.
+  // Categories that are not enforced are only recorded: no call fails because of them.
   const watched = byConfiguration.filter((category) => !blocking.includes(category))
   const open = (read: ReadonlySet<Category>, { isSkipped = false, isAnswer = false } = {}) => {
     const wanted = isSkipped ? { blocking: alwaysBlocked } : { blocking, watched }
@@ -167,7 +164,7 @@ const askingOf = ({ call, questions: { scorer } }: Moderated, isAnswer: boolean)
   questions: isAnswer ? countedOnly(scorer) : scorer,
 })
 
-/** The organization can be stricter than the operator, and not less strict. */
+/** An organization can be stricter than the operator, but not less strict. */
 function decideUnscored(
   { settings }: Moderation,
   configured: Findings['configured'],
@@ -179,7 +176,7 @@ function decideUnscored(
     : null
 }
 
-/** Scores that were asked for are known, so that scorers are not asked again. */
+/** The scores are in the cache by now, so scorers are not asked again. */
 const locateReached = (
   { text }: RequestTexts,
   check: CallModeration['checkLocally'],
@@ -195,7 +192,7 @@ const locateReached = (
 
 const readBy = (set: RuleSet) => new Set(categories.filter((each) => set.categories.has(each)))
 
-/** Each text is scored alone, so that those of an earlier turn are known already. */
+/** Each text is scored on its own, so that the scores of texts from an earlier turn are already known. */
 const toSegments = ({ text, images }: Pick<RequestTexts, 'text' | 'images'>): Segment[] => [
   ...text.flatMap(wholesOf).map((each) => ({ role: 'user' as const, text: each })),
   ...images.map((imageUrl) => ({ role: 'user' as const, text: '', imageUrl })),

@@ -4,7 +4,7 @@ import { answerModerated, answerUnconfigured } from '#inference/enforcement/refu
 import type { Category } from '#moderation/categories.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 
-/** Categories that are always blocked, and those that the caller or the configuration flags. */
+/** The always-blocked categories, and those that the caller or the configuration flags. */
 export const moderation: Check = {
   name: 'moderation',
   beforeHold: ({ moderated }) => moderated.checkLocally(),
@@ -12,7 +12,7 @@ export const moderation: Check = {
   addEndings: (rules, { moderated }) => addCategories(rules, moderated.blocking),
 }
 
-/** Adds for each category what ends an answer where its score is reached. Their atoms come after those that rules ask for. */
+/** Adds an ending for each category, for answers that reach its score. Their atoms come after those of the rules. */
 export function addCategories(
   rules: AnswerRules<Ending>,
   categories: readonly Category[],

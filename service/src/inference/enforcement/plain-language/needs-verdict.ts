@@ -1,4 +1,4 @@
 import type { SetRule } from '#policies/rules/set-rule.ts'
 
-/** Whether calls depend on what the judge says of this rule. */
+/** Whether calls depend on the judge's verdict on this rule. */
 export const needsVerdict = ({ mode, rule }: SetRule) => mode === 'enforcing' && rule.needs.judge

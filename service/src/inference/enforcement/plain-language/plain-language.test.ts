@@ -21,7 +21,7 @@ function ruleOf(text: string, policyId: string): SetRule {
 const gated = ruleOf('when: score("hate") > 0.5\nNobody may shout.', 'gated')
 const plain = ruleOf('Nobody may be rude.', 'plain')
 
-/** How a request ends of which the judge says this; nobody has scored it. */
+/** How a request ends of which the judge says this; no scorer has seen it. */
 async function judge(rules: readonly SetRule[], reply: Record<string, number> | JudgeFailure) {
   const set = new RuleSet(rules, patternEngine)
   const facts = { ...answerFacts, direction: 'request' as const }

@@ -18,7 +18,7 @@ export type EstimateTokens = (
   caller: { owner: string; cancellation: Cancellation },
 ) => Promise<ModelRequest['estimate']>
 
-/** Null for a call that is not redacted: that is decided here, once, for its request and its answer. */
+/** Null for a call that is not redacted. This is decided here, once, for the request and the answer. */
 export function openRedaction({ configured }: Findings): CallRedaction | null {
   const redaction = configured?.redaction
   return redaction ? new CallRedaction(redaction) : null
@@ -45,7 +45,7 @@ export async function redactCall<Request extends CheckedRequest>(
     const turn = call.format.readTurn(body)
     const { principal, cancellation, target } = call
     const caller = { owner: shareOf(principal), cancellation }
-    const isCounted = target === 'count_tokens' // later, and not by an estimate
+    const isCounted = target === 'count_tokens' // counted later, and not by an estimate
     toSend = {
       ...request,
       body,
@@ -61,7 +61,7 @@ export async function redactCall<Request extends CheckedRequest>(
   return { request: toSend, texts: sent }
 }
 
-/** Equal passages stay the same object, so that what was read of one is known of the other. */
+/** Equal passages stay the same object, so that what is known of one is known of the other. */
 function* hideTexts(texts: RequestTexts, hide: HideText): Steps<RequestTexts> {
   const hidden = new Map<Passage, Passage>()
   for (const passage of passagesOf(texts)) {

@@ -9,22 +9,22 @@ import type { Steps } from '#platform/steps/steps.ts'
 
 import { JoinedTexts, type TextPiece } from './joined-texts.ts'
 
-/** What is done with the texts of a request. */
+/** How the texts of a request are handled. */
 export type TextEditor = {
   redact(text: string): Steps<string>
-  /** A text of which it is known what stays and what is replaced. */
+  /** Writes a text whose redacted form is already known. */
   write(text: string, pieces: readonly TextPiece[]): string
-  /** The name of a speaker, which may have only some characters. */
+  /** Redacts the name of a speaker, which may contain only some characters. */
   redactName(name: string): Steps<string>
-  /** Whether a text that must not be edited has something to redact: then it is left out. */
+  /** Whether a text that must not be edited contains something to redact; then it is left out. */
   mustWithhold(text: string): Steps<boolean>
-  /** The arguments of an earlier call: JSON, as a text or as an object. */
+  /** Edits the arguments of an earlier call: JSON, as a string or as an object. */
   editArguments(value: unknown): Steps<unknown>
 }
 
 type Editing = TextEditor & { joined: JoinedTexts }
 
-/** Settings and identifiers of a call: nothing of them is said to the model. */
+/** Settings and identifiers of a call. The model does not read them. */
 const kept: ReadonlySet<string> = new Set([
   'model',
   'tool_choice',
@@ -34,7 +34,7 @@ const kept: ReadonlySet<string> = new Set([
   'flagged_categories',
 ])
 
-/** What the caller says of itself, and words that it waits for. All of it is redacted, whatever it looks like. */
+/** What the caller says about itself, and the words at which the model stops. All of it is redacted, whatever it looks like. */
 const scanned: ReadonlySet<string> = new Set([
   'user',
   'safety_identifier',
@@ -45,8 +45,8 @@ const scanned: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Replaces personal data and secrets in the caller's own request, in any format. A turn is to be read from the result, so
- * that an upstream of any format gets the same texts.
+ * Replaces personal data and secrets in the caller's own request, in any format. The turn must be read again from the result,
+ * so that an upstream of any format gets the same texts.
  */
 export function* editRequest(request: Json, editor: TextEditor): Steps<Json> {
   const editing = { ...editor, joined: new JoinedTexts() }
@@ -69,7 +69,7 @@ function* editStrings(value: unknown, editing: Editing): Steps<unknown> {
   return yield* mapMembers(value, editing, (_, inner) => editStrings(inner, editing))
 }
 
-/** Strings that are looked up, compared or run, wherever they stand: names, addresses, and the values in schemas. */
+/** Strings that are looked up, compared or run, at any place: names, addresses, and the values in schemas. */
 const untouched: ReadonlySet<string> = new Set([
   'allowed_domains',
   'authorization',
@@ -89,7 +89,7 @@ const untouched: ReadonlySet<string> = new Set([
   'url',
 ])
 
-/** Also as objects: they are values, and not described in words. */
+/** Not redacted even as objects, because they are values and not descriptions. */
 const keptWhole: ReadonlySet<string> = new Set(['const', 'default', 'examples', 'headers'])
 
 /** Members of a schema whose own members are schemas, under names that the caller chooses. */
@@ -138,7 +138,7 @@ function* editObject(object: Json, editor: Editing): Steps<Json> {
   })
 }
 
-/** Whether the name in a message is that of a speaker. Otherwise it is that of a tool, which is looked up. */
+/** Whether the name in a message names a speaker. Otherwise it names a tool, and is looked up. */
 const hasSpeaker = ({ role }: Json) =>
   typeof role === 'string' && role !== 'tool' && role !== 'function'
 
@@ -156,7 +156,7 @@ function* mapMembers(
   return Object.fromEntries(members)
 }
 
-/** Where reasoning is sealed: by a signature over it, or together with the same reasoning in encrypted form. */
+/** The members that hold a seal: a signature over the reasoning, or the same reasoning in encrypted form. */
 const seals = ['signature', 'encrypted_content', 'reasoning_signature']
 const sealedTexts: ReadonlySet<string> = new Set([
   'thinking',
@@ -169,8 +169,8 @@ const isSealed = (object: Json) =>
   seals.some((seal) => typeof object[seal] === 'string' && object[seal] !== '')
 
 /**
- * A seal holds for the text that it was made for, so that text is never edited: it is sent as it is, or not at all. The provider
- * reads the reasoning from the seal.
+ * A seal is valid only for the text that it was made for, so that text is never edited: it is sent unchanged or not at all. The
+ * provider reads the reasoning from the seal.
  */
 function* withholdSealed(object: Json, editor: Editing): Steps<Json> {
   const isSealedText = (name: string) =>
@@ -206,7 +206,7 @@ function* editSource(source: Json, editor: Editing): Steps<Json> {
   return { ...source, data: yield* editBase64(asText(source['data']) ?? '', mediaType, editor) }
 }
 
-/** A file as an address of data, or in bare base64, which says nothing of its type. */
+/** A file as a data URL, or in bare base64 without a type. */
 function* editFile(file: string, editor: Editing): Steps<string> {
   const { mediaType, data } = isDataUrl(file)
     ? (readDataUrl(file) ?? { mediaType: '', data: null })
@@ -219,7 +219,7 @@ function* editFile(file: string, editor: Editing): Steps<string> {
 const isBase64 = /^[\w+/=\s-]*$/
 const media = /^(?:image|audio|video)\//i
 
-/** Most files that are not called text are text nevertheless, such as JSON. What is none is left as it is. */
+/** Most files whose type does not say text are text nevertheless, such as JSON. Files that are not text are left unchanged. */
 function* editBase64(data: string, mediaType: string, editor: Editing): Steps<string> {
   if (media.test(mediaType)) return data
   const bytes = Buffer.from(data, 'base64')
@@ -227,6 +227,6 @@ function* editBase64(data: string, mediaType: string, editor: Editing): Steps<st
   if (!mediaType.toLowerCase().startsWith('text/') && (isPdf || !isUtf8(bytes))) return data
   const text = bytes.toString()
   const redacted = yield* editor.redact(text)
-  // Base64 can be written in several ways: what says nothing personal stays as it was sent.
+  // Base64 can be written in several ways, so a file without findings stays exactly as it was sent.
   return redacted === text ? data : Buffer.from(redacted).toString('base64')
 }

@@ -2,7 +2,7 @@ import type { AnswerEvent } from '#formats/answer.ts'
 
 import { type Restoring, TextRestorer } from './restore-text.ts'
 
-/** Puts the values of a request back into the events of its answer: into what is said, and into the arguments of calls. */
+/** Restores the values of a request in the events of its answer: in its texts, and in the arguments of tool calls. */
 export class AnswerRestorer {
   readonly #restoring: Restoring
   readonly #texts = new Map<number, TextRestorer>()
@@ -18,7 +18,7 @@ export class AnswerRestorer {
   #restoreEvent(event: AnswerEvent): AnswerEvent[] {
     switch (event.type) {
       case 'block_started':
-        // A seal would not fit reasoning that was changed, and whether there is one is known only at its end.
+        // A seal would not match reasoning that was changed, and whether there is a seal is known only at the end.
         if (event.block.type !== 'reasoning') {
           this.#texts.set(event.index, new TextRestorer(this.#restoring))
         }
@@ -41,7 +41,7 @@ export class AnswerRestorer {
     }
   }
 
-  /** The caller compares it with what it has asked for. */
+  /** The caller compares this with what it asked for. */
   #restoreWhole(text: string | null): string | null {
     if (text === null) return null
     const restorer = new TextRestorer({ ...this.#restoring, onRestored: () => undefined })

@@ -31,10 +31,10 @@ type Deps = {
   deadlineMs?: number
 }
 
-/** For waiting and writing; a caller waits for it. */
+/** The limit for waiting and writing together, because a caller is waiting. */
 const defaultDeadlineMs = 5000
 
-/** The replacements of all calls of a process: they are the operator's cost, and no organization pays for them. */
+/** Limits the replacements of all calls of a process: they are the operator's cost, and no organization pays for them. */
 const createRewriterPool = () =>
   createCallPool({
     atOnce: 16,
@@ -44,7 +44,7 @@ const createRewriterPool = () =>
       new ReplacementFailure('overloaded', 'Too many texts wait to be replaced.'),
   })
 
-/** Has replacements written by the model that the operator names for it. No credits are held or charged for that. */
+/** Has replacements written by the model that the operator has named as rewriter. No credits are held or charged for them. */
 export function createReplace(deps: Deps): Replace {
   const { metrics, deadlineMs = defaultDeadlineMs } = deps
   const pool = createRewriterPool()
@@ -81,7 +81,7 @@ export function createReplace(deps: Deps): Replace {
   }
 }
 
-/** Nothing that an operator could mend: what a rewriter wrote, that its caller is gone or has asked too much. */
+/** Failures that an operator could not fix: what a rewriter wrote, a caller that has hung up or has asked too much. */
 const unlogged: readonly string[] = ['unusable', 'blocked', 'given_up', 'over_limit']
 
 function outcomeOf(error: unknown, { cancellation }: ReplacedCall): string {
@@ -130,7 +130,7 @@ async function askRewriter(deps: Deps, asked: Asked): Promise<Replacement> {
     headers: {},
     isPlain: model.canAnswerPlainly,
     cancellation,
-    // A plain answer that comes too late is worth nothing here.
+    // A plain answer that comes too late is of no use here.
     ending: cancellation,
     onAttempt: meter.noteSent,
     onAnswering: () => undefined,
@@ -149,7 +149,7 @@ async function askRewriter(deps: Deps, asked: Asked): Promise<Replacement> {
   }
 }
 
-/** For the few upstreams that report no usage. It is not what anything is charged by. */
+/** An estimate for the few upstreams that report no usage. Nothing is charged by it. */
 const charactersPerToken = 4
 
 function countTokens({ replacementTokens }: Metrics, { inputTokens, outputTokens }: MeteredUsage) {

@@ -1,15 +1,15 @@
 /** Why there is no replacement, also as a label of metrics. */
 export type ReplacementOutcome =
-  /** No rewriter is named, or none of the catalogue. */
+  /** No rewriter is configured, or the catalogue does not have it. */
   | 'unconfigured'
   /** The organization has had too many texts replaced in this minute. */
   | 'over_limit'
-  /** Too many others wait. */
+  /** Too many other texts wait to be replaced. */
   | 'overloaded'
   | 'late'
   /** Empty, cut off, too long, or a refusal. */
   | 'unusable'
-  /** It was judged, and may not leave. */
+  /** The check of the replacement has found something, so it may not leave. */
   | 'blocked'
 
 export class ReplacementFailure extends Error {

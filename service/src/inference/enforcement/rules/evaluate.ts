@@ -5,7 +5,7 @@ import type { ApiError } from '#platform/api-error.ts'
 import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 import type { RuleOutcome } from '#policies/rules/rule-set.ts'
 
-/** Evaluates rules. Where that fails, rules that only monitor are no reason to refuse the request. */
+/** Evaluates rules. If that fails, the request is refused only if some rule enforces. */
 export async function evaluate(
   { findings, set, asker }: Pick<Checked, 'findings' | 'set' | 'asker'>,
   steps: Steps<readonly RuleOutcome[]>,
@@ -19,7 +19,7 @@ export async function evaluate(
   }
 }
 
-/** Notes what has matched. A rule that matches refuses the request, also where another could not be evaluated. */
+/** Notes which rules matched. A rule that matches refuses the request, even if another one could not be evaluated. */
 export function refuseByRules(
   { findings }: Pick<Checked, 'findings'>,
   outcomes: readonly RuleOutcome[],

@@ -83,7 +83,7 @@ const scriptJudge = (replies: ReturnType<typeof createReplies>, random: Random):
   async judge(rules, { text }) {
     const scores = rules.map(({ policyId }) => [policyId, breachIn(text, policyId) * 1e4] as const)
     if (await replies.wait()) return new Map(scores)
-    // Of some rules it is known all the same what the judge says.
+    // The judge's verdict on some rules is known nevertheless.
     const atLeast = new Map(scores.filter(() => random.isOneIn(2)))
     // Where all of them are known to match, nothing is missing.
     if (rules.some(({ policyId }) => (atLeast.get(policyId) ?? 0) < 5000)) replies.noteFailure()
@@ -103,7 +103,7 @@ class Questions {
   #longestMs = 0
   #signal: AbortSignal | undefined
 
-  /** The answer is over: nobody waits for them any more. */
+  /** The answer is over, so no caller waits for them any more. */
   get isGivenUp(): boolean {
     return this.#signal?.aborted ?? false
   }

@@ -30,7 +30,7 @@ export type ChatReply = { readonly content: string; readonly tokens: readonly To
 export function readJudgeChatReply({ status, body }: PostedReply): ChatReply {
   if (status !== 200) throw failureOf(status)
   const [choice] = parseReply(body).choices
-  // A verdict that was cut off may still be valid JSON, as where a model repeats itself.
+  // A verdict that was cut off may still be valid JSON, for example if a model repeats itself.
   if (choice?.finish_reason === 'length') throw noVerdict('The reply of the judge was cut off.')
   const content = choice?.message.content
   if (!content) throw noVerdict('The judge wrote nothing.')

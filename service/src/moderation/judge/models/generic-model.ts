@@ -11,7 +11,7 @@ const tokensPerVerdict = 24
 
 /** Any model that speaks Chat Completions and can follow instructions. */
 export function createGenericModel({ model, post, createNonce }: JudgeModelOptions): JudgeModel {
-  /** Not every server takes `response_format` and `logprobs`; one that refuses them is not asked for them again. */
+  /** Not every server accepts `response_format` and `logprobs`. A server that refuses them is not sent them again. */
   let takesExtras = true
 
   async function ask(rules: readonly JudgedRule[], content: JudgedContent, signal: AbortSignal) {
@@ -29,7 +29,7 @@ export function createGenericModel({ model, post, createNonce }: JudgeModelOptio
   return { promptVersion: `generic-${promptVersion}`, rulesPerCall, ask }
 }
 
-/** Without the name of the model. */
+/** The body without the name of the model. */
 const writeRequest = (rules: readonly JudgedRule[], content: JudgedContent, nonce: string) => ({
   messages: [
     { role: 'system', content: writeInstructions(rules) },
@@ -39,7 +39,7 @@ const writeRequest = (rules: readonly JudgedRule[], content: JudgedContent, nonc
   max_tokens: 32 + rules.length * tokensPerVerdict,
 })
 
-/** Probabilities of the verdict only where one rule is asked about: in a screening the judge's own doubts say more. */
+/** Probabilities are requested only if the question is about one rule: in a screening the judge's own likelihoods say more. */
 const writeExtras = (rules: number) => ({
   response_format: { type: 'json_schema', json_schema: verdictSchema },
   ...(rules === 1 ? { logprobs: true, top_logprobs: 5 } : {}),
@@ -66,7 +66,7 @@ const verdictSchema = {
   },
 }
 
-/** Scores in the order of the rules: of one rule by the probability of its verdict, if the server gives it, else by `p`. */
+/** Scores in the order of the rules. A single rule gets the probability of its verdict if the server gives it, otherwise `p`. */
 function readScores(reply: ChatReply, rules: number): number[] {
   const verdicts = readVerdicts(reply.content, rules)
   const [only] = verdicts

@@ -50,10 +50,10 @@ function writeMessages({ direction, context, text }: JudgedContent) {
 
 const scoreTag = /<score>\s{0,9}(yes|no)\s{0,9}<\/score>/gi
 
-/** What servers without probabilities get: a verdict without degrees. */
+/** The scores if the server gives no probabilities: a verdict without degrees. */
 const certain = { yes: 0.95, no: 0.05 }
 
-/** The last score counts: what comes before it may be quoted. */
+/** The last score counts, because earlier ones may be quoted. */
 function readGraniteScore(reply: ChatReply): number {
   const tag = [...reply.content.matchAll(scoreTag)].at(-1)
   if (!tag?.[1]) throw noVerdict('The judge did not answer with a score.')

@@ -5,8 +5,8 @@ export type TokenChoice = {
 }
 
 /**
- * How likely `yes` was against `no` at the place of a token, 0 to 1. Undefined if the token is neither: a tokenizer may join
- * it with its neighbours.
+ * How likely `yes` was compared with `no` at the place of a token, 0 to 1. Undefined if the token is neither, because a
+ * tokenizer may join it with its neighbours.
  */
 export function likelihoodOf(
   choice: TokenChoice | undefined,
@@ -25,8 +25,8 @@ export function likelihoodOf(
 const plain = (token: string) => token.trim().toLowerCase()
 
 /**
- * The token at an offset of the content. Undefined if the tokens do not make up the content, as where a server lists those of
- * its reasoning, too: the token at that offset would be some other one.
+ * The token at an offset of the content. Undefined if the tokens do not make up the content, for example if a server also lists
+ * those of its reasoning: the token at that offset would be another one.
  */
 export function tokenAt(
   { content, tokens }: { content: string; tokens: readonly TokenChoice[] },
