@@ -1,4 +1,4 @@
-/** Without them, whoever adds to the line keeps it short. */
+/** Without them, the code that adds to the line keeps it short. */
 type Bounds = { waitingMax?: number; waitingOfOneMax?: number }
 
 /**

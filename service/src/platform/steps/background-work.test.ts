@@ -12,7 +12,7 @@ function spend(ms: number) {
   }
 }
 
-/** Notes its name in `ended` after so many steps of a millisecond. */
+/** Notes its name in `ended` after this many steps of a millisecond. */
 function* stepsOf(name: string, count: number, ended: string[]): Steps<string> {
   for (let step = 0; step < count; step++) {
     spend(1)
