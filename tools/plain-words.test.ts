@@ -18,7 +18,6 @@ const left: Record<string, number> = {
   contract: 5,
   docs: 81,
   service: 12,
-  'service/src': 6,
   'service/src/access': 4,
   'service/src/formats': 7,
   'service/src/gateway-config': 1,

@@ -86,9 +86,9 @@ export function assemble(config: Config, edges: Edges = {}) {
     moderation,
     inference,
     exports: assembleExports(foundation),
-    /** Credits before the rest: they wait for the calls that are still open, which use everything else. */
+    /** Credits stop first: they wait for the calls that are still open, and those use everything else. */
     async stop() {
-      limits.stop() // its timers only
+      limits.stop() // stops only its timers
       const parts = [credits, inference, moderation, events, follower, policies, access, foundation]
       for (const part of parts) await part.stop()
     },
@@ -96,7 +96,7 @@ export function assemble(config: Config, edges: Edges = {}) {
 }
 export type House = ReturnType<typeof assemble>
 
-/** So many connections of the pool may one organization hold; the lookup of credentials needs the others. */
+/** Limits how many connections of the pool one organization may hold, because the lookup of credentials needs the others. */
 const createDatabaseGate = (atOnce: number) => createGate({ atOnce, waitingMax: 100, waitMs: 5000 })
 
 const assembleBodies = (config: Config, limits: ReturnType<typeof assembleLimits>) => ({
@@ -136,7 +136,7 @@ function assemblePolicies(
   { config, changesDb, now, log, metrics, files }: Foundation,
   hasJudge: () => boolean,
 ) {
-  // Rules that take long to check keep no text waiting.
+  // Threads of their own, so that rules that take long to check keep no text waiting.
   const checking = createThreadPool({
     entry: threadEntry,
     threadsMax: 2,
@@ -147,8 +147,8 @@ function assemblePolicies(
   const searching = createThreadPool({
     entry: threadEntry,
     threadsMax: 2,
-    threadsPerOwnerMax: 1, // whatever one organization searches, another finds a thread
-    waitingMax: 1000, // each answer that streams may wait for a search
+    threadsPerOwnerMax: 1, // so that one organization's searches never take both threads
+    waitingMax: 1000, // each streamed answer may wait for a search
     waitingTotalMax: 4000,
   })
   const costs = createPatternCosts(checking)
@@ -208,11 +208,11 @@ function assembleCredits(foundation: Foundation) {
     /** Holds and settles what calls cost. */
     calls,
     noteBudgets: createBudgetAlerts({ db: creditsDb, now, log, metrics }),
-    /** For a subject that gets its first budget: what it has used this month. */
+    /** Counts what a subject has used this month before it gets its first budget. */
     countEarlierUsage: (tx: Tx, subject: BudgetSubject) =>
       seedQuotaUsage(tx, subject, periodAt('monthly', now().getTime()).firstDay),
     balances,
-    /** Calls are paid from the balance, so it says what is left for them. */
+    /** Whether calls are paid from the balance, which then says what is left for them. */
     isPrepaid: config.BILLING === 'prepaid',
     holdGraceMs: config.CREDIT_HOLD_GRACE_SECONDS * 1000,
     stripe: {

@@ -23,13 +23,13 @@ export type Edges = {
   /** `now` unless given. */
   steadyNow?: Clock
   log?: Log
-  /** Where the keys of upstreams stand, if not in files. */
+  /** Where the keys of upstreams are read from, if not from files. */
   environment?: Readonly<Record<string, string | undefined>>
   /** Resolves the host names in media URLs. */
   findAddresses?: FindAddresses
   /** Which of several processes with the same supervisor this is. */
   processNumber?: number
-  /** What the start has found out about the database and the state directory. */
+  /** What the checks of the start have found out about the database and the state directory. */
   started?: StartedDirectory
 }
 
@@ -52,7 +52,8 @@ export function layFoundation(config: Config, edges: Edges) {
   const creditsDb = connect(holdPool.poolSize, { lockTimeoutMs: holdPool.lockTimeoutMs })
   const redis = openRedis(config, log)
   const egress = createEgress({ privateTargets: config.EGRESS_PRIVATE_TARGETS })
-  // Tenants choose where this one calls, so the addresses that only the service itself may call are not on its list.
+  // Tenants choose the addresses that this egress calls, so it must not include the private addresses that are reserved for the
+  // service.
   const exportEgress = createTenantEgress({ privateTargets: config.EXPORT_PRIVATE_TARGETS })
   const files = createTrustedFiles({
     directory: config.STATE_DIRECTORY,
@@ -96,7 +97,7 @@ export function layFoundation(config: Config, edges: Edges) {
 }
 export type Foundation = ReturnType<typeof layFoundation>
 
-/** Processes that share an output name themselves in each line. */
+/** Processes that share an output put their number into each line. */
 function openLog(level: LogLevel, metrics: Metrics, processNumber: number | undefined): Log {
   const onDropped = () => metrics.logDropped.inc()
   const output = createBoundedOutput(standardOutput(), { onDropped })

@@ -76,7 +76,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
   })
 }
 
-/** Policies and the policy gateway. What their trials have scorers asked counts as what calls have them asked. */
+/** Policies and the policy gateway. The questions of their trials count together with the questions of calls. */
 function servePolicyRoutes(
   scope: FastifyInstance,
   { mutations, announce, policies, limits, moderation, credits }: House,
@@ -106,7 +106,7 @@ function servePolicyRoutes(
   })
 }
 
-/** The audit log, and where it is sent to. */
+/** The audit log, and the sinks that it is sent to. */
 function serveEvents(
   scope: FastifyInstance,
   { db, mutations, announce, exports, readGate }: House,
@@ -115,7 +115,7 @@ function serveEvents(
   serveExports(scope, { ...mutations, announce, ...exports, readGate })
 }
 
-/** What is used of limits, quotas and budgets. */
+/** The usage of limits, quotas and budgets. */
 function serveLimits(scope: FastifyInstance, { db, limits }: House) {
   serveReadLimits(scope, {
     ...limits,

@@ -261,7 +261,7 @@ const escalations = [
   ['project', ['policy_gateway.write'], 403],
 ] as const
 
-test('nobody gives a key a permission that they do not have', async () => {
+test('no caller gives a key a permission that the caller does not have', async () => {
   const narrow = { name: 'Narrow', permissions: ['admin_api_keys.write', 'projects.write'] }
   const { value: credential } = (await api.send(createAdminApiKey, { body: narrow })).body
   const params = { project_id: owned.project_id }

@@ -12,7 +12,7 @@ import type { LimitTable } from './limits-file.ts'
 import { type Limits, unlimited } from './limits.ts'
 import { tierOf } from './tiers.ts'
 
-/** Whom an organization's calls have asked at the operator's expense. */
+/** The models that calls of an organization ask at the operator's expense. */
 type AskedModel = 'scorer' | 'judge' | 'rewriter'
 
 /** How many questions an organization has by default, for each of its requests per minute. */
@@ -23,13 +23,13 @@ const questionsPerRequest: Readonly<Record<AskedModel, number>> = {
 }
 const questionsLeast = 120
 
-/** The questions of one organization to one of them. */
+/** The questions of one organization to one of these models. */
 type Questions = {
-  /** Counts questions that are to be put now; throws 429 if there are too many in this minute. */
+  /** Counts questions that are about to be asked; throws 429 if there are too many in this minute. */
   begin(questions: number): Promise<void>
-  /** Counts questions that are put whatever the limit, such as those about the answer to an admitted call. */
+  /** Counts questions that are asked regardless of the limit, such as those about the answer to an admitted call. */
   add(questions: number): void
-  /** Throws 429 if there were too many already. For calls that will have others asked about their answers. */
+  /** Throws 429 if there have been too many already. For calls whose answers will cause questions. */
   check(): Promise<void>
 }
 export type QuestionsOf = Readonly<Record<AskedModel, Questions>>
@@ -58,13 +58,13 @@ export function questionLimit(
 }
 
 /**
- * Counts what one organization has scorers, the judge and the rewriter asked, so that it cannot use up what all of them share.
- * The counters are those of calls: who is asked takes the place of the key, and questions that of tokens. So all processes
- * count together, and while Redis is away each has its share.
+ * Counts the questions that one organization causes to scorers, the judge and the rewriter, so that it cannot use up what all
+ * organizations share. The counters are those of calls: the model takes the place of the key, and questions the place of
+ * tokens. So all processes count together, and while Redis is away each has its share.
  */
 export function createQuestionLimit(deps: Deps) {
   const limitsFor = createLimitsFor()
-  /** What was last heard of the questions of an organization, of all processes together. */
+  /** The last known number of an organization's questions, of all processes together. */
   const lastKnown = new BoundedMap<string, { used: number; atMs: number }>(knownMax)
   const nowMs = () => deps.steadyNow().getTime()
 
@@ -93,14 +93,15 @@ export function createQuestionLimit(deps: Deps) {
       add,
       async begin(questions) {
         const limit = questionLimit(model, caller, deps)
-        // What is more than a minute allows is admitted if nothing else was asked, and uses up the minutes after it.
+        // A request with more questions than a minute allows is admitted if no others were asked. It uses up the following
+        // minutes.
         const checked = Math.min(questions, limit)
         await require(asked, limit, checked)
         if (questions > checked) add(questions - checked)
       },
       async check() {
         const known = lastKnown.get(`${asked.organizationId} ${model}`)
-        // Redis is asked only where there may be too many: most calls need no further round trip.
+        // Redis is asked only if there may be too many questions, so most calls need no further round trip.
         if (!known || nowMs() - known.atMs > minuteMs) return
         const limit = questionLimit(model, caller, deps)
         if (known.used > limit) await require(asked, limit, 0)

@@ -16,7 +16,7 @@ import { limitsByTier } from './tiers.ts'
 
 const Narrow = z.strictObject(limitNumbers).partial()
 const questions = z.int().min(1).max(1_000_000_000)
-/** What an organization may have others asked (limit-questions.ts). */
+/** How many questions an organization may cause (limit-questions.ts). */
 const questionNumbers = {
   scorer_questions_per_minute: questions,
   judge_questions_per_minute: questions,
