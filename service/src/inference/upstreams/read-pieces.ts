@@ -1,4 +1,12 @@
-import type { AnswerEvent, Frame, Json, Piece, Reader, SourceFrame } from '#formats/answer.ts'
+import type {
+  AnswerEvent,
+  Frame,
+  Json,
+  Piece,
+  Reader,
+  SourceFrame,
+  TakePiece,
+} from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
 import type { FrameParser, RawFrame } from '#formats/framing.ts'
@@ -43,14 +51,41 @@ export class PieceReader {
 
   /** The next piece; undefined when the answer is finished. Throws when it is broken or ends in the middle. */
   async read(): Promise<Piece | undefined> {
+    for (;;) {
+      const next = this.#next()
+      if (next !== 'waiting') return next
+      await this.#answer.arrival()
+    }
+  }
+
+  /**
+   * Passes pieces on where they arrive, until `take` wants no more for now: nothing that awaits is woken for each of them. Resolves to
+   * whether the answer is finished; rejects as `read` does.
+   */
+  readWhile(take: TakePiece): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+    const go = () => {
+      try {
+        for (let next = this.#next(); next !== undefined; next = this.#next()) {
+          // All chunks that the connection has read at once are one piece.
+          if (next === 'waiting') return this.#answer.onArrival(() => queueMicrotask(go))
+          if (!take(next)) return resolve(false)
+        }
+        resolve(true)
+      } catch (error) {
+        reject(error as Error)
+      }
+    }
+    go()
+    return promise
+  }
+
+  #next(): Piece | 'waiting' | undefined {
     try {
       while (!this.#isClosed) {
         if (this.#problem) throw this.#problem
         const bytes = this.#answer.take()
-        if (!bytes && !this.#answer.isRead) {
-          await this.#answer.arrival()
-          continue
-        }
+        if (!bytes && !this.#answer.isRead) return 'waiting'
         const piece = this.#toPiece(bytes ? this.#parser.feed(bytes) : this.#lastFrames())
         if (this.#reader.isFinished()) this.close()
         else if (!bytes) this.#problem ??= new BrokenAnswer('The answer ended in the middle.')

@@ -32,9 +32,12 @@ export class StreamedAnswer implements AnswerReceiver {
 
   /** Resolves when something has arrived: the head, bytes, the end or a failure. For one reader at a time. */
   arrival(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve
-    })
+    return new Promise((resolve) => this.onArrival(resolve))
+  }
+
+  /** Calls back once, when something has arrived. For one reader at a time. */
+  onArrival(read: () => void) {
+    this.#wake = read
   }
 
   /**

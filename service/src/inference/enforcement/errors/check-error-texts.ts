@@ -1,7 +1,8 @@
-import type { Piece } from '#formats/answer.ts'
+import type { Piece, PieceSource, TakePiece } from '#formats/answer.ts'
 import type { UpstreamComplaint } from '#formats/format.ts'
 import { nothingSaid, ProviderError } from '#formats/provider-failure.ts'
 import { createFindings, type Findings } from '#inference/enforcement/findings.ts'
+import { type OpenPieces, openPieces } from '#inference/enforcement/guard/open-pieces.ts'
 import type { CallRedaction } from '#inference/enforcement/redaction/call-redaction.ts'
 import { judgeText } from '#inference/enforcement/replacement/judge-text.ts'
 import { type Asker, runInTurns } from '#platform/steps/steps.ts'
@@ -87,23 +88,32 @@ async function redact(
 }
 
 /** The pieces of an answer, with a retold error at the end. A generator would cost time for every piece. */
-class RetoldErrors implements AsyncIterableIterator<Piece> {
-  readonly #source: AsyncIterator<Piece>
+class RetoldErrors implements AsyncIterableIterator<Piece>, PieceSource {
+  readonly #pieces: OpenPieces
   readonly #retell: (error: unknown) => Promise<unknown>
 
   constructor(pieces: AsyncIterable<Piece>, retell: (error: unknown) => Promise<unknown>) {
-    this.#source = pieces[Symbol.asyncIterator]()
+    this.#pieces = openPieces(pieces)
     this.#retell = retell
   }
 
-  next(): Promise<IteratorResult<Piece>> {
-    return this.#source.next().catch(async (error: unknown) => {
+  readWhile(take: TakePiece): Promise<boolean> {
+    return this.#pieces.readWhile(take).catch(async (error: unknown) => {
       throw await this.#retell(error)
     })
   }
 
+  async next(): Promise<IteratorResult<Piece>> {
+    let next: Piece | undefined
+    await this.readWhile((piece) => {
+      next = piece
+      return false
+    })
+    return next ? { done: false, value: next } : { done: true, value: undefined }
+  }
+
   async return(): Promise<IteratorResult<Piece>> {
-    await this.#source.return?.()
+    await this.#pieces.close()
     return { done: true, value: undefined }
   }
 

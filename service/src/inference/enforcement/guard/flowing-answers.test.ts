@@ -23,7 +23,8 @@ function pass(format: CallerFormatName, frames: readonly Json[], before = '') {
   for (const json of frames) {
     const source = { event: '', data: JSON.stringify(json), json, bytes: Buffer.alloc(0) }
     const frame = { events: [], source } as unknown as Frame
-    finish(held.add({ format, frames: [frame] }, reader, () => undefined))
+    const steps = held.add({ format, frames: [frame] }, reader, () => undefined)
+    if (steps) finish(steps)
     left += held.take().length
   }
   return { waiting: frames.length - left, ended: guard.ended }

@@ -36,7 +36,8 @@ function holdBy(rule: string) {
         byFrame.get(frame) ?? { texts: [], ended: [], hasUnreadable: false }
       const reader = { read, readPlain: () => read({} as Frame) }
       const piece: Piece = { format: 'messages', frames: [...byFrame.keys()] }
-      finish(held.add(piece, reader, () => undefined))
+      const steps = held.add(piece, reader, () => undefined)
+      if (steps) finish(steps)
       return held.take().map((frame) => numbers.get(frame))
     },
   }
