@@ -117,6 +117,7 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
   },
   limits: { quotas: [], counters: ['quotas'], outage: ['counters', 'quotas'] },
   moderation: {
+    guardrails: [], // webhooks that decide about texts: how they are asked, and what their answers mean
     adapters: [], // what each kind of scorer is asked, and what its replies mean; pure
     judge: [], // the model that decides about rules in plain language
     local: [],
