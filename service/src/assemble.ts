@@ -237,15 +237,13 @@ const assembleEvents = ({ config, creditsDb, stateDirectory, ...foundation }: Fo
   })
 
 /** Only a process that answers callers asks scorers. */
-const assembleModeration = ({ config, environment, now, steadyNow, log, metrics }: Foundation) =>
+const assembleModeration = ({ config, environment, ...foundation }: Foundation) =>
   createModeration({
+    ...foundation,
+    tenantEgress: foundation.guardrailEgress,
     file: config.ROLES.includes('api') ? config.MODERATION_FILE : undefined,
     allowsTestDoubles: config.ALLOW_TEST_DOUBLES,
     readSecret: (reference) => readUpstreamKey(reference, environment),
-    now,
-    steadyNow,
-    log,
-    metrics,
   })
 
 const assembleExports = ({ config, exportEgress, findAddresses, now }: Foundation) =>

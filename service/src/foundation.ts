@@ -54,6 +54,11 @@ export function layFoundation(config: Config, edges: Edges) {
   const egress = createEgress({ privateTargets: config.EGRESS_PRIVATE_TARGETS })
   // Tenants choose where this one calls, so the addresses that only the service itself may call are not on its list.
   const exportEgress = createTenantEgress({ privateTargets: config.EXPORT_PRIVATE_TARGETS })
+  // The same addresses, but calls wait for the answers, and each of them has several questions.
+  const guardrailEgress = createTenantEgress({
+    privateTargets: config.EXPORT_PRIVATE_TARGETS,
+    limits: { connections: 32, callsMax: 1024 },
+  })
   const files = createTrustedFiles({
     directory: config.STATE_DIRECTORY,
     now,
@@ -81,6 +86,7 @@ export function layFoundation(config: Config, edges: Edges) {
     redis,
     egress,
     exportEgress,
+    guardrailEgress,
     findAddresses: edges.findAddresses ?? createAddressFinder(),
     files,
     installation,
@@ -90,6 +96,7 @@ export function layFoundation(config: Config, edges: Edges) {
       redis?.close()
       await egress.close()
       await exportEgress.close()
+      await guardrailEgress.close()
       await Promise.all([db, changesDb, creditsDb].map((each) => each.destroy()))
     },
   }

@@ -1,9 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import {
-  createGuardrailDouble,
-  guardrailSecret,
-} from '#moderation/testing/guardrail-double.ts'
+import { createGuardrailDouble, guardrailSecret } from '#moderation/testing/guardrail-double.ts'
 import { createTenantEgress, type Egress } from '#platform/egress.ts'
 import { createOriginPools, type OriginPools } from '#platform/origin-pools.ts'
 

@@ -56,7 +56,10 @@ const refusals: ReadonlySet<number> = new Set([400, 401, 403])
 
 function bodyOf({ status, body }: Awaited<ReturnType<SendQuestion>>): string {
   if (refusals.has(status))
-    throw new GuardrailFailure('misconfigured', `The guardrail refused the question with ${status}.`)
+    throw new GuardrailFailure(
+      'misconfigured',
+      `The guardrail refused the question with ${status}.`,
+    )
   if (status !== 200) throw new GuardrailFailure('status', `The guardrail answered ${status}.`)
   if (body === null)
     throw new GuardrailFailure('too_large', 'The answer of the guardrail is too large.')

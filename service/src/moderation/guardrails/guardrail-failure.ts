@@ -21,19 +21,35 @@ export type GuardrailProblem =
   | 'paused'
   | 'overloaded'
 
+type FailureOptions = {
+  cause?: unknown
+  isOfOrganization?: boolean
+}
+
 /** A guardrail has not decided. The message is one sentence without addresses, secrets, or any text of the call. */
 export class GuardrailFailure extends Error {
   override readonly name = 'GuardrailFailure'
   readonly problem: GuardrailProblem
+  /** Of a guardrail that the organization of the caller runs itself: it can bring any failure about. */
+  readonly isOfOrganization: boolean
 
-  constructor(problem: GuardrailProblem, message: string, options: ErrorOptions = {}) {
-    super(message, options)
+  constructor(problem: GuardrailProblem, message: string, options: FailureOptions = {}) {
+    const { isOfOrganization = false, cause } = options
+    super(message, { cause })
     this.problem = problem
+    this.isOfOrganization = isOfOrganization
+  }
+
+  /** The same failure of a guardrail of an organization. */
+  asOfOrganization(): GuardrailFailure {
+    const { problem, message, cause } = this
+    return new GuardrailFailure(problem, message, { cause, isOfOrganization: true })
   }
 
   /** Trying again does not help, and no text passes because of it, whatever the guardrail's `onError` says. */
   get isMisconfigured(): boolean {
     const { problem, cause } = this
-    return problem === 'misconfigured' || (cause instanceof GuardrailFailure && cause.isMisconfigured)
+    const isByCause = cause instanceof GuardrailFailure && cause.isMisconfigured
+    return problem === 'misconfigured' || isByCause
   }
 }

@@ -10,7 +10,10 @@ const span = { index: 0, start: 0, end: 5, replacement: 'bye' }
 
 test('reads each action', () => {
   expect(read({ action: 'allow' })).toEqual({ kind: 'allow', code: null })
-  expect(read({ action: 'allow', code: 'seen', spans: [] })).toEqual({ kind: 'allow', code: 'seen' })
+  expect(read({ action: 'allow', code: 'seen', spans: [] })).toEqual({
+    kind: 'allow',
+    code: 'seen',
+  })
   expect(read({ action: 'block', code: 'pii', reason: 'No names.' })).toEqual({
     kind: 'block',
     code: 'pii',

@@ -72,7 +72,10 @@ function parseReply(body: string): z.infer<typeof Reply> {
 const nameOf = (path: readonly PropertyKey[]): string =>
   path.length === 0
     ? 'it'
-    : `'${path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`)).join('').slice(1)}'`
+    : `'${path
+        .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+        .join('')
+        .slice(1)}'`
 
 function toEdits(spans: readonly z.infer<typeof Span>[], texts: readonly string[]) {
   const byText = Map.groupBy(spans, ({ index }) => index)
@@ -81,7 +84,9 @@ function toEdits(spans: readonly z.infer<typeof Span>[], texts: readonly string[
   return texts.map((text, index) => {
     const edits = toTextEdits(text, byText.get(index) ?? [])
     if (edits) return edits
-    throw malformed(`a span of text ${index} is empty, overlaps another one, or ends outside the text`)
+    throw malformed(
+      `a span of text ${index} is empty, overlaps another one, or ends outside the text`,
+    )
   })
 }
 

@@ -4,7 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 
 /** How the server behaves. A number is a status that it answers with; a text is what it answers. */
-type Behaviour = 'answers' | 'hangs' | 'hangs up' | 'hangs up once' | 'stops' | number | { raw: string }
+type Behaviour =
+  | 'answers'
+  | 'hangs'
+  | 'hangs up'
+  | 'hangs up once'
+  | 'stops'
+  | number
+  | { raw: string }
 
 export type AskedQuestion = {
   id: string
