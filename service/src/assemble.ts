@@ -21,7 +21,7 @@ import { createModeration } from '#moderation/create-moderation.ts'
 import { threadEntry } from '#platform/assets.ts'
 import type { Tx } from '#platform/database.ts'
 import { createGate } from '#platform/gate.ts'
-import { createSecretBox } from '#platform/secrets.ts'
+import { createSecretBox, type SecretBox } from '#platform/secrets.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { followPolicies } from '#policies-in-force/follow-policies.ts'
 import { createRuleCheck } from '#policies/rules/check-rule.ts'
@@ -40,7 +40,9 @@ export function assemble(config: Config, edges: Edges = {}) {
   const hashKey = createKeyHasher(config.MASTER_KEYS)
   const access = assembleAccess(foundation, hashKey, installation.noteProof)
   const moderation = assembleModeration(foundation)
-  const policies = assemblePolicies(foundation, () => moderation.current().judge !== null)
+  const secretBox = createSecretBox(config.MASTER_KEYS)
+  const hasJudge = () => moderation.current().judge !== null
+  const policies = assemblePolicies(foundation, secretBox, hasJudge)
   const limits = assembleLimits(foundation, policies.others)
   const credits = assembleCredits(foundation)
   const events = assembleEvents(foundation)
@@ -55,7 +57,7 @@ export function assemble(config: Config, edges: Edges = {}) {
   const mutations: MutationDeps = {
     db,
     now,
-    secretBox: createSecretBox(config.MASTER_KEYS),
+    secretBox,
     docsUrl: config.DOCS_URL,
     gate: createDatabaseGate(Math.ceil(config.DATABASE_POOL_SIZE / 3)),
   }
@@ -134,6 +136,7 @@ function assembleAccess(
 
 function assemblePolicies(
   { config, changesDb, now, log, metrics, files }: Foundation,
+  secretBox: SecretBox,
   hasJudge: () => boolean,
 ) {
   // Rules that take long to check keep no text waiting.
@@ -153,7 +156,16 @@ function assemblePolicies(
   })
   const costs = createPatternCosts(checking)
   const engine = withThreads(loadPatternEngine(), { threads: searching, costs })
-  const followed = followPolicies({ db: changesDb, now, log, metrics, files, engine, hasJudge })
+  const followed = followPolicies({
+    db: changesDb,
+    now,
+    log,
+    metrics,
+    files,
+    engine,
+    secretBox,
+    hasJudge,
+  })
   return {
     ...followed,
     engine,

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 
 import { compileGateway } from '#gateway-config/compile-gateway.ts'
 import { type BackgroundWork, startBackgroundWork } from '#platform/background/background-work.ts'
+import { createSecretBox } from '#platform/secrets.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 import { compilePolicy } from '#policies/compile.ts'
 import { hashContent } from '#policies/policy.ts'
@@ -18,6 +19,7 @@ import { ruleSetsOf } from './rule-sets.ts'
 import { makeSnapshot } from './snapshot.ts'
 
 const engine = loadPatternEngine()
+const secretBox = createSecretBox([{ version: 1, bytes: Buffer.alloc(32, 1) }])
 
 const content: PolicyContent = {
   rule: 'cel: text.contains("unkind")',
@@ -50,7 +52,7 @@ const sourceOf = (changes: Partial<PolicyContent> = {}) => {
 async function restore(files: TrustedFiles) {
   const inForce = createInForce({ now: () => new Date(2) })
   const { signal } = new AbortController()
-  const others = await restoreCopy({ files, engine, inForce, signal })
+  const others = await restoreCopy({ files, engine, secretBox, inForce, signal })
   return { inForce, others, failing: [...inForce.failures.keys()], snapshots: inForce.all() }
 }
 
@@ -86,7 +88,10 @@ const gateway = {
 test('the configuration of the policy gateway is kept and read again, also without policies', async () => {
   const files = createFiles()
   const inForce = finish(compileGateway(gateway))
-  const snapshots = [makeSnapshot('org_1', 7, [], inForce), makeSnapshot('org_2', 1, [])]
+  const snapshots = [
+    makeSnapshot('org_1', 7, [], { gateway: inForce }),
+    makeSnapshot('org_2', 1, []),
+  ]
   await keepLastKnownGood(files, { snapshots, failing: [], others: 0 })
   const copy = await restore(files)
   const restored = copy.inForce.get('org_1')?.gateway
@@ -143,7 +148,7 @@ test('an organization is not restored without one of its policies', async () => 
     },
   }
   const kept = { organizationId: 'org_1', epoch: 7, policies: [sourceOf()] }
-  const restoring = restoreSnapshot(kept, { engine, compiled, work })
+  const restoring = restoreSnapshot(kept, { engine, compiled, work, secretBox })
   await expect(restoring).rejects.toThrow('version 2 of pol_1 was not compiled')
 })
 
