@@ -11,7 +11,7 @@ import type { SecretBox } from '#platform/secrets.ts'
 import { requireProjects } from '#policies/require-projects.ts'
 
 import { requirePublicUrl } from './check-url.ts'
-import { updateGuardrailRow } from './guardrail-store.ts'
+import { findGuardrail, updateGuardrailRow } from './guardrail-store.ts'
 import { presentGuardrail } from './present-guardrail.ts'
 import {
   announceGuardrail,
@@ -23,8 +23,10 @@ import { openGuardrailSecret, type SavedGuardrail, sealGuardrailSecret } from '.
 
 export function serveUpdateGuardrail(app: FastifyInstance, deps: GuardrailDeps) {
   bindMutation(app, updateGuardrail, deps, {
-    async prepare({ body }) {
-      if (body.url !== undefined) await requirePublicUrl(body.url, deps)
+    async prepare({ params, body }, { principal: { organizationId } }) {
+      if (body.url === undefined) return
+      const isThere = await findGuardrail(deps.db, organizationId, params.guardrail_id)
+      if (isThere) await requirePublicUrl(body.url, deps) // otherwise `change` answers 404
     },
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
