@@ -7,7 +7,7 @@ import { redactInSteps, writePlaceholder } from '#redaction/text-redactor.ts'
 import type { Asker, Steps } from '#text/steps.ts'
 
 import { countArguments, ArgumentsCounter } from './arguments-counter.ts'
-import type { TextPiece } from './joined-texts.ts'
+import { findValuesTogether, type TextPiece } from './joined-texts.ts'
 import { redactPieces } from './redact-answer.ts'
 import { editRequest } from './redact-request.ts'
 import type { Restoring } from './restore-text.ts'
@@ -63,6 +63,7 @@ export class CallRedaction {
   *redactRequest(body: Json): Steps<Json | null> {
     const redacted = yield* editRequest(body, {
       redact: (text) => this.#redact(text),
+      readTogether: findValuesTogether,
       write: (text, pieces) => this.#write(text, pieces),
       redactName: (name) => this.#redactName(name),
       mustWithhold: (text) => this.#mustWithhold(text),
