@@ -6,6 +6,7 @@ import type { SpeakerRole } from '#moderation/guardrails/question.ts'
 import { parseExact } from '#platform/exact-json.ts'
 import type { Steps } from '#text/steps.ts'
 
+import { isJsonText } from './answer-block.ts'
 import type { BodyText } from './body-text.ts'
 
 /** What becomes of the parts of a text. */
@@ -30,9 +31,11 @@ function editorFor(role: SpeakerRole, map: MapText): TextEditor<RunPart> {
   const mapOne = (kind: BodyText['kind'], text: string) => mapParts(kind, [text])[0] ?? text
   return {
     *redact(text) {
+      yield
       return mapOne('text', text)
     },
     *readTogether(run: readonly JoinedText[]) {
+      yield
       const together = { parts: run.map(({ text }) => text) }
       return run.map((_, index) => [{ run: together, index }])
     },
@@ -43,13 +46,16 @@ function editorFor(role: SpeakerRole, map: MapText): TextEditor<RunPart> {
       return run.mapped[index] ?? text
     },
     *redactName(name) {
+      yield
       const mapped = mapOne('name', name)
       return mapped === name ? name : mapped.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_'
     },
     *mustWithhold(text) {
+      yield
       return mapOne('sealed', text) !== text
     },
     *editArguments(value) {
+      yield
       const json = typeof value === 'string' ? value : JSON.stringify(value)
       const mapped = mapOne('json', json)
       if (mapped === json) return value
@@ -94,22 +100,13 @@ function roleInside({ role, type }: Json): SpeakerRole | undefined {
 
 /** What was no JSON before need not become any. */
 function requireJson(mapped: string, before: string): string {
-  if (isJson(before) && !isJson(mapped)) throw noLongerJson()
+  if (isJsonText(before) && !isJsonText(mapped)) throw noLongerJson()
   return mapped
 }
 
 function readJson(text: string): unknown {
-  if (!isJson(text)) throw noLongerJson()
+  if (!isJsonText(text)) throw noLongerJson()
   return parseExact(text)
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }
 
 const noLongerJson = () =>

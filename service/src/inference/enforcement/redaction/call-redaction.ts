@@ -10,6 +10,7 @@ import { countArguments, ArgumentsCounter } from './arguments-counter.ts'
 import { findValuesTogether, type TextPiece } from './joined-texts.ts'
 import { redactPieces } from './redact-answer.ts'
 import { editRequest } from './redact-request.ts'
+import { restorePieces } from './restore-answer.ts'
 import type { Restoring } from './restore-text.ts'
 
 /** What was found in a call, for its event: how many of each kind, and never a value. */
@@ -90,8 +91,13 @@ export class CallRedaction {
 
   redactAnswer(pieces: AsyncIterable<Piece>, asker: Asker): AsyncGenerator<Piece> {
     const [withheld, passed] = [this.#withheld, this.#passed]
-    const redacting = { placeholders: this.#placeholders, withheld, passed }
-    return redactPieces(pieces, { ...redacting, restoring: this.#openRestoring() }, asker)
+    return redactPieces(pieces, { placeholders: this.#placeholders, withheld, passed }, asker)
+  }
+
+  /** Puts the caller's own values back, when everything else has been done with the answer. */
+  restoreAnswer(pieces: AsyncIterable<Piece>): AsyncIterable<Piece> {
+    const restoring = this.#openRestoring()
+    return restoring ? restorePieces(pieces, restoring) : pieces
   }
 
   #openRestoring(): Restoring | null {
