@@ -302,5 +302,7 @@ function assembleInference(foundation: Foundation, needs: InferenceNeeds) {
     engine: policies.engine,
     moderation: moderation.current,
     local: moderation.local,
+    askGuardrail: moderation.askGuardrail,
+    guardrailsOf: () => [],
   })
 }

@@ -69,7 +69,7 @@ const hasUserQuotas = (policies: Pinned | null) =>
 
 const pickReported = (findings: Findings) => {
   const { matches, foundIn, unevaluated, triggered, replacement } = findings
-  const { isDegraded, isJudgeDegraded, unjudged, hasUnscoredParts, features } = findings
+  const { isDegraded, isJudgeDegraded, unjudged, guardrails, hasUnscoredParts, features } = findings
   const redactions = findings.redacted ? describeRedaction(findings.redacted) : []
   const gateway = describeConfigured(findings)
   return {
@@ -81,6 +81,7 @@ const pickReported = (findings: Findings) => {
     isDegraded,
     isJudgeDegraded,
     unjudged: [...unjudged],
+    guardrails,
     hasUnscoredParts,
     redactions,
     features,

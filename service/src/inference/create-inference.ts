@@ -4,6 +4,7 @@ import { upstreamFormats } from '#formats/formats.ts'
 import type { Principal } from '#http/principal.ts'
 import type { QuestionsOf } from '#limits/limit-questions.ts'
 import type { CurrentModeration } from '#moderation/create-moderation.ts'
+import type { AskForCall } from '#moderation/guardrails/create-guardrails.ts'
 import type { Scorer } from '#moderation/scorer.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { threadEntry } from '#platform/assets.ts'
@@ -24,7 +25,7 @@ import type { ToEvent } from './call-event.ts'
 import { createInputCounting } from './count/input-counting.ts'
 import { createSavedFactors } from './count/saved-factors.ts'
 import { countDecision } from './enforcement/count-decision.ts'
-import { createChecks } from './enforcement/create-checks.ts'
+import { type ChecksDeps, createChecks } from './enforcement/create-checks.ts'
 import { createReplace } from './enforcement/replacement/create-replace.ts'
 import { createMonitoring } from './monitoring/create-monitoring.ts'
 import { createOpenCalls } from './open-calls.ts'
@@ -55,6 +56,8 @@ type Options = Omit<BillDeps, 'toEvent' | 'events'> & {
   /** The moderation in force, and the scorer in this process. */
   moderation: () => CurrentModeration
   local: Scorer
+  askGuardrail: AskForCall
+  guardrailsOf: ChecksDeps['guardrailsOf']
   /** The formats that upstreams may speak; all of them unless given. */
   formats?: UpstreamFormats
 }
@@ -79,7 +82,7 @@ export function createInference(options: Options) {
   const callModel = createModelCalls({ ...upstreams, sticky, metrics })
   const ending = new Cancellation()
   const { files } = options
-  const { engine, moderation, local, events } = options
+  const { moderation, events } = options
   const monitoring = createMonitoring({ ...options, judge: () => moderation().monitoringJudge })
   const toEvent: ToEvent = (call, ending) => {
     if (ending.findings) countDecision(metrics, ending.findings, ending.error)
@@ -90,9 +93,7 @@ export function createInference(options: Options) {
   const threads = createCountingThreads()
   const counting = createInputCounting({ ...upstreams, threads, factors })
   const replace = createReplace({ ...options, callModel, counting, catalogue: catalogue.current })
-  const { openQuestions } = options
-  const judged = { engine, formats, replace, steadyNow, log, moderation, local, openQuestions }
-  const openChecks = createChecks({ ...judged, estimate: counting.estimate })
+  const openChecks = createChecks({ ...options, formats, replace, estimate: counting.estimate })
   return {
     catalogue: catalogue.current,
     counting,

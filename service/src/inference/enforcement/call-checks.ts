@@ -1,23 +1,34 @@
 import type { Piece } from '#formats/answer.ts'
+import { readTextsInSteps } from '#formats/texts/request-texts.ts'
 import type { ModelRequest } from '#inference/model-request.ts'
 import type { QuestionsOf } from '#limits/limit-questions.ts'
+import { GuardrailFailure } from '#moderation/guardrails/guardrail-failure.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
+import { runInTurns } from '#text/steps.ts'
 
 import { checkKnown } from './check-known.ts'
 import type { Checked } from './check.ts'
 import { checks } from './checks.ts'
 import type { Findings, CheckedCall, CheckedRequest } from './findings.ts'
 import { type AnswerGuarding, type GuardDeps, openGuard } from './guard/open-guard.ts'
-import { type EstimateTokens, openRedaction, redactCall } from './redaction/redact-call.ts'
+import type { SentRequest } from './guardrails/check-request.ts'
+import {
+  type EstimateTokens,
+  openRedaction,
+  redactCall,
+  withBody,
+} from './redaction/redact-call.ts'
 import type { Replacement } from './replacement/replacement.ts'
 import { answerWith } from './replacement/sent-blocks.ts'
 
 /** The checks of one call. */
 export type CallChecks<Request extends CheckedRequest = ModelRequest> = {
   readonly findings: Findings
-  /** The request that may be sent: another one where something was redacted. */
+  /** The request that may be sent: another one where something was redacted, or rewritten by a guardrail. */
   readonly request: Request
+  /** By how many tokens it may still become longer, which credits are held for. */
+  readonly growthMost: number
   /** Makes the checks that cost nothing, and redacts the request. Throws where it is refused. */
   beforeHold(): Promise<void>
   /**
@@ -53,11 +64,30 @@ export function createCallChecks<Request extends CheckedRequest>(
   let [toSend, sentTexts] = [request, checked.texts]
   let answer: AnswerGuarding | null = null
   let replacement: Replacement | null = null
+  let growthMost = checked.guardrails?.areEnforcing ? growthOf(request) : 0
+
+  const sending: SentRequest = {
+    get body() {
+      return toSend.body
+    },
+    get texts() {
+      return sentTexts
+    },
+    async replaceWith(body) {
+      const longer = await rewrite({ call, request: toSend, body }, growthMost, deps)
+      growthMost -= longer.growth
+      toSend = longer.request
+      sentTexts = await runInTurns(readTextsInSteps(toSend.turn), asker)
+    },
+  }
 
   return {
     findings,
     get request() {
       return toSend
+    },
+    get growthMost() {
+      return growthMost
     },
 
     async beforeHold() {
@@ -80,11 +110,11 @@ export function createCallChecks<Request extends CheckedRequest>(
     },
 
     async afterHold() {
-      if (!answer) return checkKnown({ call, checked, sets }, sentTexts)
+      if (!answer) return checkKnown({ call, checked, sets }, sending)
       try {
         await requireQuestions(questions, sets)
         for (const check of checks) {
-          const refusal = await check.afterHold?.(checked, sentTexts)
+          const refusal = await check.afterHold?.(checked, sentTexts, sending)
           if (refusal) throw refusal
         }
       } catch (error) {
@@ -96,10 +126,31 @@ export function createCallChecks<Request extends CheckedRequest>(
     guard(callModel) {
       if (replacement) return [answerWith(replacement.text)]
       if (!answer) throw new Error('The request has not been checked.')
-      return answer.guard(callModel())
+      return answer.guard(callModel(), sentTexts.prefill)
     },
   }
 }
+
+/** The request with another body, and by how much it is longer; throws where credits would not suffice for it. */
+async function rewrite<Request extends CheckedRequest>(
+  changed: Parameters<typeof withBody<Request>>[0],
+  growthMost: number,
+  { estimate }: Pick<Deps, 'estimate'>,
+) {
+  const request = await withBody(changed, estimate)
+  const growth = request.estimate.tokens - changed.request.estimate.tokens
+  if (growth > growthMost) throw tooLong()
+  return { request, growth }
+}
+
+/** Placeholders are a little longer than what they stand for. */
+const growthOf = ({ estimate }: CheckedRequest) => 256 + Math.ceil(estimate.tokens / 10)
+
+const tooLong = () =>
+  new GuardrailFailure(
+    'unwritable',
+    'The request would be longer, as the guardrail rewrites it, than credits are held for.',
+  )
 
 /** The first refusal counts. Later checks still find what the event reports. */
 async function findRefusal(checked: Checked): Promise<ApiError | null> {

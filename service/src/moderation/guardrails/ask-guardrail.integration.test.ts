@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
+import { portsOf } from '#exports/destinations/ports.ts'
 import { createGuardrailDouble, guardrailSecret } from '#moderation/testing/guardrail-double.ts'
 import { createTenantEgress, type Egress } from '#platform/egress.ts'
 import { createOriginPools, type OriginPools } from '#platform/origin-pools.ts'
 
 import { askGuardrail } from './ask-guardrail.ts'
 import type { Guardrail } from './guardrail.ts'
-import { createSendQuestion } from './send-question.ts'
+import { createSendQuestion, guardrailPorts } from './send-question.ts'
 
 let double: Awaited<ReturnType<typeof createGuardrailDouble>>
 let pools: OriginPools
@@ -59,9 +60,9 @@ function ask(
 test.each(owners)('the guardrail of $of gets a signed question and decides', async ({ id }) => {
   expect(await ask(['hello'], { id })).toEqual({ kind: 'allow', code: null })
   expect(await ask(['forbidden'], { id })).toMatchObject({ kind: 'block', code: 'word' })
-  expect(await ask(['a', '😀 12345'], { id })).toMatchObject({
+  expect(await ask(['a', '😀 555-1234'], { id })).toMatchObject({
     kind: 'rewrite',
-    edits: [[], [{ start: 3, end: 8, replacement: '####' }]],
+    edits: [[], [{ start: 3, end: 11, replacement: '#' }]],
   })
   expect(double.signatures).toEqual(['right', 'right', 'right'])
   expect(double.questions[0]).toEqual({
@@ -133,6 +134,10 @@ test('the guardrail of an organization reaches no private address that is not li
   const outcome = await ask(['a'], { id: 'grd_1', url: other.url })
   expect(outcome).toMatchObject({ kind: 'failed', failure: { problem: 'misconfigured' } })
   expect(other.questions).toEqual([])
+})
+
+test('the ports of organizations’ guardrails are those of their webhook sinks', () => {
+  expect(guardrailPorts).toEqual(portsOf.webhook)
 })
 
 test('where the address cannot be connected, the failure says so', async () => {

@@ -15,7 +15,8 @@ export type GuardrailQuestion = {
   readonly isTest?: boolean
   readonly direction: 'request' | 'response'
   readonly organizationId: string
-  readonly projectId: string
+  /** Null for calls that belong to no project. */
+  readonly projectId: string | null
   readonly requestId: string
   readonly model: string
   /** Whether nothing follows: always in requests, and in the last question about a text of an answer. */

@@ -24,14 +24,14 @@ export type AskedQuestion = {
   texts: { index: number; role: string; text: string; new_from: number }[]
 }
 
-/** It blocks this word, and rewrites these numbers to hashes. */
+/** It blocks this word, and rewrites numbers such as 555-1234 to a hash. */
 export const blockedWord = 'forbidden'
-const numbers = /\d{4,}/g
+const numbers = /\d{3}-\d{4}/g
 
 export const guardrailSecret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
 
 /**
- * A guardrail as a house may have it: it checks signatures, blocks a word and rewrites numbers of four digits and more. `reply`
+ * A guardrail as a house may have it: it checks signatures, blocks a word and rewrites phone numbers. `reply`
  * takes the place of its decisions; `become` changes its behaviour.
  */
 export async function createGuardrailDouble(reply: (asked: AskedQuestion) => unknown = decide) {
@@ -123,7 +123,7 @@ function decide({ texts }: AskedQuestion) {
   const spans = texts.flatMap(({ index, text }) =>
     Array.from(text.matchAll(numbers), (found) => {
       const start = lengthOf(text.slice(0, found.index))
-      return { index, start, end: start + lengthOf(found[0]), replacement: '####' }
+      return { index, start, end: start + lengthOf(found[0]), replacement: '#' }
     }),
   )
   return spans.length > 0 ? { action: 'rewrite', code: 'number', spans } : { action: 'allow' }
