@@ -24,6 +24,7 @@ import { createGate } from '#platform/gate.ts'
 import { createSecretBox, type SecretBox } from '#platform/secrets.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { followPolicies } from '#policies-in-force/follow-policies.ts'
+import { guardrailsOf } from '#policies-in-force/guardrails-of.ts'
 import { createRuleCheck } from '#policies/rules/check-rule.ts'
 import { createPatternCosts } from '#policies/rules/pattern-costs.ts'
 import { withThreads } from '#policies/rules/search-in-threads.ts'
@@ -303,6 +304,6 @@ function assembleInference(foundation: Foundation, needs: InferenceNeeds) {
     moderation: moderation.current,
     local: moderation.local,
     askGuardrail: moderation.askGuardrail,
-    guardrailsOf: () => [],
+    guardrailsOf,
   })
 }

@@ -3,6 +3,8 @@ import { GivenGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import { expect, test } from 'vitest'
 
 import { compileGateway } from '#gateway-config/compile-gateway.ts'
+import { openGuardrail } from '#gateway-config/guardrails/open-guardrails.ts'
+import { sealGuardrailSecret } from '#gateway-config/guardrails/saved-guardrail.ts'
 import { type BackgroundWork, startBackgroundWork } from '#platform/background/background-work.ts'
 import { createSecretBox } from '#platform/secrets.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
@@ -124,6 +126,44 @@ const oldFile = (policy: object) =>
     failing: [],
     organizations: [{ organizationId: 'org_1', epoch: 7, policies: [policy] }],
   })
+
+const stored = {
+  id: 'grd_1',
+  name: 'Guard',
+  url: 'https://guard.example.com',
+  mode: 'enforcing',
+  onError: 'refuse',
+  deadlineMs: 2000,
+  projectIds: ['proj_1'],
+} as const
+
+test('guardrails are kept as they are sealed, and opened again', async () => {
+  const identity = { id: 'grd_1', organizationId: 'org_1' }
+  const secret = 'whsec_canary'
+  const sealedSecret = sealGuardrailSecret(identity, secret, secretBox).toString('hex')
+  const opened = openGuardrail({ ...stored, sealedSecret }, 'org_1', secretBox)
+  expect(opened.asked?.secret).toBe(secret)
+  const files = createFiles()
+  const snapshots = [makeSnapshot('org_1', 7, [], { guardrails: [opened] })]
+  await keepLastKnownGood(files, { snapshots, failing: [], others: 0 })
+  expect(files.text).not.toContain('canary')
+  const copy = await restore(files)
+  expect(copy.inForce.get('org_1')?.guardrails).toEqual([opened])
+})
+
+test('a guardrail whose secret no key opens, or of another organization, is restored as one that cannot be asked', async () => {
+  const identity = { id: 'grd_1', organizationId: 'org_2' }
+  const sealedSecret = sealGuardrailSecret(identity, 'whsec_a', secretBox).toString('hex')
+  for (const spoiled of [sealedSecret, '', 'ab']) {
+    const kept = openGuardrail({ ...stored, sealedSecret: spoiled }, 'org_1', secretBox)
+    const files = createFiles()
+    const snapshots = [makeSnapshot('org_1', 7, [], { guardrails: [kept] })]
+    await keepLastKnownGood(files, { snapshots, failing: [], others: 0 })
+    const { inForce } = await restore(files)
+    expect(inForce.get('org_1')?.guardrails).toMatchObject([{ id: 'grd_1', asked: null }])
+    expect(inForce.unenforceable()).toBe(1)
+  }
+})
 
 test('a file of an earlier release is read; the name is the id until a poll brings it', async () => {
   const copy = await restore(createFiles(oldFile(sourceOf())))

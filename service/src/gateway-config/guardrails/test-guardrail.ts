@@ -57,7 +57,7 @@ async function ask(
     isTest: true,
     direction: 'request',
     organizationId,
-    projectId: projectIds?.[0] ?? '',
+    projectId: projectIds?.[0] ?? null,
     requestId,
     model: '',
     isLast: true,
