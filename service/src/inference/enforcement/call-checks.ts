@@ -1,26 +1,18 @@
 import type { Piece } from '#formats/answer.ts'
-import { readTextsInSteps } from '#formats/texts/request-texts.ts'
 import type { ModelRequest } from '#inference/model-request.ts'
 import type { QuestionsOf } from '#limits/limit-questions.ts'
-import { GuardrailFailure } from '#moderation/guardrails/guardrail-failure.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
-import { runInTurns } from '#text/steps.ts'
 
 import { checkKnown } from './check-known.ts'
 import type { Checked } from './check.ts'
 import { checks } from './checks.ts'
 import type { Findings, CheckedCall, CheckedRequest } from './findings.ts'
 import { type AnswerGuarding, type GuardDeps, openGuard } from './guard/open-guard.ts'
-import type { SentRequest } from './guardrails/check-request.ts'
-import {
-  type EstimateTokens,
-  openRedaction,
-  redactCall,
-  withBody,
-} from './redaction/redact-call.ts'
+import { type EstimateTokens, openRedaction, redactCall } from './redaction/redact-call.ts'
 import type { Replacement } from './replacement/replacement.ts'
 import { answerWith } from './replacement/sent-blocks.ts'
+import { RequestToSend } from './request-to-send.ts'
 
 /** The checks of one call. */
 export type CallChecks<Request extends CheckedRequest = ModelRequest> = {
@@ -61,33 +53,19 @@ export function createCallChecks<Request extends CheckedRequest>(
   { call, request, checked, sets, answerSet, questions }: CallToCheck<Request>,
 ): CallChecks<Request> {
   const { findings, asker } = checked
-  let [toSend, sentTexts] = [request, checked.texts]
+  const { estimate } = deps
+  const mayGrow = checked.guardrails?.areEnforcing ?? false
+  const toSend = new RequestToSend(request, checked.texts, { call, asker, estimate, mayGrow })
   let answer: AnswerGuarding | null = null
   let replacement: Replacement | null = null
-  let growthMost = checked.guardrails?.areEnforcing ? growthOf(request) : 0
-
-  const sending: SentRequest = {
-    get body() {
-      return toSend.body
-    },
-    get texts() {
-      return sentTexts
-    },
-    async replaceWith(body) {
-      const longer = await rewrite({ call, request: toSend, body }, growthMost, deps)
-      growthMost -= longer.growth
-      toSend = longer.request
-      sentTexts = await runInTurns(readTextsInSteps(toSend.turn), asker)
-    },
-  }
 
   return {
     findings,
     get request() {
-      return toSend
+      return toSend.request
     },
     get growthMost() {
-      return growthMost
+      return toSend.growthMost
     },
 
     async beforeHold() {
@@ -96,13 +74,13 @@ export function createCallChecks<Request extends CheckedRequest>(
       // What leaves this process is redacted; what is checked in it is not, so that rules can count what was said.
       if (redaction) {
         const redacting = { call, request, findings, texts: checked.texts, asker }
-        const redacted = await redactCall(redaction, redacting, deps.estimate)
-        toSend = redacted.request
-        sentTexts = redacted.texts
+        const redacted = await redactCall(redaction, redacting, estimate)
+        toSend.request = redacted.request
+        toSend.texts = redacted.texts
       }
       if (answerSet) {
         const { isStreamed } = request
-        const guarded = { ...checked, call, set: answerSet, texts: sentTexts, isStreamed }
+        const guarded = { ...checked, call, set: answerSet, texts: toSend.texts, isStreamed }
         answer = await openGuard(deps, { ...guarded, redaction, questions })
       }
       call.addHeaders({ 'x-policy-holdback': String(answer?.hold ?? 'none') })
@@ -110,11 +88,11 @@ export function createCallChecks<Request extends CheckedRequest>(
     },
 
     async afterHold() {
-      if (!answer) return checkKnown({ call, checked, sets }, sending)
+      if (!answer) return checkKnown({ call, checked, sets }, toSend)
       try {
         await requireQuestions(questions, sets)
         for (const check of checks) {
-          const refusal = await check.afterHold?.(checked, sentTexts, sending)
+          const refusal = await check.afterHold?.(checked, toSend.texts, toSend)
           if (refusal) throw refusal
         }
       } catch (error) {
@@ -126,31 +104,10 @@ export function createCallChecks<Request extends CheckedRequest>(
     guard(callModel) {
       if (replacement) return [answerWith(replacement.text)]
       if (!answer) throw new Error('The request has not been checked.')
-      return answer.guard(callModel(), sentTexts.prefill)
+      return answer.guard(callModel(), toSend.texts.prefill)
     },
   }
 }
-
-/** The request with another body, and by how much it is longer; throws where credits would not suffice for it. */
-async function rewrite<Request extends CheckedRequest>(
-  changed: Parameters<typeof withBody<Request>>[0],
-  growthMost: number,
-  { estimate }: Pick<Deps, 'estimate'>,
-) {
-  const request = await withBody(changed, estimate)
-  const growth = request.estimate.tokens - changed.request.estimate.tokens
-  if (growth > growthMost) throw tooLong()
-  return { request, growth }
-}
-
-/** Placeholders are a little longer than what they stand for. */
-const growthOf = ({ estimate }: CheckedRequest) => 256 + Math.ceil(estimate.tokens / 10)
-
-const tooLong = () =>
-  new GuardrailFailure(
-    'unwritable',
-    'The request would be longer, as the guardrail rewrites it, than credits are held for.',
-  )
 
 /** The first refusal counts. Later checks still find what the event reports. */
 async function findRefusal(checked: Checked): Promise<ApiError | null> {

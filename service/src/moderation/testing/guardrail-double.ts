@@ -34,7 +34,8 @@ export const guardrailSecret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
  * A guardrail as a house may have it: it checks signatures, blocks a word and rewrites phone numbers. `reply`
  * takes the place of its decisions; `become` changes its behaviour.
  */
-export async function createGuardrailDouble(reply: (asked: AskedQuestion) => unknown = decide) {
+export async function createGuardrailDouble(given: (asked: AskedQuestion) => unknown = decide) {
+  let reply = given
   let behaviour: Behaviour = 'answers'
   let delayMs = 0
   const questions: AskedQuestion[] = []
@@ -69,6 +70,9 @@ export async function createGuardrailDouble(reply: (asked: AskedQuestion) => unk
     },
     become(next: Behaviour) {
       behaviour = next
+    },
+    reply(next: (asked: AskedQuestion) => unknown) {
+      reply = next
     },
     answerAfter(ms: number) {
       delayMs = ms

@@ -364,7 +364,7 @@ test('a caller that hangs up ends the question', patience, async () => {
   })
   await waitUntil(() => every.double.questions.length === 1)
   aborting.abort()
-  await expect(call).rejects.toThrow()
+  await expect(call).rejects.toThrow(/abort/i)
   await waitUntil(() => every.double.cancelled === 1)
 })
 
