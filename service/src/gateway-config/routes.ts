@@ -10,13 +10,13 @@ import {
 import { serveCreateGuardrail } from './guardrails/create-guardrail.ts'
 import { serveDeleteGuardrail } from './guardrails/delete-guardrail.ts'
 import { serveListGuardrails, serveRetrieveGuardrail } from './guardrails/read-guardrails.ts'
-import type { GuardrailDeps } from './guardrails/save-guardrail.ts'
+import type { GuardrailSavingDeps } from './guardrails/save-guardrail.ts'
 import { serveTestGuardrail, type TestingDeps } from './guardrails/test-guardrail.ts'
 import { serveUpdateGuardrail } from './guardrails/update-guardrail.ts'
 import { serveReadGatewayRollout } from './rollout/read-rollout.ts'
 import { serveSimulateGateway, type SimulationDeps } from './simulate/simulate.ts'
 
-type Deps = SavingDeps & SimulationDeps & GuardrailDeps & TestingDeps
+type Deps = SavingDeps & SimulationDeps & GuardrailSavingDeps & TestingDeps
 
 /** The endpoints of the policy gateway: its configuration, its history and rollout, simulations, and guardrails. */
 export function servePolicyGateway(app: FastifyInstance, deps: Deps) {

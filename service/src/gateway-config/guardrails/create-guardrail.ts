@@ -10,13 +10,13 @@ import { requireProjects } from '#policies/require-projects.ts'
 import { requirePublicUrl } from './check-url.ts'
 import { insertGuardrail } from './guardrail-store.ts'
 import { presentGuardrail } from './present-guardrail.ts'
-import { announceGuardrail, type GuardrailDeps, requireFreeName } from './save-guardrail.ts'
+import { announceGuardrail, type GuardrailSavingDeps, requireFreeName } from './save-guardrail.ts'
 import { type SavedGuardrail, sealGuardrailSecret } from './saved-guardrail.ts'
 
 /** Guardrails of an organization: each one is asked about every call in its scope. */
 const guardrailsMax = 10
 
-export function serveCreateGuardrail(app: FastifyInstance, deps: GuardrailDeps) {
+export function serveCreateGuardrail(app: FastifyInstance, deps: GuardrailSavingDeps) {
   bindMutation(app, createGuardrail, deps, {
     prepare: ({ body }) => requirePublicUrl(body.url, deps),
     async change(tx, { body }, context) {

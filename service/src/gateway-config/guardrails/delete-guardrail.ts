@@ -5,9 +5,9 @@ import { lockOrganization } from '#access/organizations/organization-store.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 
 import { deleteGuardrailRow } from './guardrail-store.ts'
-import { announceGuardrail, type GuardrailDeps, requireGuardrail } from './save-guardrail.ts'
+import { announceGuardrail, type GuardrailSavingDeps, requireGuardrail } from './save-guardrail.ts'
 
-export function serveDeleteGuardrail(app: FastifyInstance, deps: GuardrailDeps) {
+export function serveDeleteGuardrail(app: FastifyInstance, deps: GuardrailSavingDeps) {
   bindMutation(app, deleteGuardrail, deps, {
     async change(tx, { params }, context) {
       const { organizationId } = context.principal

@@ -12,7 +12,7 @@ import { findGuardrail, readGuardrailNames } from './guardrail-store.ts'
 import { presentGuardrail } from './present-guardrail.ts'
 import type { SavedGuardrail } from './saved-guardrail.ts'
 
-export type GuardrailDeps = MutationDeps & UrlDeps & { announce: Announce }
+export type GuardrailSavingDeps = MutationDeps & UrlDeps & { announce: Announce }
 
 /** A guardrail that does not exist, or belongs to another organization, is a 404. */
 export async function requireGuardrail(db: Db | Tx, organizationId: string, id: string) {
@@ -40,7 +40,7 @@ type Change =
  */
 export async function announceGuardrail(
   tx: Tx,
-  { announce, now }: Pick<GuardrailDeps, 'announce' | 'now'>,
+  { announce, now }: Pick<GuardrailSavingDeps, 'announce' | 'now'>,
   caller: { principal: Principal; requestId: string },
   change: Change,
 ) {

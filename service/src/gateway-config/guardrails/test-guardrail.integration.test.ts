@@ -63,7 +63,7 @@ test('200: the guardrail gets one signed question that is marked as a test, and 
     code: 'word',
     reason: 'A word is not allowed.',
   })
-  expect(await ask({ text: 'Call 123456.' })).toEqual({
+  expect(await ask({ text: 'Call 555-1234.' })).toEqual({
     ...allowed,
     action: 'rewrite',
     code: 'number',

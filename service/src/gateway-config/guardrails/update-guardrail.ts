@@ -15,13 +15,13 @@ import { findGuardrail, updateGuardrailRow } from './guardrail-store.ts'
 import { presentGuardrail } from './present-guardrail.ts'
 import {
   announceGuardrail,
-  type GuardrailDeps,
+  type GuardrailSavingDeps,
   requireFreeName,
   requireGuardrail,
 } from './save-guardrail.ts'
 import { openGuardrailSecret, type SavedGuardrail, sealGuardrailSecret } from './saved-guardrail.ts'
 
-export function serveUpdateGuardrail(app: FastifyInstance, deps: GuardrailDeps) {
+export function serveUpdateGuardrail(app: FastifyInstance, deps: GuardrailSavingDeps) {
   bindMutation(app, updateGuardrail, deps, {
     async prepare({ params, body }, { principal: { organizationId } }) {
       if (body.url === undefined) return
@@ -63,7 +63,7 @@ function requireSecretForOrigin(before: SavedGuardrail, { url, secret }: Guardra
 function editGuardrail(
   before: SavedGuardrail,
   edit: GuardrailEdit,
-  { secretBox, now }: Pick<GuardrailDeps, 'secretBox' | 'now'>,
+  { secretBox, now }: Pick<GuardrailSavingDeps, 'secretBox' | 'now'>,
 ): SavedGuardrail {
   const after: SavedGuardrail = {
     ...before,
