@@ -21,9 +21,10 @@ import { threadEntry } from '#platform/assets.ts'
 import type { Tx } from '#platform/database.ts'
 import { createGate } from '#platform/lines/gate.ts'
 import { readReferencedKey } from '#platform/operator-file/key-reference.ts'
-import { createSecretBox } from '#platform/secrets.ts'
+import { createSecretBox, type SecretBox } from '#platform/secrets.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { followPolicies } from '#policies-in-force/follow-policies.ts'
+import { guardrailsOf } from '#policies-in-force/guardrails-of.ts'
 import { createRuleCheck } from '#policies/rules/check-rule.ts'
 import { createPatternCosts } from '#policies/rules/pattern-costs.ts'
 import { withThreads } from '#policies/rules/search-in-threads.ts'
@@ -40,7 +41,9 @@ export function assemble(config: Config, edges: Edges = {}) {
   const hashKey = createKeyHasher(config.MASTER_KEYS)
   const access = assembleAccess(foundation, hashKey, installation.noteProof)
   const moderation = assembleModeration(foundation)
-  const policies = assemblePolicies(foundation, () => moderation.current().judge !== null)
+  const secretBox = createSecretBox(config.MASTER_KEYS)
+  const hasJudge = () => moderation.current().judge !== null
+  const policies = assemblePolicies(foundation, secretBox, hasJudge)
   const limits = assembleLimits(foundation, policies.others)
   const credits = assembleCredits(foundation)
   const events = assembleEvents(foundation)
@@ -55,7 +58,7 @@ export function assemble(config: Config, edges: Edges = {}) {
   const mutations: MutationDeps = {
     db,
     now,
-    secretBox: createSecretBox(config.MASTER_KEYS),
+    secretBox,
     docsUrl: config.DOCS_URL,
     gate: createDatabaseGate(Math.ceil(config.DATABASE_POOL_SIZE / 3)),
   }
@@ -134,6 +137,7 @@ function assembleAccess(
 
 function assemblePolicies(
   { config, changesDb, now, log, metrics, files }: Foundation,
+  secretBox: SecretBox,
   hasJudge: () => boolean,
 ) {
   // Threads of their own, so that rules that take long to check keep no text waiting.
@@ -153,7 +157,16 @@ function assemblePolicies(
   })
   const costs = createPatternCosts(checking)
   const engine = withThreads(loadPatternEngine(), { threads: searching, costs })
-  const followed = followPolicies({ db: changesDb, now, log, metrics, files, engine, hasJudge })
+  const followed = followPolicies({
+    db: changesDb,
+    now,
+    log,
+    metrics,
+    files,
+    engine,
+    secretBox,
+    hasJudge,
+  })
   return {
     ...followed,
     engine,
@@ -237,15 +250,13 @@ const assembleEvents = ({ config, creditsDb, stateDirectory, ...foundation }: Fo
   })
 
 /** Only a process that answers callers asks scorers. */
-const assembleModeration = ({ config, environment, now, steadyNow, log, metrics }: Foundation) =>
+const assembleModeration = ({ config, environment, ...foundation }: Foundation) =>
   createModeration({
+    ...foundation,
+    tenantEgress: foundation.guardrailEgress,
     file: config.ROLES.includes('api') ? config.MODERATION_FILE : undefined,
     allowsTestDoubles: config.ALLOW_TEST_DOUBLES,
     readSecret: (reference) => readReferencedKey(reference, environment),
-    now,
-    steadyNow,
-    log,
-    metrics,
   })
 
 const assembleExports = ({ config, exportEgress, findAddresses, now }: Foundation) =>
@@ -292,5 +303,7 @@ function assembleInference(foundation: Foundation, needs: InferenceNeeds) {
     engine: policies.engine,
     moderation: moderation.current,
     local: moderation.local,
+    askGuardrail: moderation.askGuardrail,
+    guardrailsOf,
   })
 }

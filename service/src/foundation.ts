@@ -51,10 +51,7 @@ export function layFoundation(config: Config, edges: Edges) {
   const changesDb = connect(2)
   const creditsDb = connect(holdPool.poolSize, { lockTimeoutMs: holdPool.lockTimeoutMs })
   const redis = openRedis(config, log)
-  const egress = createEgress({ privateTargets: config.EGRESS_PRIVATE_TARGETS })
-  // Tenants choose the addresses that this egress calls, so it must not include the private addresses that are reserved for the
-  // service.
-  const exportEgress = createTenantEgress({ privateTargets: config.EXPORT_PRIVATE_TARGETS })
+  const { closeEgress, ...egresses } = openEgress(config)
   const files = createTrustedFiles({
     directory: config.STATE_DIRECTORY,
     now,
@@ -80,8 +77,7 @@ export function layFoundation(config: Config, edges: Edges) {
     changesDb,
     creditsDb,
     redis,
-    egress,
-    exportEgress,
+    ...egresses,
     findAddresses: edges.findAddresses ?? createAddressFinder(),
     files,
     installation,
@@ -89,15 +85,34 @@ export function layFoundation(config: Config, edges: Edges) {
     async stop() {
       await stateDirectory.stop()
       redis?.close()
-      await egress.close()
-      await exportEgress.close()
+      await closeEgress()
       await Promise.all([db, changesDb, creditsDb].map((each) => each.destroy()))
     },
   }
 }
 export type Foundation = ReturnType<typeof layFoundation>
 
-/** Processes that share an output put their number into each line. */
+function openEgress(config: Config) {
+  const egress = createEgress({ privateTargets: config.EGRESS_PRIVATE_TARGETS })
+  // Tenants choose where this one calls, so the addresses that only the service itself may call are not on its list.
+  const tenants = { privateTargets: config.EXPORT_PRIVATE_TARGETS }
+  const exportEgress = createTenantEgress(tenants)
+  // Calls wait for guardrails, and each of them has several questions.
+  const limits = { connections: 32, callsMax: 1024 }
+  const guardrailEgress = createTenantEgress({ ...tenants, limits })
+  return {
+    egress,
+    exportEgress,
+    guardrailEgress,
+    async closeEgress() {
+      await egress.close()
+      await exportEgress.close()
+      await guardrailEgress.close()
+    },
+  }
+}
+
+/** Processes that share an output name themselves in each line. */
 function openLog(level: LogLevel, metrics: Metrics, processNumber: number | undefined): Log {
   const onDropped = () => metrics.logDropped.inc()
   const output = createBoundedOutput(standardOutput(), { onDropped })

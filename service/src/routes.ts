@@ -79,7 +79,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
 /** Policies and the policy gateway. The questions of their trials count together with the questions of calls. */
 function servePolicyRoutes(
   scope: FastifyInstance,
-  { mutations, announce, policies, limits, moderation, credits }: House,
+  { mutations, announce, policies, limits, moderation, credits, exports, readGate }: House,
 ) {
   const { scoreText, gridOf, judgeText, findCategories, current } = moderation
   const { countEarlierUsage } = credits
@@ -103,6 +103,11 @@ function servePolicyRoutes(
       findCategories(asked, flagged, { ...asker, ...questionsOf(caller) }),
     countEarlierUsage,
     countSave: limits.limitGatewaySave,
+    // Tenants choose the addresses of guardrails as they choose those of sinks.
+    findAddresses: exports.findAddresses,
+    privateTargets: exports.privateTargets,
+    sendQuestion: moderation.sendQuestion,
+    readGate,
   })
 }
 

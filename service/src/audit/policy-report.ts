@@ -66,6 +66,20 @@ export type FoundIn = {
   readonly message: number | null
 }
 
+/** What a guardrail has decided about the request or the answer of a call, without any text. */
+export type GuardrailReport = {
+  /** Null: it is the operator's. */
+  readonly guardrail_id: string | null
+  readonly name: string
+  readonly mode: 'monitoring' | 'enforcing'
+  readonly direction: 'request' | 'response'
+  readonly action: 'allow' | 'block' | 'rewrite' | 'failed'
+  /** As the guardrail says, or what went wrong. */
+  readonly code: string | null
+  /** Of the longest question. */
+  readonly took_ms: number
+}
+
 /** What the policies of an organization did with a call. */
 export type PolicyReport = {
   /** Which state of the policies applied; null if the call was refused before that was known. */
@@ -85,7 +99,9 @@ export type PolicyReport = {
   /** The judge failed; where nothing refused the call, it went on without its verdict on enforcing rules. */
   isJudgeDegraded: boolean
   /** Who would have been asked about a call, and was not about a count of tokens. */
-  unjudged?: readonly ('scorer' | 'judge')[]
+  unjudged?: readonly ('scorer' | 'judge' | 'guardrail')[]
+  /** Those that were asked. */
+  guardrails?: readonly GuardrailReport[]
   /** There are parts that nothing has scored. */
   hasUnscoredParts: boolean
   redactions: readonly RedactionReport[]
@@ -145,6 +161,7 @@ export function describePolicies(report: PolicyReport) {
     ...(report.isDegraded && !refusedBy && { moderation_degraded: true }),
     ...(report.isJudgeDegraded && !refusedBy && { judge_degraded: true }),
     ...(report.unjudged?.length && !refusedBy && { unjudged: report.unjudged }),
+    ...(report.guardrails?.length && { guardrails: report.guardrails.slice(0, listMax) }),
     ...(report.hasUnscoredParts && { unscored_parts: true }),
     ...(report.redactions.length > 0 && { redactions: report.redactions }),
     ...(report.features && describeFeatures(report.features)),

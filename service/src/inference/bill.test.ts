@@ -36,6 +36,7 @@ const asked = {
 /** A request that was allowed. */
 const judged = (members: Partial<ModelRequest> = {}): BilledChecks => ({
   request: { ...asked, ...members },
+  growthMost: 0,
   findings: createFindings(),
 })
 const request = judged()

@@ -34,7 +34,7 @@ export type BillDeps = {
 /** Holds the highest possible cost of a call. The bill is settled exactly once, however the call ends. */
 export async function openBill(
   call: InferenceCall,
-  { request, findings }: BilledChecks,
+  { request, growthMost, findings }: BilledChecks,
   meter: Meter,
   deps: BillDeps,
 ): Promise<Bill> {
@@ -46,7 +46,7 @@ export async function openBill(
   await deps.credits.reserve({
     ...hold,
     meta: withQuotas(meta, call),
-    amount: worstCaseOf(request),
+    amount: worstCaseOf(request, growthMost),
     expiresInMs: longestCallMs(request.model) + deps.holdGraceMs,
   })
 
@@ -94,14 +94,14 @@ export type FreeCall = InferenceCall & { freeCaller: NonNullable<InferenceCall['
  */
 export async function openFreeBill(
   call: FreeCall,
-  { request, findings }: BilledChecks,
+  { request, growthMost, findings }: BilledChecks,
   meter: Meter,
   { freeTier, events, toEvent, metrics }: BillDeps,
 ): Promise<Bill> {
   const { freeCaller, requestId, principal } = call
   const { id: model, price } = request.model
   const meta = buildHoldMeta({ projectId: null, keyId: principal.credentialId, model, price })
-  await freeTier.claim(freeCaller, requestId, worstCaseOf(request))
+  await freeTier.claim(freeCaller, requestId, worstCaseOf(request, growthMost))
   const settle = async (outcome: CallOutcome, error?: unknown): Promise<Receipt> => {
     const isSpent = meter.hasBegun() || !unspent.has(outcome)
     if (!isSpent) await freeTier.release(freeCaller, requestId)
@@ -160,10 +160,14 @@ function createBill(
 const withQuotas = (meta: HoldMeta, { counted }: InferenceCall): HoldMeta =>
   counted ? { ...meta, quotas: { day: counted.day, subjects: counted.subjects } } : meta
 
-export const worstCaseOf = ({ estimate, maxOutputTokens, webSearchesMax, model }: ModelRequest) =>
+/** `growthMost`: by how many tokens the request may still become longer. */
+export const worstCaseOf = (
+  { estimate, maxOutputTokens, webSearchesMax, model }: ModelRequest,
+  growthMost = 0,
+) =>
   worstCaseCredits(
     {
-      inputTokens: estimate.tokens,
+      inputTokens: estimate.tokens + growthMost,
       maxOutputTokens,
       webSearches: webSearchesMax,
       isExact: estimate.origin !== 'local-estimate',

@@ -72,7 +72,7 @@ const hasUserQuotas = (policies: Pinned | null) =>
 
 const pickReported = (findings: Findings) => {
   const { matches, foundIn, unevaluated, triggered, replacement } = findings
-  const { isDegraded, isJudgeDegraded, unjudged, hasUnscoredParts, features } = findings
+  const { isDegraded, isJudgeDegraded, unjudged, guardrails, hasUnscoredParts, features } = findings
   const redactions = findings.redacted ? describeRedaction(findings.redacted) : []
   const gateway = describeConfigured(findings)
   return {
@@ -84,6 +84,7 @@ const pickReported = (findings: Findings) => {
     isDegraded,
     isJudgeDegraded,
     unjudged: [...unjudged],
+    guardrails,
     hasUnscoredParts,
     redactions,
     features,

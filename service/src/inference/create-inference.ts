@@ -4,6 +4,7 @@ import { upstreamFormats } from '#formats/formats.ts'
 import type { Principal } from '#http/principal.ts'
 import type { QuestionsOf } from '#limits/limit-questions.ts'
 import type { CurrentModeration } from '#moderation/create-moderation.ts'
+import type { AskForCall } from '#moderation/guardrails/create-guardrails.ts'
 import type { LocalScorer } from '#moderation/local/local-scorer.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { threadEntry } from '#platform/assets.ts'
@@ -24,7 +25,7 @@ import type { ToEvent } from './call-event.ts'
 import { createInputCounting } from './count/input-counting.ts'
 import { createSavedFactors } from './count/saved-factors.ts'
 import { countDecision } from './enforcement/count-decision.ts'
-import { createChecks } from './enforcement/create-checks.ts'
+import { type ChecksDeps, createChecks } from './enforcement/create-checks.ts'
 import { createReplace } from './enforcement/replacement/create-replace.ts'
 import { createMonitoring } from './monitoring/create-monitoring.ts'
 import { createOpenCalls } from './open-calls.ts'
@@ -55,6 +56,8 @@ type Options = Omit<BillDeps, 'toEvent' | 'events'> & {
   /** The moderation in force, and the scorer in this process. */
   moderation: () => CurrentModeration
   local: LocalScorer
+  askGuardrail: AskForCall
+  guardrailsOf: ChecksDeps['guardrailsOf']
   /** The formats that upstreams may speak; all of them unless given. */
   formats?: UpstreamFormats
 }

@@ -74,6 +74,9 @@ function watchedChecks<Request extends CheckedRequest>(
     get request() {
       return checks.request
     },
+    get growthMost() {
+      return checks.growthMost
+    },
     findings: checks.findings,
     beforeHold() {
       taken.push('beforeHold')

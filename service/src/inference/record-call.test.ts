@@ -28,7 +28,7 @@ test.each([
     return writing.promise
   }
   const { recordRefusal } = createCallRecords({ write }, (() => ({})) as unknown as ToEvent)
-  const policies = { snapshot: makeSnapshot('org', 1, [], gateway), isStale: false }
+  const policies = { snapshot: makeSnapshot('org', 1, [], { gateway }), isStale: false }
   const call = { policies, model: null } as unknown as Parameters<RecordRefusal>[0]
   let isAnswered = false
   const recorded = recordRefusal(call, new ApiError('policy_blocked', 'No.'), null).then(() => {

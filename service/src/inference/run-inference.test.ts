@@ -20,6 +20,7 @@ const changed = { modelName: 'as changed', estimate: { tokens: 7 } } as ModelReq
 
 const checksOf = (members: Partial<CallChecks> = {}): CallChecks => ({
   request: sent,
+  growthMost: 0,
   findings: createFindings(),
   beforeHold: async () => undefined,
   afterHold: async () => undefined,
@@ -116,6 +117,24 @@ test('a call that is allowed takes every step, the exact rules before the hold',
   // Everything else that is said of the call is said of what was sent.
   expect([ended.parsed, log.inputs]).toEqual([{ ok: true, request: changed }, [7]])
   expect([log.refusals, log.failures]).toEqual([[], []])
+})
+
+test('what is rewritten after the hold is what is sent and metered', async () => {
+  let request = sent
+  const checks: CallChecks = {
+    ...checksOf(),
+    get request() {
+      return request
+    },
+    async afterHold() {
+      request = changed
+    },
+  }
+  const { steps, log } = fakeSteps(checks, { openChecks: async () => checks as never })
+  const ended = { ...call }
+  await run(steps, ended)
+  expect(log.requests).toEqual([changed])
+  expect([ended.parsed, log.inputs]).toEqual([{ ok: true, request: changed }, [7]])
 })
 
 test('a request that a rule blocks is recorded with what matched, and nothing is held', async () => {

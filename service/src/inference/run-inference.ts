@@ -26,8 +26,8 @@ export type CallSteps = {
   callModel(call: InferenceCall, request: ModelRequest, meter: Meter): AsyncIterable<Piece>
 }
 
-/** What a bill needs from the checks: the request that is sent, and what was found. */
-export type BilledChecks = Pick<CallChecks, 'request' | 'findings'>
+/** What a bill says of the checks: what is sent, and what they have found. */
+export type BilledChecks = Pick<CallChecks, 'request' | 'growthMost' | 'findings'>
 
 /** Settling counts the usage and frees the slot. Disposing of a slot settles it if that has not been done. */
 export type CallSlot = AsyncDisposable & { settle(): Promise<void> }
@@ -62,9 +62,10 @@ export async function* runInference(
   })
   await using bill = opened.bill
   try {
-    // Remote scorers and the judge are asked only about a call that can be paid for. If they block it, the hold is settled at
-    // 0.
+    const held = checks.request
+    // Others are asked only about a call that can be paid. If they block it, the hold is settled at 0.
     await checks.afterHold()
+    if (checks.request !== held) sendInstead(call, checks.request, meter)
     for await (const piece of checks.guard(() => steps.callModel(call, checks.request, meter))) {
       let isWritten = true
       try {

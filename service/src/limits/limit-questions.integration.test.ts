@@ -23,16 +23,20 @@ const limitsBy = (table: LimitTable) => ({
 })
 
 test('by default the numbers are multiples of the requests per minute, and at least 120', () => {
-  const models = ['scorer', 'judge', 'rewriter'] as const
+  const models = ['scorer', 'judge', 'rewriter', 'guardrail'] as const
   const numbersOf = (caller: Limited, table = defaultTable) =>
     models.map((model) => questionLimit(model, caller, limitsBy(table)))
-  expect(numbersOf(free)).toEqual([7200, 1200, 120])
-  expect(numbersOf({ ...free, plan: 'growth' })).toEqual([36_000, 6000, 600])
+  expect(numbersOf(free)).toEqual([7200, 1200, 120, 7200])
+  expect(numbersOf({ ...free, plan: 'growth' })).toEqual([36_000, 6000, 600, 36_000])
   const limitOverrides = { organization: { requests_per_minute: 1 } }
-  expect(numbersOf({ ...free, limitOverrides })).toEqual([120, 120, 120])
-  const table = tableOf({ scorer_questions_per_minute: 5, judge_questions_per_minute: 1 })
-  expect(numbersOf(free, table)).toEqual([5, 1, 120])
-  expect(numbersOf({ ...free, plan: 'growth' }, table)).toEqual([36_000, 6000, 600])
+  expect(numbersOf({ ...free, limitOverrides })).toEqual([120, 120, 120, 120])
+  const table = tableOf({
+    scorer_questions_per_minute: 5,
+    judge_questions_per_minute: 1,
+    guardrail_questions_per_minute: 3,
+  })
+  expect(numbersOf(free, table)).toEqual([5, 1, 120, 3])
+  expect(numbersOf({ ...free, plan: 'growth' }, table)).toEqual([36_000, 6000, 600, 36_000])
 })
 
 /** Two processes with one Redis. */

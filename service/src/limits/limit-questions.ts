@@ -12,14 +12,15 @@ import type { LimitTable } from './limits-file.ts'
 import { type Limits, unlimited } from './limits.ts'
 import { tierOf } from './tiers.ts'
 
-/** The models that calls of an organization ask at the operator's expense. */
-type AskedModel = 'scorer' | 'judge' | 'rewriter'
+/** Whom an organization's calls have asked at the operator's expense. */
+type AskedModel = 'scorer' | 'judge' | 'rewriter' | 'guardrail'
 
 /** How many questions an organization has by default, for each of its requests per minute. */
 const questionsPerRequest: Readonly<Record<AskedModel, number>> = {
   scorer: 60,
   judge: 10,
   rewriter: 1,
+  guardrail: 60,
 }
 const questionsLeast = 120
 
@@ -58,9 +59,9 @@ export function questionLimit(
 }
 
 /**
- * Counts the questions that one organization causes to scorers, the judge and the rewriter, so that it cannot use up what all
- * organizations share. The counters are those of calls: the model takes the place of the key, and questions the place of
- * tokens. So all processes count together, and while Redis is away each has its share.
+ * Counts what one organization has scorers, the judge, the rewriter and the operator's guardrails asked, so that it cannot use up what all of them share.
+ * The counters are those of calls: who is asked takes the place of the key, and questions that of tokens. So all processes
+ * count together, and while Redis is away each has its share.
  */
 export function createQuestionLimit(deps: Deps) {
   const limitsFor = createLimitsFor()
@@ -125,6 +126,7 @@ export function createQuestionLimit(deps: Deps) {
     scorer: open(caller, 'scorer'),
     judge: open(caller, 'judge'),
     rewriter: open(caller, 'rewriter'),
+    guardrail: open(caller, 'guardrail'),
   })
 }
 

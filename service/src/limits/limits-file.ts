@@ -21,6 +21,7 @@ const questionNumbers = {
   scorer_questions_per_minute: questions,
   judge_questions_per_minute: questions,
   rewriter_questions_per_minute: questions,
+  guardrail_questions_per_minute: questions,
 }
 const TierEntry = z
   .strictObject({

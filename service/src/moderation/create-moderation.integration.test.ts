@@ -11,6 +11,9 @@ import { silentLog } from '#testing/silent-log.ts'
 import { createModeration } from './create-moderation.ts'
 import { createScorerDouble } from './testing/scorer-double.ts'
 
+/** No organization has a guardrail here. */
+const tenantEgress = { request: () => Promise.reject(new Error('nobody is called')) }
+
 test('a changed file changes the scorers, and a call that has begun keeps its own', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'moderation-'))
   const file = join(folder, 'moderation.json')
@@ -29,6 +32,7 @@ test('a changed file changes the scorers, and a call that has begun keeps its ow
     steadyNow: () => new Date(performance.now()),
     log: silentLog,
     metrics: createMetrics(),
+    tenantEgress,
     everyMs: 5,
   })
   onTestFinished(async () => {
@@ -61,6 +65,7 @@ test('the local scorer does not score again what it has scored', async () => {
     steadyNow: () => new Date(performance.now()),
     log: silentLog,
     metrics,
+    tenantEgress,
   })
   onTestFinished(() => moderation.stop())
   const call = { signal: new AbortController().signal, organizationId: 'org_1' }

@@ -1,4 +1,5 @@
 import type { Clock } from '#platform/clock.ts'
+import type { Egress } from '#platform/egress.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { createOriginPools } from '#platform/origin-pools.ts'
@@ -8,6 +9,8 @@ import { fineGrid, type WindowGrid } from '#text/windows/window-grid.ts'
 import { categories, type Category } from './categories.ts'
 import { createScorers, type Moderation } from './create-scorers.ts'
 import { followModerationFile } from './follow-moderation-file.ts'
+import { createGuardrails } from './guardrails/create-guardrails.ts'
+import { createSendQuestion } from './guardrails/send-question.ts'
 import { createJudgePool } from './judge/ask-model.ts'
 import { type Judge, type JudgedContent, type JudgedRule, JudgeFailure } from './judge/judge.ts'
 import { openJudge } from './judge/open-judge.ts'
@@ -36,6 +39,8 @@ type Options = ReadOptions & {
   steadyNow: Clock
   log: Log
   metrics: Metrics
+  /** For the guardrails of organizations, whose addresses tenants choose. */
+  tenantEgress: Pick<Egress, 'request'>
   everyMs?: number
 }
 
@@ -55,9 +60,11 @@ export function createModeration(options: Options) {
   function use(settings: ModerationSettings) {
     current = build(settings)
     const places = [...settings.scorers, settings.judge].flatMap((each) => each?.place ?? [])
-    pools.keepOnly(places.map(scorerOriginOf))
+    const guardrails = settings.guardrails.map(({ url }) => ({ baseUrl: url }))
+    pools.keepOnly([...places, ...guardrails].map(scorerOriginOf))
   }
 
+  const sendQuestion = createSendQuestion({ pools, egress: options.tenantEgress })
   const following = followModerationFile({ ...options, onSettings: use })
   return {
     current: () => current,
@@ -65,6 +72,8 @@ export function createModeration(options: Options) {
     judgeText: createJudgeText(() => current.judge),
     /** The scorer that ships with this process and is always available. */
     local,
+    sendQuestion,
+    askGuardrail: createGuardrails({ ...options, send: sendQuestion }),
     async stop() {
       following.stop()
       await pools.close()

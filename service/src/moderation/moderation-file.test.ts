@@ -47,6 +47,7 @@ test('what is not said has a default', () => {
       onError: 'refuse',
       calibration: null,
     },
+    guardrails: [],
     rewriterModel: null,
     acceptsLocalOnly: false,
     unscoredParts: 'pass',
@@ -211,3 +212,52 @@ function messageOf(work: () => unknown): string {
   }
   throw new Error('nothing was thrown')
 }
+
+const guardrail = { name: 'house', url: 'http://guardrail.internal:8080/decide?v=1' }
+const webhookSecret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
+
+test('guardrails only monitor, and refuse what they fail at, unless they say otherwise', () => {
+  const usual = { id: null, url: guardrail.url, secret: null, deadlineMs: 2000 } as const
+  expect(read({ guardrails: [guardrail] }).guardrails).toEqual([
+    { ...usual, name: 'house', mode: 'monitoring', onError: 'refuse' },
+  ])
+  const own = { ...guardrail, mode: 'enforcing', on_error: 'allow', deadline_ms: 300 }
+  const file = JSON.stringify({ guardrails: [{ ...own, key: { env: 'GUARDRAIL_SECRET' } }] })
+  const { guardrails } = readModeration(file, { ...options, readSecret: () => webhookSecret })
+  expect(guardrails).toEqual([
+    {
+      ...usual,
+      name: 'house',
+      mode: 'enforcing',
+      onError: 'allow',
+      deadlineMs: 300,
+      secret: webhookSecret,
+    },
+  ])
+})
+
+test.each([
+  [{ name: 'a b' }, 'guardrails[0].name: must be'],
+  [{ url: 'ftp://a' }, 'guardrails[0].url: must be an http or https address'],
+  [{ url: 'https://user:word@a' }, 'guardrails[0].url: must not have a user name'],
+  [{ url: undefined }, 'guardrails[0].url: is required'],
+  [{ mode: 'off' }, 'guardrails[0].mode: must be one of monitoring, enforcing'],
+  [{ on_error: 'ignore' }, 'guardrails[0].on_error: must be one of refuse, allow'],
+  [{ deadline_ms: 10 }, 'guardrails[0].deadline_ms: must'],
+  [{ key: { env: 'GUARDRAIL_SECRET' } }, 'guardrails[0].key: must be whsec_ and the base64'],
+  [{ secret: webhookSecret }, "guardrails[0]: has no member 'secret'"],
+])('a guardrail with %j is refused', (changes, problem) => {
+  const reading = () => read({ guardrails: [{ ...guardrail, ...changes }] })
+  expect(reading).toThrow(problem)
+  expect(reading).toThrow(
+    expect.objectContaining({ message: expect.not.stringContaining('the-secret') }),
+  )
+})
+
+test('two guardrails have different names, and there are at most five', () => {
+  expect(() => read({ guardrails: [guardrail, guardrail] })).toThrow(
+    'guardrails[1].name: is the name of another guardrail too',
+  )
+  const six = Array.from({ length: 6 }, (_, index) => ({ ...guardrail, name: `house-${index}` }))
+  expect(() => read({ guardrails: six })).toThrow('guardrails: must')
+})

@@ -76,10 +76,24 @@ const JudgeEntry = z.strictObject({
 })
 export type JudgeEntry = z.infer<typeof JudgeEntry>
 
+const GuardrailEntry = z.strictObject({
+  name: Name,
+  url: BaseUrl.max(2048),
+  /** Of the secret that questions are signed with. */
+  key: KeyReference.optional(),
+  mode: z.enum(['monitoring', 'enforcing']).default('monitoring'),
+  on_error: z.enum(['refuse', 'allow']).default('refuse'),
+  /** For each question. A streamed answer waits for it, so that this is also a delay of its first word. */
+  deadline_ms: z.int().min(50).max(10_000).default(2000),
+})
+export type GuardrailEntry = z.infer<typeof GuardrailEntry>
+
 const ModerationFile = z.strictObject({
   scorers: z.array(ScorerEntry).max(10).default([]),
   judge: JudgeEntry.optional(),
-  /** The model of the catalogue that writes replacements. */
+  /** Webhooks that are asked about the calls of all organizations. */
+  guardrails: z.array(GuardrailEntry).max(5).default([]),
+  /** A model of the catalogue that words refusals. */
   rewriter: z.strictObject({ model: ModelName }).optional(),
   /** Serve calls even though no scorer covers the always-blocked categories. */
   accept_local_only: z.boolean().default(false),
@@ -115,7 +129,8 @@ export function parseModerationFile(text: string, options: Options): ModerationF
 type Complaint = { path: readonly PropertyKey[]; rule: string }
 
 /** What no single member shows. */
-function findComplaints({ scorers, judge }: ModerationFile, options: Options): Complaint[] {
+function findComplaints(file: ModerationFile, options: Options): Complaint[] {
+  const { scorers, judge, guardrails } = file
   const names = scorers.map(({ name }) => name)
   const ofScorers = scorers.flatMap((entry, index) => {
     const path = ['scorers', index]
@@ -126,7 +141,8 @@ function findComplaints({ scorers, judge }: ModerationFile, options: Options): C
       ...findUselessThresholds(entry, path),
     ]
   })
-  return [...ofScorers, ...(judge ? findJudgeComplaints(judge, options) : [])]
+  const ofJudge = judge ? findJudgeComplaints(judge, options) : []
+  return [...ofScorers, ...ofJudge, ...findGuardrailComplaints(guardrails)]
 }
 
 type Placed = Pick<ScorerEntry, 'base_url' | 'model' | 'key'> & { adapter: string }
@@ -158,6 +174,22 @@ function findUselessThresholds(
       path: [...path, 'thresholds', category],
       rule: `is no category that '${adapter}' scores`,
     }))
+}
+
+function findGuardrailComplaints(guardrails: readonly GuardrailEntry[]): Complaint[] {
+  const names = guardrails.map(({ name }) => name)
+  return guardrails.flatMap(({ name, url }, index) => {
+    const path = ['guardrails', index]
+    const { username, password } = new URL(url)
+    return [
+      ...(names.indexOf(name) < index
+        ? [{ path: [...path, 'name'], rule: 'is the name of another guardrail too' }]
+        : []),
+      ...(username + password === ''
+        ? []
+        : [{ path: [...path, 'url'], rule: 'must not have a user name or a password' }]),
+    ]
+  })
 }
 
 function findJudgeComplaints(judge: JudgeEntry, options: Options): Complaint[] {

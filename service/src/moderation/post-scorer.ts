@@ -1,4 +1,4 @@
-import { Cancellation } from '#platform/calls/cancellation.ts'
+import { followSignal } from '#platform/calls/cancellation.ts'
 import { type Origin, type OriginPools, PoolFull } from '#platform/origin-pools.ts'
 
 import type { ModelPlace } from './read-moderation.ts'
@@ -41,7 +41,7 @@ export function createPost(
   return async (path, body, signal) => {
     const endsAtMs = performance.now() + deadlineMs
     const text = JSON.stringify(body)
-    using following = follow(signal)
+    using following = followSignal(signal)
     for (let attempt = 1; ; attempt++) {
       const request = {
         method: 'POST',
@@ -73,18 +73,6 @@ export const scorerOriginOf = ({ baseUrl }: Pick<ModelPlace, 'baseUrl'>): Origin
     idleTimeoutMs: 10_000,
   },
 })
-
-/**
- * A cancellation that follows the signal during one call only, so that the signal of a long answer does not collect listeners
- * of all its calls.
- */
-function follow(signal: AbortSignal) {
-  const cancellation = new Cancellation()
-  const cancel = () => cancellation.cancel(signal.reason as Error)
-  if (signal.aborted) cancel()
-  else signal.addEventListener('abort', cancel, { once: true })
-  return { cancellation, [Symbol.dispose]: () => signal.removeEventListener('abort', cancel) }
-}
 
 type Answer = Awaited<ReturnType<OriginPools['collect']>>
 

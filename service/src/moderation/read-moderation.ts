@@ -3,7 +3,13 @@ import type { KeyReference } from '#platform/operator-file/key-reference.ts'
 import { fineGrid, remoteGrid, type WindowGrid } from '#text/windows/window-grid.ts'
 
 import { categories, type Category } from './categories.ts'
-import { type JudgeEntry, parseModerationFile, type ScorerEntry } from './moderation-file.ts'
+import type { Guardrail } from './guardrails/guardrail.ts'
+import {
+  type GuardrailEntry,
+  type JudgeEntry,
+  parseModerationFile,
+  type ScorerEntry,
+} from './moderation-file.ts'
 
 /** A model that is asked about texts. */
 export type ModelPlace = {
@@ -41,6 +47,8 @@ export type JudgeSettings = {
 export type ModerationSettings = {
   readonly scorers: readonly ScorerSettings[]
   readonly judge: JudgeSettings | null
+  /** In the order in which they are asked. */
+  readonly guardrails: readonly Guardrail[]
   readonly rewriterModel: string | null
   readonly acceptsLocalOnly: boolean
   readonly unscoredParts: 'pass' | 'refuse'
@@ -57,6 +65,7 @@ export type ReadOptions = {
 export const noModeration: ModerationSettings = {
   scorers: [],
   judge: null,
+  guardrails: [],
   rewriterModel: null,
   acceptsLocalOnly: false,
   unscoredParts: 'pass',
@@ -67,15 +76,18 @@ export const noModeration: ModerationSettings = {
 export function readModeration(text: string, options: ReadOptions): ModerationSettings {
   const file = parseModerationFile(text, options)
   const problems: string[] = []
-  const toPlace = (entry: ScorerEntry | JudgeEntry, member: string): ModelPlace | null => {
-    const { base_url: baseUrl, model, key } = entry
-    if (baseUrl === undefined || model === undefined) return null
+  const readKey = (key: KeyReference | undefined, member: string): string | null => {
     try {
-      return { baseUrl, model, secret: key ? options.readSecret(key) : null }
+      return key ? options.readSecret(key) : null
     } catch (error) {
       problems.push(`${member}.key: ${(error as Error).message}`)
       return null
     }
+  }
+  const toPlace = (entry: ScorerEntry | JudgeEntry, member: string): ModelPlace | null => {
+    const { base_url: baseUrl, model, key } = entry
+    if (baseUrl === undefined || model === undefined) return null
+    return { baseUrl, model, secret: readKey(key, member) }
   }
   const scorers = file.scorers.map((entry, index) => ({
     name: entry.name,
@@ -87,10 +99,17 @@ export function readModeration(text: string, options: ReadOptions): ModerationSe
     thresholds: toThresholds(entry.thresholds),
   }))
   const judge = file.judge ? toJudge(file.judge, toPlace(file.judge, 'judge')) : null
+  const guardrails = file.guardrails.map((entry, index) => {
+    const secret = readKey(entry.key, `guardrails[${index}]`)
+    if (secret !== null && !webhookSecret.test(secret))
+      problems.push(`guardrails[${index}].key: must be whsec_ and the base64 of 24 bytes or more`)
+    return toGuardrail(entry, secret)
+  })
   if (problems.length > 0) throw fileError(problems)
   return {
     scorers,
     judge,
+    guardrails,
     rewriterModel: file.rewriter?.model ?? null,
     acceptsLocalOnly: file.accept_local_only,
     unscoredParts: file.unscored_parts,
@@ -105,6 +124,19 @@ const toJudge = (entry: JudgeEntry, place: ModelPlace | null): JudgeSettings => 
   hedgeMs: entry.hedge_ms,
   onError: entry.on_error,
   calibration: entry.calibration ?? null,
+})
+
+/** As those of webhook sinks. */
+const webhookSecret = /^whsec_[A-Za-z0-9+/]{32,}={0,2}$/
+
+const toGuardrail = (entry: GuardrailEntry, secret: string | null): Guardrail => ({
+  name: entry.name,
+  id: null,
+  mode: entry.mode,
+  onError: entry.on_error,
+  deadlineMs: entry.deadline_ms,
+  url: entry.url,
+  secret,
 })
 
 /** Where to start; what fits depends on the model and on the texts. Missing one text is worst in the category that is lowest. */

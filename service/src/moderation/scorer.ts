@@ -26,10 +26,10 @@ export const countedOnly = (questions: Questions): Questions => ({
   begin: async (number) => questions.add(number),
 })
 
-/** Thrown if a scorer or the judge would have to be asked on behalf of a call that may not ask them. */
+/** Thrown where a scorer, the judge or a guardrail would have to be asked for a call that may not ask them. */
 export class NotAsked extends Error {
   override readonly name = 'NotAsked'
-  readonly whom: 'scorer' | 'judge'
+  readonly whom: 'scorer' | 'judge' | 'guardrail'
   constructor(whom: NotAsked['whom']) {
     super(`The ${whom} was not asked.`)
     this.whom = whom

@@ -3,6 +3,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { auditMetrics, exportMetrics } from './metrics/audit-metrics.ts'
 import { backgroundMetrics } from './metrics/background-metrics.ts'
 import {
+  guardrailMetrics,
   judgeMetrics,
   moderationMetrics,
   replacementMetrics,
@@ -29,6 +30,7 @@ export function createMetrics() {
     ...backgroundMetrics(registers),
     ...moderationMetrics(registers),
     ...judgeMetrics(registers),
+    ...guardrailMetrics(registers),
     ...replacementMetrics(registers),
     requestSeconds: new Histogram({
       name: 'gatehouse_request_seconds',

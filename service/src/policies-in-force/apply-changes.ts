@@ -2,6 +2,7 @@ import type { Poll, Subscriber } from '#audit/follow-changes.ts'
 import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
+import type { SecretBox } from '#platform/secrets.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import type { Unfinished } from './compiled-versions.ts'
@@ -16,6 +17,7 @@ type Options = {
   log: Log
   metrics: Metrics
   engine: PatternEngine
+  secretBox: SecretBox
   inForce: InForce
   /** Whether a judge is configured now. Policies stay in force when it is taken away. */
   hasJudge(): boolean

@@ -45,7 +45,8 @@ function joinApart(texts: readonly string[]): string {
   return pieces.join('')
 }
 
-const seamBetween = (text: string, part: string) =>
+/** What may stand between two parts that are read as one text. */
+export const seamBetween = (text: string, part: string) =>
   endsInSpace.test(text.slice(-1)) || startsWithSpace.test(part) ? '' : '\n'
 
 export const toPassage = (text: string | Passage): Passage =>

@@ -2,6 +2,10 @@ import { expect, test } from 'vitest'
 
 import { answerBeyondLimits, answerUnjudged } from '#inference/enforcement/refusals.ts'
 import { TotalTimeout, toFailure } from '#inference/upstreams/upstream-failure.ts'
+import {
+  GuardrailFailure,
+  type GuardrailProblem,
+} from '#moderation/guardrails/guardrail-failure.ts'
 import { createJudgePool } from '#moderation/judge/ask-model.ts'
 import { JudgeFailure, type JudgeFailureKind } from '#moderation/judge/judge.ts'
 import { ScorerFailure, type ScorerProblem } from '#moderation/scorer.ts'
@@ -16,7 +20,15 @@ const judge = (kind: JudgeFailureKind, mayBeByCaller = false) =>
 const scorer = (problem: ScorerProblem, mayBeByCaller = false) =>
   new ScorerFailure(problem, 'No scores.', { mayBeByCaller })
 
+const guardrail = (problem: GuardrailProblem, isOfOrganization = false) =>
+  new GuardrailFailure(problem, 'No decision.', { isOfOrganization })
+
 test.each([
+  ['the operator’s guardrail answers with nonsense', guardrail('malformed')],
+  ['the operator’s guardrail wants what cannot be', guardrail('unwritable')],
+  ['their own guardrail is late', guardrail('late', true)],
+  ['their own guardrail refuses this gateway', guardrail('misconfigured', true)],
+  ['their own guardrail is left alone', guardrail('paused', true)],
   ['the judge has no verdict on a text', judge('no_verdict')],
   ['a text is too long for the judge', judge('too_long')],
   ['the judge is late, because the organization asks too much', judge('late', true)],
@@ -42,6 +54,9 @@ const byOthers: readonly (readonly [string, unknown])[] = [
   ...(
     ['misconfigured', 'unreachable', 'timeout', 'busy', 'error', 'paused', 'overloaded'] as const
   ).map((problem) => [`a scorer is ${problem}`, scorer(problem)] as const),
+  ...(['misconfigured', 'unreachable', 'late', 'status', 'paused', 'overloaded'] as const).map(
+    (problem) => [`the operator’s guardrail is ${problem}`, guardrail(problem)] as const,
+  ),
   // What is known of the judge's failure counts, and not what led to it.
   [
     'the judge cannot be reached',

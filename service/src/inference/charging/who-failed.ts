@@ -1,4 +1,8 @@
 import { TotalTimeout } from '#inference/upstreams/upstream-failure.ts'
+import {
+  GuardrailFailure,
+  type GuardrailProblem,
+} from '#moderation/guardrails/guardrail-failure.ts'
 import { JudgeFailure, type JudgeFailureKind } from '#moderation/judge/judge.ts'
 import { ScorerFailure, type ScorerProblem } from '#moderation/scorer.ts'
 import { BeyondLimits } from '#policies/guard/guard-end.ts'
@@ -30,6 +34,18 @@ const scorerProblems = {
   unreachable: 'others',
 } as const satisfies Record<ScorerProblem, Blamed>
 
+const guardrailProblems = {
+  malformed: 'caller', // it has answered, and what it was asked about may be why that is no decision
+  too_large: 'caller',
+  unwritable: 'caller',
+  status: 'others',
+  misconfigured: 'others',
+  unreachable: 'others',
+  late: 'others',
+  paused: 'others',
+  overloaded: 'others',
+} as const satisfies Record<GuardrailProblem, Blamed>
+
 /**
  * Whether callers can make an answer end with this failure, by what they send, what they ask for, or how much of it. If they
  * can, what was generated is charged; otherwise the operator would pay for answers of any length. All other failures are the
@@ -38,7 +54,9 @@ const scorerProblems = {
 export function isByCaller(failure: unknown): boolean {
   if (failure instanceof JudgeFailure) return isBlamed(judgeFailures[failure.kind], failure)
   if (failure instanceof ScorerFailure) return isBlamed(scorerProblems[failure.problem], failure)
-  // An upstream that stalls is given up long before the time for a whole answer has passed.
+  if (failure instanceof GuardrailFailure)
+    return failure.isOfOrganization || guardrailProblems[failure.problem] === 'caller'
+  // An upstream that stands still is given up long before the time of a whole answer is over.
   if (failure instanceof BeyondLimits || failure instanceof TotalTimeout) return true
   if (failure instanceof SearchTooSlow) return true
   return failure instanceof Error && isByCaller(failure.cause)

@@ -12,13 +12,16 @@ import { type AnswerGuarding, type GuardDeps, openGuard } from './guard/open-gua
 import { type EstimateTokens, openRedaction, redactCall } from './redaction/redact-call.ts'
 import type { Replacement } from './replacement/replacement.ts'
 import { answerWith } from './replacement/sent-blocks.ts'
+import { RequestToSend } from './request-to-send.ts'
 
 /** The checks of one call. */
 export type CallChecks<Request extends CheckedRequest = ModelRequest> = {
   readonly findings: Findings
-  /** The request that may be sent. It differs from the caller's if something was redacted. */
+  /** The request that may be sent: another one where something was redacted, or rewritten by a guardrail. */
   readonly request: Request
-  /** Makes the checks that cost nothing, and redacts the request. Throws if the request is refused. */
+  /** By how many tokens it may still become longer, which credits are held for. */
+  readonly growthMost: number
+  /** Makes the checks that cost nothing, and redacts the request. Throws where it is refused. */
   beforeHold(): Promise<void>
   /**
    * Waits for the verdicts that cost something: those of remote scorers and the judge. Throws if the request is refused and
@@ -50,14 +53,19 @@ export function createCallChecks<Request extends CheckedRequest>(
   { call, request, checked, sets, answerSet, questions }: CallToCheck<Request>,
 ): CallChecks<Request> {
   const { findings, asker } = checked
-  let [toSend, sentTexts] = [request, checked.texts]
+  const { estimate } = deps
+  const mayGrow = checked.guardrails?.areEnforcing ?? false
+  const toSend = new RequestToSend(request, checked.texts, { call, asker, estimate, mayGrow })
   let answer: AnswerGuarding | null = null
   let replacement: Replacement | null = null
 
   return {
     findings,
     get request() {
-      return toSend
+      return toSend.request
+    },
+    get growthMost() {
+      return toSend.growthMost
     },
 
     async beforeHold() {
@@ -66,13 +74,13 @@ export function createCallChecks<Request extends CheckedRequest>(
       // What leaves this process is redacted. The checks in it see the original texts, so that rules can count what was said.
       if (redaction) {
         const redacting = { call, request, findings, texts: checked.texts, asker }
-        const redacted = await redactCall(redaction, redacting, deps.estimate)
-        toSend = redacted.request
-        sentTexts = redacted.texts
+        const redacted = await redactCall(redaction, redacting, estimate)
+        toSend.request = redacted.request
+        toSend.texts = redacted.texts
       }
       if (answerSet) {
         const { isStreamed } = request
-        const guarded = { ...checked, call, set: answerSet, texts: sentTexts, isStreamed }
+        const guarded = { ...checked, call, set: answerSet, texts: toSend.texts, isStreamed }
         answer = await openGuard(deps, { ...guarded, redaction, questions })
       }
       call.addHeaders({ 'x-policy-holdback': String(answer?.hold ?? 'none') })
@@ -80,11 +88,11 @@ export function createCallChecks<Request extends CheckedRequest>(
     },
 
     async afterHold() {
-      if (!answer) return checkKnown({ call, checked, sets }, sentTexts)
+      if (!answer) return checkKnown({ call, checked, sets }, toSend)
       try {
         await requireQuestions(questions, sets)
         for (const check of checks) {
-          const refusal = await check.afterHold?.(checked, sentTexts)
+          const refusal = await check.afterHold?.(checked, toSend.texts, toSend)
           if (refusal) throw refusal
         }
       } catch (error) {
@@ -96,7 +104,7 @@ export function createCallChecks<Request extends CheckedRequest>(
     guard(callModel) {
       if (replacement) return [answerWith(replacement.text)]
       if (!answer) throw new Error('The request has not been checked.')
-      return answer.guard(callModel())
+      return answer.guard(callModel(), toSend.texts.prefill)
     },
   }
 }

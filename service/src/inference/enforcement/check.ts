@@ -7,6 +7,8 @@ import type { OpenTexts, RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 
 import type { Findings } from './findings.ts'
+import type { CallGuardrails } from './guardrails/call-guardrails.ts'
+import type { SentRequest } from './guardrails/check-request.ts'
 import type { CheckedHistory } from './history/check-history.ts'
 import type { ModeratedCall } from './moderation/moderate-call.ts'
 import type { CallJudge } from './plain-language/ask-judge.ts'
@@ -19,11 +21,11 @@ export type Check = {
   /** Runs before credits are held, so it asks nothing outside of this process. Returns why the request is refused. */
   beforeHold?(checked: Checked): Promise<ApiError | null>
   /**
-   * Runs after credits are held, so it may ask remote scorers and the judge. `sent` are the texts that they may see. Returns
-   * why the request is refused.
+   * After credits are held: may ask others outside of this process. `sent` are the texts that they may see, and `request` is what
+   * the model gets.
    */
-  afterHold?(checked: Checked, sent: RequestTexts): Promise<ApiError | null>
-  /** Adds the endings of this check. If two endings match at the same character, the one that was added first counts. */
+  afterHold?(checked: Checked, sent: RequestTexts, request: SentRequest): Promise<ApiError | null>
+  /** Adds what ends an answer. Where two things end it at the same character, the one that was added first counts. */
   addEndings?(rules: AnswerRules<Ending>, answer: CheckedAnswer): AnswerRules<Ending>
 }
 
@@ -42,6 +44,8 @@ export type Checked = {
   readonly callJudge: CallJudge | null
   /** Null if the request contains no earlier answers. */
   readonly history: CheckedHistory | null
+  /** Null where none is asked about the call. */
+  readonly guardrails: CallGuardrails | null
   readonly asker: Asker
 }
 

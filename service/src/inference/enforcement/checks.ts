@@ -1,4 +1,5 @@
 import type { Check } from './check.ts'
+import { guardrails } from './guardrails/guardrails.ts'
 import { history } from './history/history.ts'
 import { configuration, softerDecisions } from './lists/configuration.ts'
 import { wordLists } from './lists/word-lists.ts'
@@ -21,6 +22,7 @@ import { scoredRules } from './rules/scored-rules.ts'
  * | plainLanguage   |                      | the judge                |                          |
  * | history         | all of the above, of earlier answers in the request    |                          |
  * | softerDecisions |                      | rewrite, summary, escalate |                        |
+ * | guardrails      |                      | webhooks                 | webhooks, last of all    |
  */
 export const checks: readonly Check[] = [
   exactRules,
@@ -31,4 +33,5 @@ export const checks: readonly Check[] = [
   plainLanguage,
   history,
   softerDecisions,
+  guardrails,
 ]

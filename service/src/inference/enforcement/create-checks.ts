@@ -8,10 +8,12 @@ import { openConfigured } from '#inference/configured/configured-call.ts'
 import type { QuestionsOf } from '#limits/limit-questions.ts'
 import { categories, type Category } from '#moderation/categories.ts'
 import type { CurrentModeration } from '#moderation/create-moderation.ts'
+import type { Guardrail } from '#moderation/guardrails/guardrail.ts'
 import { createLogThrottle } from '#platform/log-throttle.ts'
 import type { Log } from '#platform/log.ts'
 import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import { type ProjectRules, ruleSetsOf } from '#policies-in-force/rule-sets.ts'
+import type { Snapshot } from '#policies-in-force/snapshot.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
@@ -21,6 +23,12 @@ import { type CallChecks, createCallChecks } from './call-checks.ts'
 import type { Checked } from './check.ts'
 import type { Findings, CheckedCall, CheckedRequest } from './findings.ts'
 import type { GuardDeps } from './guard/open-guard.ts'
+import type { GuardedCall, GuardrailDeps } from './guardrails/ask-guardrails.ts'
+import {
+  type CallGuardrails,
+  openCallGuardrails,
+  unaskedGuardrails,
+} from './guardrails/call-guardrails.ts'
 import { checkHistory } from './history/check-history.ts'
 import { moderateCall, type ModerationDeps, refuseTooLong } from './moderation/moderate-call.ts'
 import type { CallJudge } from './plain-language/ask-judge.ts'
@@ -35,17 +43,19 @@ export type OpenChecks = <Request extends CheckedRequest>(
   findings: Findings,
 ) => Promise<CallChecks<Request>>
 
-type Deps = Omit<ModerationDeps, 'moderation'> &
+export type ChecksDeps = Omit<ModerationDeps, 'moderation'> &
   Omit<GuardDeps, 'logProblem'> & {
     moderation: () => CurrentModeration
     engine: PatternEngine
     log: Log
     estimate: EstimateTokens
     openQuestions(caller: CheckedCall['principal']): QuestionsOf
-  }
+    /** Those of the organization that are asked about calls of this project, in their order. */
+    guardrailsOf(snapshot: Snapshot, projectId: string | null): readonly Guardrail[]
+  } & GuardrailDeps
 
-/** Checks calls against the rules of the snapshot that they are pinned to, its gateway configuration, and moderation. */
-export function createChecks(deps: Deps): OpenChecks {
+/** Checks calls by the rules of the snapshot that they are pinned to, by its configuration, and by moderation. */
+export function createChecks(deps: ChecksDeps): OpenChecks {
   const logProblem = createLogThrottle({ log: deps.log, now: deps.steadyNow })
   return async (call, request, findings) => {
     const asker = askerOf(call)
@@ -78,7 +88,14 @@ export function createChecks(deps: Deps): OpenChecks {
       { call, asker, set, texts, flagged, findings, questions },
     )
     const callJudge = openCallJudge(moderation, call, { findings, questions })
-    const base = { findings, set, facts, texts, moderated, callJudge, asker }
+    const guardrails = openGuardrails(deps, moderation, {
+      call,
+      request,
+      findings,
+      questions,
+      asker,
+    })
+    const base = { findings, set, facts, texts, moderated, callJudge, guardrails, asker }
     const open = set.openTexts(facts, texts.text)
     const history = forAnswer && hasHistory ? openHistory(base, forAnswer.set, request) : null
     return createCallChecks(
@@ -167,10 +184,24 @@ function openCallJudge(
   }
 }
 
-/**
- * A caller that hangs up needs no verdict on its request. The signal is made only on demand: few calls ask for one, and making
- * it is not cheap.
- */
+type GuardrailCall = Omit<GuardedCall, 'model'> & { request: CheckedRequest; asker: Asker }
+
+/** The operator's come first. A count of tokens asks none of them. Null where there is none. */
+function openGuardrails(
+  deps: Pick<ChecksDeps, 'guardrailsOf' | keyof GuardrailDeps>,
+  { settings }: CurrentModeration,
+  { request, ...asked }: GuardrailCall,
+): CallGuardrails | null {
+  const { policies, principal, target } = asked.call
+  const own = deps.guardrailsOf(policies.snapshot, principal.projectId)
+  const all = [...settings.guardrails, ...own]
+  if (all.length === 0) return null
+  return target === 'count_tokens'
+    ? unaskedGuardrails(all)
+    : openCallGuardrails(deps, all, { ...asked, model: request.model.id })
+}
+
+/** A caller that hangs up needs no verdict on its request. Few calls ask for the signal, and making one is not cheap. */
 const askerOf = ({ principal, cancellation, onDecided }: CheckedCall): Asker => ({
   owner: shareOf(principal),
   // A search in a thread may take seconds, and all organizations share a few dozen turns.

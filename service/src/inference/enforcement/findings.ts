@@ -1,4 +1,10 @@
-import type { Features, FoundIn, MatchReport, Refuser } from '#audit/policy-report.ts'
+import type {
+  Features,
+  FoundIn,
+  GuardrailReport,
+  MatchReport,
+  Refuser,
+} from '#audit/policy-report.ts'
 import type { ConfiguredCall } from '#inference/configured/configured-call.ts'
 import type { InferenceCall } from '#inference/inference-call.ts'
 import type { ModelRequest } from '#inference/model-request.ts'
@@ -54,9 +60,11 @@ export type Findings = {
   isDegraded: boolean
   /** The judge failed, and the call went on without its verdict on enforcing rules. */
   isJudgeDegraded: boolean
-  /** Who was not asked because the call only counts tokens. */
-  readonly unjudged: Set<'scorer' | 'judge'>
-  /** The request or the answer has parts that nothing has scored: images, files, sound, encrypted data. */
+  /** Who would have been asked about a call, and was not about a count of tokens. */
+  readonly unjudged: Set<'scorer' | 'judge' | 'guardrail'>
+  /** What guardrails have decided. */
+  readonly guardrails: GuardrailReport[]
+  /** There are parts that nothing has scored, in the request or in the answer: images, files, sound, encrypted data. */
   hasUnscoredParts: boolean
   /** What was redacted; null if the call is not redacted. */
   redacted: RedactionCounts | null
@@ -85,6 +93,7 @@ export const createFindings = (): Findings => ({
   isDegraded: false,
   isJudgeDegraded: false,
   unjudged: new Set(),
+  guardrails: [],
   hasUnscoredParts: false,
   redacted: null,
   features: null,

@@ -71,8 +71,8 @@ function blocked(
   })
 }
 
-/** Whom callers can ask about a block. This is not a rule, so it does not depend on the rollout. */
-const contactOf = (configured: ConfiguredCall | null): string | undefined =>
+/** Whom callers can ask about a block. It is no rule, so it does not depend on the rollout. */
+export const contactOf = (configured: ConfiguredCall | null): string | undefined =>
   configured?.gateway.config.rules.contact
 
 /** 400 for a request that the configuration of the policy gateway does not allow. */

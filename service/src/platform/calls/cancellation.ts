@@ -66,3 +66,12 @@ export function cancellationOf(signal: AbortSignal): Cancellation {
   else signal.addEventListener('abort', follow, { once: true })
   return cancellation
 }
+
+/** A cancellation that follows a signal for one of its calls: the signal of a long answer must not gather all of them. */
+export function followSignal(signal: AbortSignal) {
+  const cancellation = new Cancellation()
+  const follow = () => cancellation.cancel(signal.reason as Error)
+  if (signal.aborted) follow()
+  else signal.addEventListener('abort', follow, { once: true })
+  return { cancellation, [Symbol.dispose]: () => signal.removeEventListener('abort', follow) }
+}

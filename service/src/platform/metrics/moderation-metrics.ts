@@ -90,6 +90,31 @@ export function judgeMetrics(registers: Registry[]) {
   }
 }
 
+/** The webhooks that decide about texts: `kind` is whose they are, `operator` or `organization`. */
+export function guardrailMetrics(registers: Registry[]) {
+  return {
+    guardrailQuestions: new Counter({
+      name: 'gatehouse_guardrail_questions_total',
+      help: 'Questions to guardrails of the operator and of organizations.',
+      labelNames: ['kind'],
+      registers,
+    }),
+    guardrailFailures: new Counter({
+      name: 'gatehouse_guardrail_failures_total',
+      help: 'Times that a guardrail did not decide, by what went wrong.',
+      labelNames: ['kind', 'problem'],
+      registers,
+    }),
+    guardrailSeconds: new Histogram({
+      name: 'gatehouse_guardrail_seconds',
+      help: 'Time until a guardrail has decided about the texts of one request or window, or has failed.',
+      labelNames: ['kind'],
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10],
+      registers,
+    }),
+  }
+}
+
 /** The model that writes what is said instead of what was blocked. */
 export function replacementMetrics(registers: Registry[]) {
   return {

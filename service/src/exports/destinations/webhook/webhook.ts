@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto'
+import { createHash } from 'node:crypto'
 
 import type { WebhookConfig } from '@gatehouse/contract/exports/sink-config'
 
@@ -10,7 +10,7 @@ import type {
 } from '#exports/destinations/destination.ts'
 import { outcomeOfAnswer } from '#exports/destinations/outcome.ts'
 import { withoutSinkSecrets } from '#exports/destinations/without-secrets.ts'
-import { toSeconds } from '#platform/clock.ts'
+import { signWebhook } from '#platform/calls/webhook-signature.ts'
 import { EgressFailed } from '#platform/egress.ts'
 
 /** Any server that takes webhooks, signed as Standard Webhooks says (https://www.standardwebhooks.com). */
@@ -19,15 +19,12 @@ export const webhook: DestinationType<WebhookConfig> = {
   addressOf: ({ endpoint }) => endpoint,
   async send(config, batch, deps) {
     const id = idOf(batch)
-    const timestamp = toSeconds(deps.now())
     const body = writeBody(batch)
     const call: DestinationCall = {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
-        'webhook-id': id,
-        'webhook-timestamp': String(timestamp),
-        'webhook-signature': `v1,${sign(config.secret, `${id}.${timestamp}.${body}`)}`,
+        ...signWebhook({ id, sentAt: deps.now(), body }, config.secret),
       },
       body,
       ...(!config.verify_tls && { tls: { verify: false } }),
@@ -57,9 +54,4 @@ function writeBody(batch: readonly ExportItem[]): string {
   const timestamp = batch.at(-1)?.record.created_at
   const events = batch.map(({ json }) => json).join(',')
   return `{"type":"audit.events","timestamp":${JSON.stringify(timestamp)},"data":{"events":[${events}]}}`
-}
-
-function sign(secret: string, text: string): string {
-  const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
-  return createHmac('sha256', key).update(text).digest('base64')
 }

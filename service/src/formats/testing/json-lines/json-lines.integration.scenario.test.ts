@@ -99,6 +99,8 @@ async function prepare(answer: { status?: number; lines: object[] }) {
       engine: policies.engine,
       moderation: moderation.current,
       local: moderation.local,
+      askGuardrail: moderation.askGuardrail,
+      guardrailsOf: () => [],
     })
     onTestFinished(inference.stop)
     return { ...house, inference }

@@ -13,11 +13,11 @@ test.each([
   ['a rule that needs all of the answer', 'full', [remoteGrid()], 'full'],
   ['rules alone', 12, [], 12],
 ] as const)('%s: what is held back is the longest of rules and windows', (_, hold, grids, most) => {
-  expect(holdOfAnswer({ hold, grids, redaction: null })).toBe(most)
+  expect(holdOfAnswer({ hold, grids, rewriting: [null] })).toBe(most)
 })
 
-test('redaction holds back more, unless nothing leaves before the end', () => {
-  const redaction = { hold: 520 }
-  expect(holdOfAnswer({ hold: 'none', grids: [remoteGrid()], redaction })).toBe(648)
-  expect(holdOfAnswer({ hold: 'full', grids: [remoteGrid()], redaction })).toBe('full')
+test('redaction and guardrails hold back more, unless nothing leaves before the end', () => {
+  const rewriting = [{ hold: 520 }, { hold: 100 }]
+  expect(holdOfAnswer({ hold: 'none', grids: [remoteGrid()], rewriting })).toBe(748)
+  expect(holdOfAnswer({ hold: 'full', grids: [remoteGrid()], rewriting })).toBe('full')
 })

@@ -15,11 +15,13 @@ type Held = {
   hold: AnswerRules['hold']
   /** Of the scorers and the judge that must clear the answer. */
   grids: readonly WindowGrid[]
-  redaction: { readonly hold: number } | null
+  /** What rewrites the answer, such as redaction: it holds what the guard has let go until it is final. */
+  rewriting: readonly ({ readonly hold: number } | null)[]
 }
 
-/** How much of an answer is held back at most. Redaction holds what the guard has let go until it is final. */
-export function holdOfAnswer({ hold, grids, redaction }: Held): AnswerRules['hold'] {
+/** How much of an answer is held back at most. */
+export function holdOfAnswer({ hold, grids, rewriting }: Held): AnswerRules['hold'] {
   const held = grids.length === 0 ? hold : holdAtLeast(hold, Math.max(...grids.map(heldMostBy)))
-  return redaction && typeof held === 'number' ? held + redaction.hold : held
+  if (typeof held !== 'number') return held
+  return rewriting.reduce((sum, each) => sum + (each?.hold ?? 0), held)
 }

@@ -7,6 +7,7 @@ import type { Ending } from '#inference/enforcement/check.ts'
 import { checks } from '#inference/enforcement/checks.ts'
 import { checkErrorTexts } from '#inference/enforcement/errors/check-error-texts.ts'
 import type { Findings, CheckedCall } from '#inference/enforcement/findings.ts'
+import type { CallGuardrails } from '#inference/enforcement/guardrails/call-guardrails.ts'
 import type { ModeratedCall } from '#inference/enforcement/moderation/moderate-call.ts'
 import type { CallJudge } from '#inference/enforcement/plain-language/ask-judge.ts'
 import { judgeAnswer, unjudgedAnswer } from '#inference/enforcement/plain-language/judge-answer.ts'
@@ -47,21 +48,22 @@ export type Guarded = {
   asker: Asker
   redaction: CallRedaction | null
   questions: QuestionsOf
+  guardrails: CallGuardrails | null
 }
 
 /** What guards the answer of a call. */
 export type AnswerGuarding = {
   /** How many characters it holds back at most. */
   readonly hold: AnswerRules['hold']
-  /** The answer as far as it is cleared; throws where it may not go on. */
-  guard(pieces: AsyncIterable<Piece>): AsyncIterable<Piece>
+  /** The answer as far as it is cleared; throws where it may not go on. `prefill` is its beginning, as it was sent. */
+  guard(pieces: AsyncIterable<Piece>, prefill: string): AsyncIterable<Piece>
   /** What stands for a request that ended with this error; null: nothing does. */
   replace(error: unknown): Promise<Replacement | null>
 }
 
 export async function openGuard(
   { replace, ...deps }: GuardDeps,
-  { call, findings, set, moderated, questions, redaction, ...asked }: Guarded,
+  { call, findings, set, moderated, questions, redaction, guardrails, ...asked }: Guarded,
 ): Promise<AnswerGuarding> {
   const { texts, isStreamed, asker } = asked
   // A call that was admitted is not ended for the questions that its answer raises.
@@ -107,16 +109,19 @@ export async function openGuard(
     hold: holdOfAnswer({
       hold: rules.hold,
       grids: scorersOf(openScores(findings)).map(({ grid }) => grid),
-      redaction,
+      rewriting: [redaction, guardrails],
     }),
     replace: async (error) => (await replacement?.replace(error)) ?? null,
-    guard(pieces) {
+    guard(pieces, prefill) {
       const guardApart = (words: AsyncIterable<Piece>, noted: Findings) =>
         guardText(words, noted, true)
       const answer = checkErrorTexts(pieces, { findings, guard: guardApart, redaction, asker })
       const cleared = guardText(answer, findings)
       const replaced = replacement ? replacement.replaceBlocked(cleared) : cleared
-      return redaction ? redaction.redactAnswer(replaced, asker) : replaced
+      const redacted = redaction ? redaction.redactAnswer(replaced, asker) : replaced
+      const interrupt = () => void endAtSource(pieces)
+      const decided = guardrails?.guardAnswer(redacted, { prefill, interrupt }) ?? redacted
+      return redaction ? redaction.restoreAnswer(decided) : decided
     },
   }
 }
@@ -129,6 +134,12 @@ function addEndings(
   for (const check of checks) rules = check.addEndings?.(rules, answer) ?? rules
   return rules
 }
+
+/** What waits for more of the answer gets its end. */
+const endAtSource = async (pieces: AsyncIterable<Piece>) =>
+  pieces[Symbol.asyncIterator]()
+    .return?.()
+    .catch(() => undefined)
 
 /** Whether the configuration of the organization wants a replacement instead of a refusal. */
 function mayReplace({ configured }: Findings): boolean {

@@ -55,9 +55,11 @@ async function judge(rules: readonly SetRule[], reply: Record<string, number> | 
     moderated: { scores: new Map() } as Partial<Checked['moderated']> as Checked['moderated'],
     callJudge,
     history: null,
+    guardrails: null,
     asker: { owner: 'org_1', signal: new AbortController().signal },
   }
-  const refusal = await plainLanguage.afterHold?.(checked, texts)
+  const sent = { body: {}, texts, replaceWith: async () => undefined }
+  const refusal = await plainLanguage.afterHold?.(checked, texts, sent)
   return refusal?.code ?? 'allowed'
 }
 

@@ -7,9 +7,10 @@ import { createPlaceholders } from '#redaction/placeholders.ts'
 import { redactText, writePlaceholder } from '#redaction/text-redactor.ts'
 
 import { countArguments, ArgumentsCounter } from './arguments-counter.ts'
-import type { TextPiece } from './joined-texts.ts'
+import { findValuesTogether, type TextPiece } from './joined-texts.ts'
 import { redactPieces } from './redact-answer.ts'
 import { editRequest } from './redact-request.ts'
+import { restorePieces } from './restore-answer.ts'
 import type { Restoring } from './restore-text.ts'
 
 /** What was found in a call, for its event: counts by kind, and never a value. */
@@ -69,6 +70,7 @@ export class CallRedaction {
   *redactRequest(body: Json): Steps<Json | null> {
     const redacted = yield* editRequest(body, {
       redact: (text) => this.#redact(text),
+      readTogether: findValuesTogether,
       write: (text, pieces) => this.#write(text, pieces),
       redactName: (name) => this.#redactName(name),
       mustWithhold: (text) => this.#mustWithhold(text),
@@ -98,8 +100,13 @@ export class CallRedaction {
 
   redactAnswer(pieces: AsyncIterable<Piece>, asker: Asker): AsyncGenerator<Piece> {
     const [withheld, passed] = [this.#withheld, this.#passed]
-    const redacting = { placeholders: this.#placeholders, withheld, passed }
-    return redactPieces(pieces, { ...redacting, restoring: this.#openRestoring() }, asker)
+    return redactPieces(pieces, { placeholders: this.#placeholders, withheld, passed }, asker)
+  }
+
+  /** Puts the caller's own values back, when everything else has been done with the answer. */
+  restoreAnswer(pieces: AsyncIterable<Piece>): AsyncIterable<Piece> {
+    const restoring = this.#openRestoring()
+    return restoring ? restorePieces(pieces, restoring) : pieces
   }
 
   #openRestoring(): Restoring | null {

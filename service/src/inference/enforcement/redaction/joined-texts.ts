@@ -8,18 +8,30 @@ import { type FoundValue, pushInSteps, ValueFinder } from '#redaction/value-find
 /** What is left of a text, and what was found in it. */
 export type TextPiece = string | FoundValue
 
-/** A text of a request: a member of an object, and what separates it from the text before. */
-type Slot = { owner: Json; member: string; text: string; seam: Seam }
+/** A text that is read together with others, and what stands between it and the one before. */
+export type JoinedText = { readonly text: string; readonly seam: Seam }
+
+/** The same as a member of an object of the request. */
+type Slot = JoinedText & { owner: Json; member: string }
+
+/** Reads texts together; returns the pieces of each. */
+export type ReadTogether<Piece> = (
+  run: readonly JoinedText[],
+) => Steps<readonly (readonly Piece[])[]>
 
 /**
- * Texts of a request that its reader sees as one: neighbouring parts of a message, and consecutive messages of one speaker. A
- * value that is divided over several texts is replaced in the first one, and its parts are removed from the others.
+ * The texts of a request that its reader sees as one: parts of a message side by side, and messages of one speaker in a row.
  */
-export class JoinedTexts {
-  readonly #pieces = new Map<Json, Map<string, readonly TextPiece[]>>()
+export class JoinedTexts<Piece> {
+  readonly #pieces = new Map<Json, Map<string, readonly Piece[]>>()
+  readonly #readTogether: ReadTogether<Piece>
 
-  /** The redacted pieces of a text that was read together with others. */
-  find(owner: Json, member: string): readonly TextPiece[] | undefined {
+  constructor(readTogether: ReadTogether<Piece>) {
+    this.#readTogether = readTogether
+  }
+
+  /** The pieces of a text that was read together with others. */
+  find(owner: Json, member: string): readonly Piece[] | undefined {
     return this.#pieces.get(owner)?.get(member)
   }
 
@@ -49,24 +61,30 @@ export class JoinedTexts {
   }
 
   *#readRun(run: readonly Slot[]): Steps<void> {
-    const texts: TextPiece[][] = [[]]
-    const finder = new ValueFinder({
-      text: (text) => void texts.at(-1)?.push(text),
-      value: (found) => void texts.at(-1)?.push(found),
-      seam: () => void texts.push([]),
-    })
-    for (const [number, { text, seam }] of run.entries()) {
-      if (number > 0) finder.join(seam)
-      yield* pushInSteps(finder, text)
-      yield
-    }
-    finder.end()
+    const texts = yield* this.#readTogether(run)
     for (const [number, { owner, member }] of run.entries()) {
-      const members = this.#pieces.get(owner) ?? new Map<string, readonly TextPiece[]>()
+      const members = this.#pieces.get(owner) ?? new Map<string, readonly Piece[]>()
       members.set(member, texts[number] ?? [])
       this.#pieces.set(owner, members)
     }
   }
+}
+
+/** A value that is divided over texts is a piece of the first; of the others, their part of it is left out. */
+export function* findValuesTogether(run: readonly JoinedText[]): Steps<TextPiece[][]> {
+  const texts: TextPiece[][] = [[]]
+  const finder = new ValueFinder({
+    text: (text) => void texts.at(-1)?.push(text),
+    value: (found) => void texts.at(-1)?.push(found),
+    seam: () => void texts.push([]),
+  })
+  for (const [number, { text, seam }] of run.entries()) {
+    if (number > 0) finder.join(seam)
+    yield* pushInSteps(finder, text)
+    yield
+  }
+  finder.end()
+  return texts
 }
 
 type Speaker = 'system' | 'user' | 'assistant'

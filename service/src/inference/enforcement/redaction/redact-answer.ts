@@ -5,8 +5,6 @@ import type { EntityKind } from '#redaction/entity.ts'
 import type { Placeholders } from '#redaction/placeholders.ts'
 
 import { countArguments, ArgumentsCounter } from './arguments-counter.ts'
-import { AnswerRestorer } from './restore-answer.ts'
-import type { Restoring } from './restore-text.ts'
 import { TextRun } from './text-run.ts'
 
 /** Longer reasoning is withheld. */
@@ -26,8 +24,6 @@ export type Redacting = {
   placeholders: Placeholders
   withheld: Map<EntityKind, number>
   passed: Map<EntityKind, number>
-  /** Restores values in the answer; null if nothing is restored. */
-  restoring?: Restoring | null
 }
 
 /**
@@ -159,13 +155,11 @@ export async function* redactPieces(
   asker: Asker,
 ): AsyncGenerator<Piece> {
   const redactor = new AnswerRedactor(redacting)
-  const restorer = redacting.restoring ? new AnswerRestorer(redacting.restoring) : null
   for await (const { format, frames } of pieces) {
     const rewritten: Frame[] = []
     for (const { events, source } of frames) {
       const redacted = runInTurns(redactor.redact(events), asker)
-      const said = redacted instanceof Promise ? await redacted : redacted
-      const left = restorer ? restorer.restore(said) : said
+      const left = redacted instanceof Promise ? await redacted : redacted
       if (left.length > 0) rewritten.push({ events: left, source })
     }
     if (rewritten.length > 0) yield { format, frames: rewritten, isRebuilt: true }

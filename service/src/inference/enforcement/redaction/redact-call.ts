@@ -1,3 +1,4 @@
+import type { Json } from '#formats/answer.ts'
 import {
   decodeRequestTexts,
   readRequestTexts,
@@ -39,20 +40,8 @@ export async function redactCall<Request extends CheckedRequest>(
   estimate: EstimateTokens,
 ): Promise<{ request: Request; texts: RequestTexts }> {
   findings.redacted = redaction.counts
-  let toSend = request
   const body = await runInTurns(redaction.redactRequest(request.body), asker)
-  if (body) {
-    const turn = call.format.readTurn(body)
-    const { principal, cancellation, target } = call
-    const caller = { owner: shareOf(principal), cancellation }
-    const isCounted = target === 'count_tokens' // counted later, and not by an estimate
-    toSend = {
-      ...request,
-      body,
-      turn,
-      estimate: isCounted ? request.estimate : await estimate({ ...request, turn }, caller),
-    }
-  }
+  const toSend = body ? await withBody({ call, request, body }, estimate) : request
   // What spans several parts was replaced in the request itself.
   const redacted = body ? await runInTurns(readRequestTexts(toSend.turn), asker) : texts
   const sent = await runInTurns(hideTexts(redacted, redaction.hide), asker)
@@ -61,7 +50,26 @@ export async function redactCall<Request extends CheckedRequest>(
   return { request: toSend, texts: sent }
 }
 
-/** Equal passages stay the same object, so that what is known of one is known of the other. */
+type Changed<Request extends CheckedRequest> = { call: CheckedCall; request: Request; body: Json }
+
+/** The request with another body, and as many tokens as that has. */
+export async function withBody<Request extends CheckedRequest>(
+  { call, request, body }: Changed<Request>,
+  estimate: EstimateTokens,
+): Promise<Request> {
+  const turn = call.format.readTurn(body)
+  const { principal, cancellation, target } = call
+  const caller = { owner: shareOf(principal), cancellation }
+  const isCounted = target === 'count_tokens' // later, and not by an estimate
+  return {
+    ...request,
+    body,
+    turn,
+    estimate: isCounted ? request.estimate : await estimate({ ...request, turn }, caller),
+  }
+}
+
+/** Equal passages stay the same object, so that what was read of one is known of the other. */
 function* hideTexts(texts: RequestTexts, hide: HideText): Steps<RequestTexts> {
   const hidden = new Map<Passage, Passage>()
   for (const passage of passagesOf(texts)) {

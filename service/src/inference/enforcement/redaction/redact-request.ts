@@ -7,22 +7,27 @@ import { isText } from '#formats/texts/visit-strings.ts'
 import { isRawNumber } from '#platform/exact-json.ts'
 import type { Steps } from '#platform/steps/steps.ts'
 
-import { JoinedTexts, type TextPiece } from './joined-texts.ts'
+import { JoinedTexts, type ReadTogether, type TextPiece } from './joined-texts.ts'
 
-/** How the texts of a request are handled. */
-export type TextEditor = {
+/** What is done with the texts of a request. */
+export type TextEditor<Piece = TextPiece> = {
   redact(text: string): Steps<string>
-  /** Writes a text whose redacted form is already known. */
-  write(text: string, pieces: readonly TextPiece[]): string
-  /** Redacts the name of a speaker, which may contain only some characters. */
+  /** Reads texts that their reader sees as one. */
+  readonly readTogether: ReadTogether<Piece>
+  /** One of them, of which it is known what stays and what is replaced. */
+  write(text: string, pieces: readonly Piece[]): string
+  /** The name of a speaker, which may have only some characters. */
   redactName(name: string): Steps<string>
   /** Whether a text that must not be edited contains something to redact; then it is left out. */
   mustWithhold(text: string): Steps<boolean>
   /** Edits the arguments of an earlier call: JSON, as a string or as an object. */
   editArguments(value: unknown): Steps<unknown>
+  /** What edits the texts of a member of the request, and inside of an object in it, where that is another one. */
+  at?(member: string): TextEditor<Piece>
+  inside?(object: Json): TextEditor<Piece>
 }
 
-type Editing = TextEditor & { joined: JoinedTexts }
+type Editing<Piece> = TextEditor<Piece> & { joined: JoinedTexts<Piece> }
 
 /** Settings and identifiers of a call. The model does not read them. */
 const kept: ReadonlySet<string> = new Set([
@@ -48,17 +53,18 @@ const scanned: ReadonlySet<string> = new Set([
  * Replaces personal data and secrets in the caller's own request, in any format. The turn must be read again from the result,
  * so that an upstream of any format gets the same texts.
  */
-export function* editRequest(request: Json, editor: TextEditor): Steps<Json> {
-  const editing = { ...editor, joined: new JoinedTexts() }
+export function* editRequest<Piece>(request: Json, editor: TextEditor<Piece>): Steps<Json> {
+  const editing = { ...editor, joined: new JoinedTexts(editor.readTogether) }
   yield* editing.joined.readConversation(request)
   return yield* mapMembers(request, editing, function* (name, value) {
     if (kept.has(name)) return value
-    if (scanned.has(name)) return yield* editStrings(value, editing)
-    return yield* editValue(name, value, editing)
+    const own = editor.at ? { ...editing, ...editor.at(name) } : editing
+    if (scanned.has(name)) return yield* editStrings(value, own)
+    return yield* editValue(name, value, own)
   })
 }
 
-function* editStrings(value: unknown, editing: Editing): Steps<unknown> {
+function* editStrings<Piece>(value: unknown, editing: Editing<Piece>): Steps<unknown> {
   if (typeof value === 'string') return yield* editing.redact(value)
   if (Array.isArray(value)) {
     const items: unknown[] = []
@@ -101,7 +107,7 @@ const schemaMaps: ReadonlySet<string> = new Set([
   'definitions',
 ])
 
-function* editValue(name: string, value: unknown, editor: Editing): Steps<unknown> {
+function* editValue<Piece>(name: string, value: unknown, editor: Editing<Piece>): Steps<unknown> {
   if (name === 'arguments') return yield* editor.editArguments(value)
   const isWhole = keptWhole.has(name) || !isObject(value)
   if (untouched.has(name) && isWhole) return value
@@ -117,14 +123,15 @@ function* editValue(name: string, value: unknown, editor: Editing): Steps<unknow
   return yield* mapMembers(value, editor, (_, schema) => editValue('', schema, editor))
 }
 
-function* editString(name: string, text: string, editor: Editing): Steps<string> {
+function* editString<Piece>(name: string, text: string, editor: Editing<Piece>): Steps<string> {
   if (name === 'file_data' || isDataUrl(text)) return yield* editFile(text, editor)
   const isSaid = isText(name, text) || name === 'text' || name === 'content'
   return isSaid ? yield* editor.redact(text) : text
 }
 
-function* editObject(object: Json, editor: Editing): Steps<Json> {
+function* editObject<Piece>(object: Json, outside: Editing<Piece>): Steps<Json> {
   yield
+  const editor = outside.inside ? { ...outside, ...outside.inside(object) } : outside
   if (isSealed(object)) return yield* withholdSealed(object, editor)
   if (isBase64Source(object)) return yield* editSource(object, editor)
   if (object['type'] === 'text' && typeof object['data'] === 'string') {
@@ -142,9 +149,9 @@ function* editObject(object: Json, editor: Editing): Steps<Json> {
 const hasSpeaker = ({ role }: Json) =>
   typeof role === 'string' && role !== 'tool' && role !== 'function'
 
-function* mapMembers(
+function* mapMembers<Piece>(
   object: Json,
-  { joined, write }: Editing,
+  { joined, write }: Editing<Piece>,
   edit: (name: string, value: unknown) => Steps<unknown>,
 ): Steps<Json> {
   const members: [string, unknown][] = []
@@ -172,7 +179,7 @@ const isSealed = (object: Json) =>
  * A seal is valid only for the text that it was made for, so that text is never edited: it is sent unchanged or not at all. The
  * provider reads the reasoning from the seal.
  */
-function* withholdSealed(object: Json, editor: Editing): Steps<Json> {
+function* withholdSealed<Piece>(object: Json, editor: Editing<Piece>): Steps<Json> {
   const isSealedText = (name: string) =>
     sealedTexts.has(name) || (object['type'] === 'reasoning' && name === 'content')
   const reasoning = Object.entries(object).filter(([name]) => isSealedText(name))
@@ -188,12 +195,16 @@ function* withholdSealed(object: Json, editor: Editing): Steps<Json> {
   })
 }
 
-function* mustWithholdAny(value: unknown, editor: Editing): Steps<boolean> {
+const typeName = /^[a-z_]{1,40}$/
+
+function* mustWithholdAny<Piece>(value: unknown, editor: Editing<Piece>): Steps<boolean> {
   if (typeof value === 'string') return yield* editor.mustWithhold(value)
   let isAny = false
   if (typeof value === 'object' && value !== null) {
-    for (const inner of Object.values(value))
-      isAny = (yield* mustWithholdAny(inner, editor)) || isAny
+    for (const [name, inner] of Object.entries(value)) {
+      const isNamed = name === 'type' && typeof inner === 'string' && typeName.test(inner)
+      if (!isNamed) isAny = (yield* mustWithholdAny(inner, editor)) || isAny
+    }
   }
   return isAny
 }
@@ -201,13 +212,13 @@ function* mustWithholdAny(value: unknown, editor: Editing): Steps<boolean> {
 /** The source of a document or an image. */
 const isBase64Source = ({ type, data }: Json) => type === 'base64' && typeof data === 'string'
 
-function* editSource(source: Json, editor: Editing): Steps<Json> {
+function* editSource<Piece>(source: Json, editor: Editing<Piece>): Steps<Json> {
   const mediaType = asText(source['media_type']) ?? ''
   return { ...source, data: yield* editBase64(asText(source['data']) ?? '', mediaType, editor) }
 }
 
-/** A file as a data URL, or in bare base64 without a type. */
-function* editFile(file: string, editor: Editing): Steps<string> {
+/** A file as an address of data, or in bare base64, which says nothing of its type. */
+function* editFile<Piece>(file: string, editor: Editing<Piece>): Steps<string> {
   const { mediaType, data } = isDataUrl(file)
     ? (readDataUrl(file) ?? { mediaType: '', data: null })
     : { mediaType: '', data: isBase64.test(file) ? file : null }
@@ -219,8 +230,12 @@ function* editFile(file: string, editor: Editing): Steps<string> {
 const isBase64 = /^[\w+/=\s-]*$/
 const media = /^(?:image|audio|video)\//i
 
-/** Most files whose type does not say text are text nevertheless, such as JSON. Files that are not text are left unchanged. */
-function* editBase64(data: string, mediaType: string, editor: Editing): Steps<string> {
+/** Most files that are not called text are text nevertheless, such as JSON. What is none is left as it is. */
+function* editBase64<Piece>(
+  data: string,
+  mediaType: string,
+  editor: Editing<Piece>,
+): Steps<string> {
   if (media.test(mediaType)) return data
   const bytes = Buffer.from(data, 'base64')
   const isPdf = bytes.subarray(0, 5).toString('latin1') === '%PDF-'

@@ -1,9 +1,9 @@
-import type { AnswerEvent } from '#formats/answer.ts'
+import type { AnswerEvent, Frame, Piece } from '#formats/answer.ts'
 
 import { type Restoring, TextRestorer } from './restore-text.ts'
 
-/** Restores the values of a request in the events of its answer: in its texts, and in the arguments of tool calls. */
-export class AnswerRestorer {
+/** Puts the values of a request back into the events of its answer: into what is said, and into the arguments of calls. */
+class AnswerRestorer {
   readonly #restoring: Restoring
   readonly #texts = new Map<number, TextRestorer>()
 
@@ -46,5 +46,21 @@ export class AnswerRestorer {
     if (text === null) return null
     const restorer = new TextRestorer({ ...this.#restoring, onRestored: () => undefined })
     return restorer.push(text) + restorer.end()
+  }
+}
+
+/** The pieces of a redacted answer with the values of its request. */
+export async function* restorePieces(
+  pieces: AsyncIterable<Piece>,
+  restoring: Restoring,
+): AsyncGenerator<Piece> {
+  const restorer = new AnswerRestorer(restoring)
+  for await (const { format, frames } of pieces) {
+    const restored: Frame[] = []
+    for (const { events, source } of frames) {
+      const left = restorer.restore(events)
+      if (left.length > 0) restored.push({ events: left, source })
+    }
+    if (restored.length > 0) yield { format, frames: restored, isRebuilt: true }
   }
 }

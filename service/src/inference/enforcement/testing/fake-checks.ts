@@ -15,6 +15,7 @@ export const openFakeChecks =
     Object.assign(findings, found)
     return {
       request,
+      growthMost: 0,
       findings,
       beforeHold: async () => undefined,
       afterHold: async () => undefined,
