@@ -101,7 +101,13 @@ export async function openGuard(
       ...openScores(isApart ? noted : findings),
     })
 
-  const replacing = { replace, findings, isStreamed, call, guard: guardText, hide, asker }
+  /** Guards a text that is no part of the model's answer. */
+  const guardWords = (pieces: AsyncIterable<Piece>, noted: Findings, isApart = false) => {
+    const cleared = guardText(pieces, noted, isApart)
+    return guardrails?.guardWords(cleared, { noted, hide }) ?? cleared
+  }
+
+  const replacing = { replace, findings, isStreamed, call, guard: guardWords, hide, asker }
   const replacement = mayReplace(findings)
     ? openReplacement({ ...replacing, questions: questions.rewriter })
     : null
@@ -114,7 +120,7 @@ export async function openGuard(
     replace: async (error) => (await replacement?.replace(error)) ?? null,
     guard(pieces, prefill) {
       const guardApart = (words: AsyncIterable<Piece>, noted: Findings) =>
-        guardText(words, noted, true)
+        guardWords(words, noted, true)
       const answer = checkErrorTexts(pieces, { findings, guard: guardApart, redaction, asker })
       const cleared = guardText(answer, findings)
       const replaced = replacement ? replacement.replaceBlocked(cleared) : cleared

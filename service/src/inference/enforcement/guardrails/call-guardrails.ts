@@ -1,4 +1,6 @@
 import type { Piece } from '#formats/answer.ts'
+import type { Findings } from '#inference/enforcement/findings.ts'
+import type { HideText } from '#inference/enforcement/redaction/call-redaction.ts'
 import type { Guardrail } from '#moderation/guardrails/guardrail.ts'
 import { NotAsked } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
@@ -9,6 +11,7 @@ import { createAskingForCall, type GuardedCall, type GuardrailDeps } from './ask
 import { checkRequest, type OpenGuardrail, type SentRequest } from './check-request.ts'
 import { decideWindow, questionAbout } from './decide-window.ts'
 import { guardPieces, watchPieces } from './guard-pieces.ts'
+import { guardWords } from './guard-words.ts'
 import { GuardrailWatch } from './watch-calls.ts'
 
 /** The guardrails of one call. */
@@ -23,6 +26,14 @@ export type CallGuardrails = {
   guardAnswer(
     pieces: AsyncIterable<Piece>,
     answer: { prefill: string; interrupt(): void },
+  ): AsyncIterable<Piece>
+  /**
+   * A text that leaves instead of an answer or besides it, such as the words of a provider's error: throws where it may not leave,
+   * also where it could only leave rewritten. What is decided goes to these findings.
+   */
+  guardWords(
+    pieces: AsyncIterable<Piece>,
+    words: { noted: Findings; hide: HideText | null },
   ): AsyncIterable<Piece>
 }
 
@@ -80,6 +91,11 @@ export function openCallGuardrails(
         await settle()
       }
     },
+    guardWords(pieces, { noted, hide }) {
+      if (enforcing.length === 0) return pieces
+      const apart = createAskingForCall(deps, { ...guarded, findings: noted })
+      return guardWords(pieces, { enforcing, asking: apart, findings: noted, hide, asker })
+    },
   }
 }
 
@@ -92,6 +108,7 @@ export const unaskedGuardrails = (guardrails: readonly Guardrail[]): CallGuardra
     return null
   },
   guardAnswer: (pieces) => pieces,
+  guardWords: (pieces) => pieces,
 })
 
 /** One for all answers: making an error for each would cost more than all else that ends it. */

@@ -16,7 +16,7 @@ export const questionAbout = ({ from, text, newFrom, isLast }: AnswerWindow) =>
     isLast,
   }) as const
 
-type Deciding = {
+export type Deciding = {
   enforcing: readonly Guardrail[]
   asking: AskingForCall
   findings: Findings

@@ -335,6 +335,25 @@ test(
   },
 )
 
+test(
+  'the words of a provider’s error leave only if it allows them as they are',
+  patience,
+  async () => {
+    const every = await open()
+    for (const way of usualWays) {
+      for (const words of [`This is ${blockedWord}.`, 'Call 555-1234.', 'This is harmless.']) {
+        const script = isStreamed(way)
+          ? { text: 'One two.', errorAfter: { pieces: 1, message: words } }
+          : { error: { status: 400, message: words } }
+        const { body } = await every.send(way, { asked: `Go.\n${hiddenScript(script)}` })
+        expect(body.includes(words), `${nameOf(way)} ${body}`).toBe(words === 'This is harmless.')
+        expect(body).not.toContain('555-1234')
+      }
+    }
+    for (const event of await eventsOf(every)) expect(event).toMatchObject({ decision: 'allow' })
+  },
+)
+
 test('a count of tokens asks none, and says so', patience, async () => {
   const every = await open()
   const counting = ways.find(({ endpoint }) => isCounting(endpoint))
