@@ -3,8 +3,7 @@ import { probabilityShareOf, readChatReply, type ReplyToken } from '#moderation/
 
 import type { Adapter } from './adapter.ts'
 import { toChatCall, toConversation, withLogprobs } from './chat.ts'
-import { malformed } from './malformed.ts'
-import { probabilityToBasisPoints } from './probabilities.ts'
+import { malformed, probabilityToBasisPoints } from './malformed.ts'
 
 // Granite Guardian 3.3 and 4.1 behind Chat Completions: one criterion per call, reply `<score> yes </score>`.
 

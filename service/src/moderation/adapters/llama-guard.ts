@@ -3,8 +3,7 @@ import { probabilityShareOf, readChatReply, type ReplyToken } from '#moderation/
 
 import type { Adapter } from './adapter.ts'
 import { toChatCall, toConversation, withLogprobs } from './chat.ts'
-import { malformed } from './malformed.ts'
-import { probabilityToBasisPoints } from './probabilities.ts'
+import { malformed, probabilityToBasisPoints } from './malformed.ts'
 
 // Llama Guard 3 and 4 behind Chat Completions. A reply is `safe`, or `unsafe` and a line with codes such as `S1,S10`.
 
