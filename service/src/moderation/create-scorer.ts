@@ -80,7 +80,7 @@ const tooLong = () =>
 
 /** A caller with very many texts may have kept the scorer busy by itself. */
 const byLoad = (error: unknown) =>
-  error instanceof ScorerFailure && (error.problem === 'busy' || error.problem === 'timeout')
+  error instanceof ScorerFailure && (error.kind === 'busy' || error.kind === 'timeout')
     ? error.asByCaller()
     : error
 

@@ -28,8 +28,8 @@ const loadsImages = (segments: readonly Segment[]) =>
   segments.some(({ imageUrl }) => imageUrl !== undefined && !imageUrl.startsWith('data:'))
 
 function byImage(failure: ScorerFailure, segments: readonly Segment[]): ScorerFailure {
-  const { problem } = failure
-  const mayBeByImage = (problem === 'timeout' || problem === 'error') && loadsImages(segments)
+  const { kind } = failure
+  const mayBeByImage = (kind === 'timeout' || kind === 'error') && loadsImages(segments)
   return mayBeByImage ? failure.asByCaller() : failure
 }
 
@@ -41,7 +41,7 @@ export function guardScorer(scorer: Scorer, { now, log, metrics }: Deps): Guarde
   let lastFailure: ScorerFailure | undefined
 
   function note(failure: ScorerFailure) {
-    const { problem, message, cause } = failure
+    const { kind: problem, message, cause } = failure
     metrics.scorerFailures.inc({ ...label, problem })
     logFailure('scorer_failed', new Error(`${scorer.name}, ${problem}: ${message}`, { cause }))
     if (failure.mayBeByCaller || !countsAgainst.has(problem)) return

@@ -105,7 +105,7 @@ function toFailure(error: unknown, signal: AbortSignal): unknown {
 }
 
 const isUnreachable = (error: unknown) =>
-  error instanceof ScorerFailure && error.problem === 'unreachable'
+  error instanceof ScorerFailure && error.kind === 'unreachable'
 
 const failure = (problem: ScorerProblem, what: string, cause?: unknown) =>
   new ScorerFailure(problem, `The model ${what}.`, cause === undefined ? {} : { cause })

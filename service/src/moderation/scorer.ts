@@ -2,6 +2,7 @@ import type { CutWindow } from '#text/windows/window-cutter.ts'
 import type { WindowGrid } from '#text/windows/window-grid.ts'
 
 import type { Category, CategoryScores } from './categories.ts'
+import { type FailureKind, ModelFailure } from './model-failure.ts'
 
 /** A text to be scored, and who said it. An image is a `data:` or `https:` address. */
 export type Segment = {
@@ -60,85 +61,23 @@ export type Scorer = {
   score(segments: readonly Segment[], call: ScoringCall): Promise<readonly CategoryScores[]>
 }
 
-/** What went wrong, also as a label of metrics. */
-export type ScorerProblem =
-  /** It refuses this gateway: a wrong key, model or address. */
-  | 'misconfigured'
-  /** No connection, or one that broke. */
-  | 'unreachable'
-  | 'timeout'
-  /** 429. */
-  | 'busy'
-  /** 5xx, or a redirect. */
-  | 'error'
-  /** It does not accept this request, as with 400: another text may succeed. */
-  | 'rejected'
-  /** An answer that is no answer, is incomplete or contradicts itself. */
-  | 'malformed'
-  /** It was not asked, because it failed too often just now. */
-  | 'paused'
-  /** It was not asked, because this process has too many calls to it open. */
-  | 'overloaded'
-  /** It was not asked, because the texts are too long for it: trying again does not help. */
-  | 'too_long'
-
-/** The scorer is away or overloaded, whatever the texts are. */
-const outages: ReadonlySet<ScorerProblem> = new Set<ScorerProblem>([
-  'unreachable',
-  'timeout',
-  'busy',
-  'error',
-])
-
-type FailureOptions = {
-  cause?: unknown
-  /**
-   * What was sent may have caused the failure, such as an image that the scorer has to load from a slow server, or very many
-   * texts.
-   */
-  mayBeByCaller?: boolean
-}
+export type ScorerProblem = Exclude<
+  FailureKind,
+  'unavailable' | 'throttled' | 'late' | 'no_verdict'
+>
 
 /** Why there are no scores. */
-export class ScorerFailure extends Error {
-  readonly problem: ScorerProblem
-  readonly mayBeByCaller: boolean
-
-  constructor(problem: ScorerProblem, message: string, options: FailureOptions = {}) {
-    const { mayBeByCaller = false, ...causes } = options
-    super(message, causes)
-    this.name = 'ScorerFailure'
-    this.problem = problem
-    this.mayBeByCaller = mayBeByCaller
-  }
+export class ScorerFailure extends ModelFailure<ScorerProblem> {
+  override readonly name = 'ScorerFailure'
 
   /** The same failure, marked as possibly caused by what was sent. */
   asByCaller(): ScorerFailure {
-    const { problem, message, cause } = this
-    return new ScorerFailure(problem, message, { cause, mayBeByCaller: true })
-  }
-
-  /**
-   * Whether no caller can cause this failure by the texts it sends. A scorer that is paused because of such a failure counts as
-   * an outage, too.
-   */
-  get isOutage(): boolean {
-    const { problem, cause, mayBeByCaller } = this
-    if (problem === 'paused') return cause instanceof ScorerFailure && cause.isOutage
-    return outages.has(problem) && !mayBeByCaller
+    const { kind, message, cause } = this
+    return new ScorerFailure(kind, message, { cause, mayBeByCaller: true })
   }
 
   /** The scorer does not take these texts, whenever it is asked. */
   get isByContent(): boolean {
-    return this.problem === 'too_long' || this.problem === 'rejected'
-  }
-
-  /**
-   * Whether the scorer refuses this gateway, as with a wrong key or an unknown model. That is no outage, and trying again does
-   * not help. It stays true while the scorer is paused for this reason.
-   */
-  get isMisconfigured(): boolean {
-    const { problem, cause } = this
-    return problem === 'misconfigured' || (cause instanceof ScorerFailure && cause.isMisconfigured)
+    return this.kind === 'too_long' || this.kind === 'rejected'
   }
 }

@@ -1,11 +1,13 @@
+import { hash } from 'node:crypto'
+
 import type { Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { BoundedMap } from '#platform/bounded-map.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 import { noteBegun, timeToBegin, waitForSlice } from '#platform/steps/shared-turns.ts'
 import { countTexts, loadCounter } from '#tokens/count.ts'
 import type { Encoding } from '#tokens/ranks.ts'
 
-import { type CountCache, createCountCache } from './count-cache.ts'
 import type { Factors, Script } from './fitted-factor.ts'
 import { type Items, itemizeTurn } from './itemize-turn.ts'
 
@@ -122,6 +124,31 @@ export function requireCountable(
   if (bytes > textMaxBytes) throw tooLarge()
   return { ...items, bytes }
 }
+
+/** Counting a shorter text again is as fast as a lookup: 400 characters take 35 µs to count and 2 µs to look up. */
+const charactersMin = 128
+
+/**
+ * Caches the token counts of texts, since chats send their history again with every message. It holds hashes and
+ * no texts. The least recently used entry is dropped first.
+ */
+function createCountCache({ entriesMax }: { entriesMax: number }) {
+  const counts = new BoundedMap<string, number>(entriesMax)
+
+  return {
+    /** Null: too short for the cache. */
+    keyOf(encoding: Encoding, text: string): string | null {
+      return text.length < charactersMin ? null : encoding + hash('sha256', text, 'base64')
+    },
+    find(key: string): number | undefined {
+      const count = counts.get(key)
+      if (count !== undefined) counts.set(key, count) // marks it as the most recently used
+      return count
+    },
+    set: (key: string, count: number) => void counts.set(key, count),
+  }
+}
+type CountCache = ReturnType<typeof createCountCache>
 
 /** Sums the cached counts, and lists the texts that must be counted: `cacheable` ones by their cache key. */
 function lookUp(cache: CountCache, encoding: Encoding, texts: readonly string[]) {

@@ -31,8 +31,7 @@ import {
 } from './guardrails/call-guardrails.ts'
 import { checkHistory } from './history/check-history.ts'
 import { moderateCall, type ModerationDeps, refuseTooLong } from './moderation/moderate-call.ts'
-import type { CallJudge } from './plain-language/ask-judge.ts'
-import { needsVerdict } from './plain-language/needs-verdict.ts'
+import { type CallJudge, needsVerdict } from './plain-language/ask-judge.ts'
 import type { EstimateTokens } from './redaction/redact-call.ts'
 import { cannotEnforce } from './refusals.ts'
 

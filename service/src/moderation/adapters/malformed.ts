@@ -18,3 +18,10 @@ export function readShape<Schema extends z.ZodType>(
     member === undefined ? 'it has another form' : `it has no usable '${String(member)}'`,
   )
 }
+
+/** Converts a probability to basis points. */
+export function probabilityToBasisPoints(probability: number): number {
+  // A negated comparison would let NaN pass.
+  if (!(probability >= 0 && probability <= 1)) throw malformed('a score is not between 0 and 1')
+  return Math.round(probability * 10_000)
+}

@@ -1,7 +1,8 @@
 import type { Category, CategoryScores } from '#moderation/categories.ts'
+import { readChatReply } from '#moderation/chat-reply.ts'
 
 import type { Adapter } from './adapter.ts'
-import { readChatReply, toChatCall, toConversation } from './chat.ts'
+import { toChatCall, toConversation } from './chat.ts'
 import { malformed } from './malformed.ts'
 
 // Qwen3Guard-Gen behind Chat Completions. A reply has the lines `Safety: ...` and `Categories: ...`, for answers also `Refusal: ...`.
@@ -35,7 +36,7 @@ export const qwenGuard: Adapter = {
 }
 
 function readReply(reply: unknown): CategoryScores {
-  const lines = readChatReply(reply)
+  const lines = readChatReply(reply, malformed)
     .text.trim()
     .split(/\s*\n\s*/)
   const valueOf = (name: string) => {

@@ -156,9 +156,9 @@ const isFinal = (error: unknown) => error instanceof JudgeFailure && error.isMis
 function toFailure(error: unknown, signal: AbortSignal): JudgeFailure | undefined {
   if (signal.aborted) return signal.reason instanceof JudgeFailure ? signal.reason : undefined
   if (error instanceof JudgeFailure) return error
-  if (error instanceof ScorerFailure && error.problem === 'timeout')
+  if (error instanceof ScorerFailure && error.kind === 'timeout')
     return new JudgeFailure('late', 'The judge did not answer in time.')
-  if (error instanceof ScorerFailure && error.problem === 'overloaded')
+  if (error instanceof ScorerFailure && error.kind === 'overloaded')
     return new JudgeFailure('overloaded', 'Too many calls to the judge are open.')
   return new JudgeFailure('unavailable', 'The judge cannot be reached.', { cause: error })
 }

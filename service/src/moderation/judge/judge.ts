@@ -1,3 +1,4 @@
+import { type FailureKind, type FailureOptions, ModelFailure } from '#moderation/model-failure.ts'
 import type { Questions } from '#moderation/scorer.ts'
 
 /** A rule in plain language, as its policy's version says it. */
@@ -41,65 +42,30 @@ export type Judge = {
   isPausing(): boolean
 }
 
-/**
- * Why there is no verdict:
- * - `misconfigured`: the judge refuses this gateway, as with a wrong key or an unknown model
- * - `unavailable`: it cannot be reached or fails, or is not asked for a moment because it has failed too often
- * - `throttled`: it wants fewer calls
- * - `late`: it did not answer in time
- * - `no_verdict`: it has answered, but not with a verdict on every rule
- * - `overloaded`: too many questions wait in this process
- * - `too_long`: no judge can read a text of this length in time
- */
-export type JudgeFailureKind =
-  | 'misconfigured'
-  | 'unavailable'
-  | 'throttled'
-  | 'late'
-  | 'no_verdict'
-  | 'overloaded'
-  | 'too_long'
+export type JudgeFailureKind = Extract<
+  FailureKind,
+  'misconfigured' | 'unavailable' | 'throttled' | 'late' | 'no_verdict' | 'overloaded' | 'too_long'
+>
 
-/** The judge is away or overloaded, whatever the texts are. */
-const outages: ReadonlySet<JudgeFailureKind> = new Set<JudgeFailureKind>([
-  'unavailable',
-  'throttled',
-  'late',
-])
-
-type FailureOptions = {
-  cause?: unknown
-  atLeast?: ReadonlyMap<string, number>
-  /** What was sent may have caused the failure, such as a text in many pieces. */
-  mayBeByCaller?: boolean
-}
-
-/** Thrown if some rule has no verdict. Its message never contains text of the judge, nor of what was judged. */
-export class JudgeFailure extends Error {
-  readonly kind: JudgeFailureKind
+/** Thrown if some rule has no verdict. */
+export class JudgeFailure extends ModelFailure<JudgeFailureKind> {
+  override readonly name = 'JudgeFailure'
   /**
    * The scores that are known nevertheless, by policy id. The score of a rule is at least this: a rule that matches by it has
    * matched, and one that does not may still match.
    */
   readonly atLeast: ReadonlyMap<string, number>
-  readonly mayBeByCaller: boolean
 
-  constructor(kind: JudgeFailureKind, message: string, options: FailureOptions = {}) {
-    super(message, { cause: options.cause })
-    this.name = 'JudgeFailure'
-    this.kind = kind
-    this.atLeast = options.atLeast ?? new Map()
-    this.mayBeByCaller = options.mayBeByCaller ?? false
-  }
-
-  /** Whether no caller can cause this failure by what it sends or by how much. Only then may a call pass without the verdict. */
-  get isOutage(): boolean {
-    return outages.has(this.kind) && !this.mayBeByCaller
-  }
-
-  /** Trying again does not help. */
-  get isMisconfigured(): boolean {
-    return this.kind === 'misconfigured'
+  constructor(
+    kind: JudgeFailureKind,
+    message: string,
+    {
+      atLeast = new Map(),
+      ...options
+    }: FailureOptions & Partial<Pick<JudgeFailure, 'atLeast'>> = {},
+  ) {
+    super(kind, message, options)
+    this.atLeast = atLeast
   }
 }
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 
-import { minorsScore, sexualScore } from './combine.ts'
 import { hasMinorTerm } from './minor-terms.ts'
 import { readText } from './read-text.ts'
+import { minorsScore, sexualScore } from './score-window.ts'
 
 const namesMinor = (original: string) => {
   const { text, bounds } = readText(original)

@@ -54,6 +54,9 @@ export async function judgeRules(
   })
 }
 
+/** Whether calls depend on the judge's verdict on this rule. */
+export const needsVerdict = ({ mode, rule }: SetRule) => mode === 'enforcing' && rule.needs.judge
+
 const toQuestion = ({ policyId, version, rule }: SetRule) => ({
   policyId,
   version,

@@ -12,11 +12,16 @@ import { createLogThrottle } from '#platform/log-throttle.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-import { judgeReplacement } from './judge-replacement.ts'
+import { judgeText } from './judge-text.ts'
 import { readReplacement } from './read-replacement.ts'
-import { ReplacementFailure } from './replacement-failure.ts'
 import { replacementMaxTokens, writePrompt } from './replacement-prompt.ts'
-import type { Blocked, Replace, ReplacedCall, Replacement } from './replacement.ts'
+import {
+  type Blocked,
+  type Replace,
+  type ReplacedCall,
+  type Replacement,
+  ReplacementFailure,
+} from './replacement.ts'
 
 type Deps = {
   callModel: CallModel
@@ -67,7 +72,10 @@ export function createReplace(deps: Deps): Replace {
     const stop = metrics.replacementSeconds.startTimer()
     try {
       const replacement = await write(blocked, call)
-      await judgeReplacement(replacement.text, call)
+      // All of it is checked before any of it is sent.
+      await judgeText(replacement.text, call.judge).catch((error: unknown) => {
+        throw new ReplacementFailure('blocked', 'The replacement may not leave.', { cause: error })
+      })
       metrics.replacements.inc({ action, outcome: 'replaced' })
       return replacement
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { AnswerEvent, Piece, StopReason } from '#formats/answer.ts'
 
-import { ReplacementFailure } from './replacement-failure.ts'
+import { ReplacementFailure } from './replacement.ts'
 
 /** In no language are 400 tokens longer than this, but a server may ignore the limit that it was given. */
 const charactersMax = 8000

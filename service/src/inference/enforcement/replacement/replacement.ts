@@ -38,3 +38,26 @@ export type ReplacedCall = {
 
 /** Has a replacement written and checked. Returns null if that fails for any reason; then the call is refused. Never rejects. */
 export type Replace = (blocked: Blocked, call: ReplacedCall) => Promise<Replacement | null>
+
+/** Why there is no replacement, also as a label of metrics. */
+type ReplacementOutcome =
+  /** No rewriter is configured, or the catalogue does not have it. */
+  | 'unconfigured'
+  /** The organization has had too many texts replaced in this minute. */
+  | 'over_limit'
+  /** Too many other texts wait to be replaced. */
+  | 'overloaded'
+  | 'late'
+  /** Empty, cut off, too long, or a refusal. */
+  | 'unusable'
+  /** The check of the replacement has found something, so it may not leave. */
+  | 'blocked'
+
+export class ReplacementFailure extends Error {
+  override readonly name = 'ReplacementFailure'
+  readonly outcome: ReplacementOutcome
+  constructor(outcome: ReplacementOutcome, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.outcome = outcome
+  }
+}

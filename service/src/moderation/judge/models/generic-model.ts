@@ -1,9 +1,9 @@
+import type { ChatReply } from '#moderation/chat-reply.ts'
 import type { JudgedContent, JudgedRule } from '#moderation/judge/judge.ts'
 
-import { readJudgeChatReply, type ChatReply } from './chat-reply.ts'
 import type { JudgeModel, JudgeModelOptions } from './judge-model.ts'
 import { promptVersion, writeInstructions, writeQuestion } from './judge-prompt.ts'
-import { noVerdict, readVerdicts } from './judge-reply.ts'
+import { noVerdict, readJudgeReply, readVerdicts } from './judge-reply.ts'
 import { likelihoodOf, tokenAt } from './token-choices.ts'
 
 const rulesPerCall = 6
@@ -16,14 +16,13 @@ export function createGenericModel({ model, post, createNonce }: JudgeModelOptio
 
   async function ask(rules: readonly JudgedRule[], content: JudgedContent, signal: AbortSignal) {
     const question = { model, ...writeRequest(rules, content, createNonce()) }
-    if (!takesExtras)
-      return readScores(readJudgeChatReply(await post(question, signal)), rules.length)
+    if (!takesExtras) return readScores(readJudgeReply(await post(question, signal)), rules.length)
     const reply = await post({ ...question, ...writeExtras(rules.length) }, signal)
     if (reply.status !== 400 && reply.status !== 422)
-      return readScores(readJudgeChatReply(reply), rules.length)
+      return readScores(readJudgeReply(reply), rules.length)
     const plain = await post(question, signal)
     if (plain.status === 200) takesExtras = false
-    return readScores(readJudgeChatReply(plain), rules.length)
+    return readScores(readJudgeReply(plain), rules.length)
   }
 
   return { promptVersion: `generic-${promptVersion}`, rulesPerCall, ask }
@@ -68,10 +67,10 @@ const verdictSchema = {
 
 /** Scores in the order of the rules. A single rule gets the probability of its verdict if the server gives it, otherwise `p`. */
 function readScores(reply: ChatReply, rules: number): number[] {
-  const verdicts = readVerdicts(reply.content, rules)
+  const verdicts = readVerdicts(reply.text, rules)
   const [only] = verdicts
   if (rules === 1 && only) {
-    const digitAt = /"m"\s{0,9}:\s{0,9}/.exec(reply.content)
+    const digitAt = /"m"\s{0,9}:\s{0,9}/.exec(reply.text)
     const choice = digitAt ? tokenAt(reply, digitAt.index + digitAt[0].length) : undefined
     const likelihood = likelihoodOf(choice, { yes: '1', no: '0' })
     if (likelihood === undefined) return [only.likelihood]

@@ -1,6 +1,26 @@
 import { z } from 'zod'
 
+import { type ChatReply, readChatReply } from '#moderation/chat-reply.ts'
 import { JudgeFailure } from '#moderation/judge/judge.ts'
+
+import type { PostedReply } from './judge-model.ts'
+
+/** What the model wrote, or why there is nothing. */
+export function readJudgeReply({ status, body }: PostedReply): ChatReply {
+  if (status !== 200) throw failureOf(status)
+  return readChatReply(parseJson(body), (what) =>
+    noVerdict(`The reply of the judge cannot be used: ${what}.`),
+  )
+}
+
+function failureOf(status: number): JudgeFailure {
+  if (status === 401 || status === 403 || status === 404)
+    return new JudgeFailure('misconfigured', `The judge refuses this gateway with ${status}.`)
+  if (status === 429) return new JudgeFailure('throttled', 'The judge answered 429.')
+  if (status === 408 || status >= 500)
+    return new JudgeFailure('unavailable', `The judge answered ${status}.`)
+  return noVerdict(`The judge answered ${status}.`)
+}
 
 const Verdicts = z.strictObject({
   v: z
