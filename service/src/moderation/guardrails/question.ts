@@ -25,7 +25,7 @@ export type GuardrailQuestion = {
 }
 
 /** The body of the question, as docs/specification/guardrails.md describes it. */
-export const writeQuestion = (question: GuardrailQuestion): string =>
+export const writeGuardrailQuestion = (question: GuardrailQuestion): string =>
   JSON.stringify({
     id: question.id,
     ...(question.isTest && { is_test: true }),

@@ -66,11 +66,7 @@ export async function openGuard(
   { call, findings, set, moderated, questions, redaction, guardrails, ...asked }: Guarded,
 ): Promise<AnswerGuarding> {
   const { texts, isStreamed, asker } = asked
-  // A call that was admitted is not ended for the questions that its answer raises.
-  const callJudge = asked.callJudge && {
-    ...asked.callJudge,
-    questions: countedOnly(questions.judge),
-  }
+  const callJudge = withoutLimit(asked.callJudge, questions)
   const facts = { ...asked.facts, direction: 'response' as const }
   const hide = redaction && redaction.hide
   const own = toEndings(await runInTurns(set.openAnswerInSteps(facts), asker), set)
@@ -131,6 +127,10 @@ export async function openGuard(
     },
   }
 }
+
+/** A call that was admitted is not ended for the questions that its answer raises. */
+const withoutLimit = (callJudge: CallJudge | null, questions: QuestionsOf): CallJudge | null =>
+  callJudge && { ...callJudge, questions: countedOnly(questions.judge) }
 
 function addEndings(
   own: AnswerRules<Ending>,
