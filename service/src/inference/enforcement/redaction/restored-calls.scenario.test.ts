@@ -31,6 +31,9 @@ async function textsOf(pieces: AsyncIterable<Piece>): Promise<string[]> {
   return texts
 }
 
+const redactAndRestore = (redaction: CallRedaction, events: readonly AnswerEvent[]) =>
+  redaction.restoreAnswer(redaction.redactAnswer(piecesOf(events), asker))
+
 const ask = (redaction: CallRedaction, content: string): string => {
   const request = { messages: [{ role: 'user', content }] }
   const body = (finish(redaction.redactRequest(request)) ?? request) as typeof request
@@ -39,7 +42,7 @@ const ask = (redaction: CallRedaction, content: string): string => {
 
 type Said = { type: string; pieces: string[] }
 const answer = (redaction: CallRedaction, said: Said[]) =>
-  textsOf(redaction.redactAnswer(piecesOf(toEvents(said)), asker))
+  textsOf(redactAndRestore(redaction, toEvents(said)))
 
 test('texts and arguments get the values back, and other placeholders stay', async () => {
   const redaction = new CallRedaction({ restores: true })
@@ -85,7 +88,7 @@ test('a stop sequence is told as the caller has written it', async () => {
     event.type === 'finished' ? { ...event, stopSequence: '[EMAIL_1]' } : event,
   )
   const left: unknown[] = []
-  for await (const { frames } of redaction.redactAnswer(piecesOf(events), asker)) {
+  for await (const { frames } of redactAndRestore(redaction, events)) {
     left.push(...frames.flatMap((frame) => frame.events))
   }
   expect(left.at(-1)).toMatchObject({ type: 'finished', stopSequence: 'jane@a.com' })
