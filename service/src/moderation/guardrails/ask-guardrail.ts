@@ -3,7 +3,7 @@ import type { Clock } from '#platform/clock.ts'
 
 import { GuardrailFailure } from './guardrail-failure.ts'
 import type { Guardrail } from './guardrail.ts'
-import { type GuardrailQuestion, writeQuestion } from './question.ts'
+import { type GuardrailQuestion, writeGuardrailQuestion } from './question.ts'
 import { type GuardrailDecision, readReply } from './read-reply.ts'
 import type { SendQuestion } from './send-question.ts'
 
@@ -27,7 +27,7 @@ export async function askGuardrail(
   const { deadlineMs, secret } = guardrail
   const endsAtMs = performance.now() + deadlineMs
   const { id, texts } = question
-  const body = writeQuestion(question)
+  const body = writeGuardrailQuestion(question)
   const headers = {
     'content-type': 'application/json',
     accept: 'application/json',

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 
-import { writeQuestion } from './question.ts'
+import { writeGuardrailQuestion } from './question.ts'
 
 test('what is new is counted in code points', () => {
-  const body = writeQuestion({
+  const body = writeGuardrailQuestion({
     id: 'grq_1',
     direction: 'response',
     organizationId: 'org_1',

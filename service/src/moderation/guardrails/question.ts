@@ -23,7 +23,7 @@ export type GuardrailQuestion = {
 }
 
 /** The body of the question, as docs/specification/guardrails.md describes it. */
-export const writeQuestion = (question: GuardrailQuestion): string =>
+export const writeGuardrailQuestion = (question: GuardrailQuestion): string =>
   JSON.stringify({
     id: question.id,
     direction: question.direction,

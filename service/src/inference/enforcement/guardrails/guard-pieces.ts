@@ -10,7 +10,7 @@ type Guarding = {
   readonly decide: DecideWindow
   /** The beginning of the answer, where the caller has written it. */
   readonly prefill: string
-  /** Ends the answer at its source, so that nobody waits for more of it. */
+  /** Ends the answer at its source, so that no code waits for more of it. */
   interrupt(): void
 }
 

@@ -47,7 +47,7 @@ describe.each(formats)('a request of %s', (format) => {
   })
 
   test('stays as it is where nothing is rewritten', () => {
-    expect(replace(format, body, 'a word that nobody says')).toEqual(body)
+    expect(replace(format, body, 'a word that is not said')).toEqual(body)
   })
 
   test('can be rewritten in every place', () => {
@@ -69,7 +69,7 @@ describe.each(formats)('a request of %s', (format) => {
   })
 })
 
-test('roles are those of whoever speaks', () => {
+test('roles are those of the speakers', () => {
   expect(
     saidIn('messages', {
       model: 'm',

@@ -40,7 +40,7 @@ export class GuardrailWatch {
     }
   }
 
-  /** Nobody needs the answers. */
+  /** The answers are not needed any more. */
   stop() {
     this.#waiting = []
     this.#aborting.abort(new Error('The call is over.'))

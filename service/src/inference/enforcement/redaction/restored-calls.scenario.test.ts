@@ -37,9 +37,13 @@ const ask = (redaction: CallRedaction, content: string): string => {
   return body.messages[0]!.content
 }
 
+/** As the guard of an answer does it. */
+const restored = (redaction: CallRedaction, events: Parameters<typeof piecesOf>[0]) =>
+  redaction.restoreAnswer(redaction.redactAnswer(piecesOf(events), asker))
+
 type Said = { type: string; pieces: string[] }
 const answer = (redaction: CallRedaction, said: Said[]) =>
-  textsOf(redaction.redactAnswer(piecesOf(toEvents(said)), asker))
+  textsOf(restored(redaction, toEvents(said)))
 
 test('texts and arguments get the values back, and other placeholders stay', async () => {
   const redaction = new CallRedaction({ restores: true })
@@ -85,7 +89,7 @@ test('a stop sequence is told as the caller has written it', async () => {
     event.type === 'finished' ? { ...event, stopSequence: '[EMAIL_1]' } : event,
   )
   const left: unknown[] = []
-  for await (const { frames } of redaction.redactAnswer(piecesOf(events), asker)) {
+  for await (const { frames } of restored(redaction, events)) {
     left.push(...frames.flatMap((frame) => frame.events))
   }
   expect(left.at(-1)).toMatchObject({ type: 'finished', stopSequence: 'jane@a.com' })
