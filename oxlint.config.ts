@@ -6,7 +6,7 @@ import { defineConfig } from 'oxlint'
 export const mayImport: Record<string, readonly string[]> = {
   platform: [], // I/O, knows no feature
   text: ['platform'], // leaf: normalising, patterns and literals; pure, but for sharing the event loop
-  redaction: ['text'], // leaf: personal data and secrets in texts, pure
+  redaction: ['text', 'platform'], // leaf: personal data and secrets in texts; pure, but for sharing the event loop
   tokens: ['platform'], // leaf: counting; reads its tables
   formats: ['text', 'platform'], // leaf: the wire formats of models, pure
   http: ['platform'], // shared by all routes, knows no feature
@@ -18,7 +18,6 @@ export const mayImport: Record<string, readonly string[]> = {
   credits: ['access', 'audit', 'http', 'platform'], // payments decide the tier; grants and refunds are events
   policies: ['access', 'audit', 'http', 'platform', 'redaction', 'text'],
   exports: ['access', 'audit', 'http', 'platform'], // reading the log and sending it on; locks organizations
-  installation: ['exports', 'http', 'platform'], // which database this is, and whether the master key is its own
   // the configuration of the policy gateway: saved, decided by, rolled out, simulated
   'gateway-config': [
     'policies',
@@ -41,6 +40,7 @@ export const mayImport: Record<string, readonly string[]> = {
     'platform',
     'text',
   ],
+  installation: ['gateway-config', 'exports', 'http', 'platform'], // which database this is, and whether the master key is its own
   // the only folder that joins them all
   inference: [
     'policies-in-force',
@@ -60,6 +60,7 @@ export const mayImport: Record<string, readonly string[]> = {
   ],
   operator: [
     'installation',
+    'gateway-config', // secrets of guardrails, for a rotation of the master key
     'credits',
     'policies',
     'exports',
@@ -136,6 +137,7 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     decide: [], // pure
     config: ['decide'],
     simulate: ['decide', 'config'],
+    guardrails: ['config'], // webhooks that decide about texts: as they are saved, and as they are in force
     rollout: ['decide', 'config'], // what the arms decided, and rollbacks
   },
 }

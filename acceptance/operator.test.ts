@@ -328,9 +328,19 @@ test('secrets rewrap seals the secrets of sinks with a new master key, and says 
     operatorWith({ ...stack().service, MASTER_KEYS }, ['secrets', 'rewrap', '--json'])
   const { MASTER_KEYS: old = '' } = stack().service as { MASTER_KEYS?: string }
   const rewrapped = await rewrapWith(`${keys[0]},${old}`)
-  expect(JSON.parse(rewrapped.output)).toEqual({ sinks: 1, rewrapped: 1, unreadable: 0 })
+  expect(JSON.parse(rewrapped.output)).toEqual({
+    sinks: 1,
+    guardrails: 0,
+    rewrapped: 1,
+    unreadable: 0,
+  })
   const again = await rewrapWith(String(keys[0]))
-  expect(JSON.parse(again.output)).toEqual({ sinks: 1, rewrapped: 0, unreadable: 0 })
+  expect(JSON.parse(again.output)).toEqual({
+    sinks: 1,
+    guardrails: 0,
+    rewrapped: 0,
+    unreadable: 0,
+  })
   const wrong = await rewrapWith(String(keys[1]))
   expect([wrong.code, wrong.output]).toEqual([1, ''])
   expect(wrong.errors).toContain('operator: MASTER_KEYS does not belong to this database: ')
@@ -344,7 +354,7 @@ test('secrets rewrap seals the secrets of sinks with a new master key, and says 
   const without = await rewrapWith(`${old},${keys[0]}`)
   expect([without.code, JSON.parse(without.output)]).toEqual([
     1,
-    { sinks: 1, rewrapped: 0, unreadable: 1 },
+    { sinks: 1, guardrails: 0, rewrapped: 0, unreadable: 1 },
   ])
   expect(without.errors).toContain(`No key of MASTER_KEYS opens the secrets of ${id}.`)
   const shown = [rewrapped, again, wrong, without].flatMap(({ output, errors }) => [output, errors])

@@ -155,7 +155,7 @@ const headersOf = ({ headers }: Answer) => ({
 })
 
 /** The longest window of moderation, which is more than the rules here hold back. */
-const holdback = '288'
+const holdback = '56'
 
 const script = { text: 'one two forbidden four', usage: { input: 100, output: 20 } }
 

@@ -266,7 +266,7 @@ describe.each(formats)('%s:', (format) => {
   // A window waits for the space after it, and a rule for its widest match and one character more, which a mark could still be
   // combined with. Pieces stay whole: one waits for its last character.
   test.each([
-    { width: 40, header: '288' },
+    { width: 40, header: '56' },
     { width: 302, header: '302' },
   ])(
     'under a rule of the width $width a word leaves when it and its window are judged',

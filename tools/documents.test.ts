@@ -90,6 +90,82 @@ test('every source file and folder that a document names exists', async () => {
   expect(missing, 'a document names what does not exist').toEqual([])
 })
 
+test('the overview is one page, and links every page about a feature', async () => {
+  const overview = await read('ARCHITECTURE.md')
+  expect(overview.split('\n').length).toBeLessThanOrEqual(130)
+  expect(Buffer.byteLength(overview)).toBeLessThanOrEqual(9 * 1024)
+  const index = await read('docs/architecture/README.md')
+  const names = (await readdir(join(root, 'docs/architecture'))).filter(
+    (name) => name !== 'README.md',
+  )
+  expect(names.length).toBeGreaterThan(10)
+  const unlinked = names.filter(
+    (name) => !overview.includes(`(docs/architecture/${name})`) || !index.includes(`(${name})`),
+  )
+  expect(unlinked).toEqual([])
+})
+
+/** Folders of the service, as deep as the import tables go. Helpers of tests stand beside what they help to test. */
+function serviceFolders(depthMax: number): string[] {
+  const prefix = 'service/src/'
+  return listRepository()
+    .filter((path) => path.startsWith(prefix) && path.endsWith('/') && path !== prefix)
+    .map((path) => path.slice(prefix.length))
+    .filter(
+      (path) => path.split('/').length - 1 <= depthMax && !/.testing\/|^testing\/./.test(path),
+    )
+    .toSorted()
+}
+
+/** The folders in the first column of the tables below a heading. */
+function foldersBelow(page: string, heading: string): string[] {
+  const [, after = ''] = page.split(`\n## ${heading}\n`)
+  const [section = ''] = after.split('\n## ')
+  const cells = [...section.matchAll(/^\| (`[^|]+`) \|/gm)].map(([, cell = '']) => cell)
+  return cells.flatMap((cell) => cell.replaceAll('`', '').split(', ')).toSorted()
+}
+
+test('the maps of folders have every folder of the service, and no other', async () => {
+  const heading = 'The folders of the service'
+  expect(foldersBelow(await read('ARCHITECTURE.md'), heading)).toEqual(serviceFolders(1))
+  const layout = await read('docs/architecture/build-and-layout.md')
+  expect(foldersBelow(layout, heading)).toEqual(serviceFolders(2))
+})
+
+/** What a reader of a drawing sees. */
+const visibleTexts = (drawing: string) =>
+  [...drawing.matchAll(/<text[^>]*>([^<]+)<\/text>/g)].map(([, text = '']) => text)
+
+test('the drawing of a call names every step of a call', async () => {
+  const source = await read('service/src/inference/run-inference.ts')
+  const [, members = ''] = /export type CallSteps = \{(.*?)\n\}/s.exec(source) ?? []
+  const steps = [...members.matchAll(/^ {2}(\w+)[(:]/gm)].map(([, name = '']) => name)
+  expect(steps).toContain('callModel')
+  const seen = visibleTexts(await read('docs/images/life-of-a-call.svg')).join('\n')
+  const words = new Set(seen.match(/\w+/g))
+  expect(steps.filter((step) => !words.has(step))).toEqual([])
+})
+
+test('the drawing of the table of checks names every check, in its order', async () => {
+  const source = await read('service/src/inference/enforcement/checks.ts')
+  const [, list = ''] = /export const checks: [^=]+ = \[(.*?)\]/s.exec(source) ?? []
+  const checks: readonly string[] = list.match(/\w+/g) ?? []
+  expect(checks.length).toBeGreaterThan(7)
+  const seen = visibleTexts(await read('docs/images/table-of-checks.svg'))
+  expect(seen.filter((text) => checks.includes(text))).toEqual(checks)
+})
+
+test('drawings have colours for both themes', async () => {
+  const drawings = (await readdir(join(root, 'docs/images'))).filter((name) =>
+    name.endsWith('.svg'),
+  )
+  expect(drawings.length).toBeGreaterThan(2)
+  for (const name of drawings) {
+    const drawing = await read(`docs/images/${name}`)
+    expect([name, drawing.includes('@media (prefers-color-scheme: dark)')]).toEqual([name, true])
+  }
+})
+
 test('the glossary explains every required word and names its file', async () => {
   const glossary = await read('docs/glossary.md')
   const rows = [...glossary.matchAll(/^\| ([^|]+) \|[^|]*\|[^|]+\| `([^`]+)` \|$/gm)]
@@ -107,10 +183,14 @@ test('the glossary explains every required word and names its file', async () =>
     'epoch',
     'pin',
     'opaque state',
-    'natural batch',
+    'batch',
   ]
   expect(required.filter((word) => !words.includes(word))).toEqual([])
   expect(words.length).toBe(new Set(words).size)
+  const repository = new Set(listRepository())
+  const paths = rows.map(([, , path = '']) => path)
+  const exists = (path: string) => repository.has(`service/src/${path}`) || repository.has(path)
+  expect(paths.filter((path) => !exists(path))).toEqual([])
 })
 
 test('compose gives the service every secret that its settings and the example catalogue read, and no other', async () => {

@@ -32,6 +32,10 @@ export function exampleCalls(answers: ReadonlyMap<string, Json>): Record<string,
     const { export: made } = answers.get('createExport') as { export: { id: string } }
     return { params: { export_id: made.id } }
   }
+  const guardrail = () => {
+    const { guardrail: made } = answers.get('createGuardrail') as { guardrail: { id: string } }
+    return { params: { guardrail_id: made.id } }
+  }
   const at = (revision: number) => ({ body: { revision } })
 
   return {
@@ -84,6 +88,12 @@ export function exampleCalls(answers: ReadonlyMap<string, Json>): Record<string,
       const { data } = answers.get('listAuditEvents') as { data: { id: string }[] }
       return { params: { event_id: data[0]?.id } }
     },
+    createGuardrail: () => ({}),
+    listGuardrails: () => ({}),
+    retrieveGuardrail: guardrail,
+    updateGuardrail: guardrail,
+    testGuardrail: guardrail,
+    deleteGuardrail: guardrail,
     createExport: () => ({}),
     listExports: () => ({}),
     retrieveExport: sink,

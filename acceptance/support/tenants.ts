@@ -15,6 +15,7 @@ import {
 } from '@gatehouse/contract/permission'
 import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
 import { listGatewayHistory, saveGatewayConfig } from '@gatehouse/contract/policy-gateway/gateway'
+import { createGuardrail } from '@gatehouse/contract/policy-gateway/guardrails'
 import {
   createOrganization,
   createTenants,
@@ -84,6 +85,9 @@ export async function prepareTenants(stack: Stack) {
   const { export: sink } = await home.call(createExport, {
     body: { type: 'webhook', enabled: false, config: webhook },
   })
+  const { guardrail } = await home.call(createGuardrail, {
+    body: { name: 'guardrail', url: webhook.endpoint, secret: webhook.secret, enabled: false },
+  })
   await new Promise((resolve) => setTimeout(resolve, 1100))
   const administrators = {
     working: admin_key,
@@ -134,6 +138,7 @@ export async function prepareTenants(stack: Stack) {
         history_id: history.data[0]?.id ?? '',
         event_id: events.data[0]?.id ?? '',
         export_id: sink.id,
+        guardrail_id: guardrail.id,
         model_id: 'chat-scripted',
         key_id: endpoint.path.includes('/projects/') ? projectKey.id : victim.id,
       }),

@@ -13,6 +13,7 @@ import * as model from './model.ts'
 import * as organizationCredits from './organization-credits.ts'
 import * as policyEvaluation from './policy-evaluation.ts'
 import * as gateway from './policy-gateway/gateway.ts'
+import * as guardrails from './policy-gateway/guardrails.ts'
 import * as gatewayQuotas from './policy-gateway/quotas.ts'
 import * as policy from './policy.ts'
 import * as project from './project.ts'
@@ -46,6 +47,12 @@ export const endpoints = [
   gateway.restoreGatewayRevision,
   gateway.readGatewayRollout,
   gatewayQuotas.listGatewayQuotas,
+  guardrails.listGuardrails,
+  guardrails.createGuardrail,
+  guardrails.retrieveGuardrail,
+  guardrails.updateGuardrail,
+  guardrails.deleteGuardrail,
+  guardrails.testGuardrail,
   exportSink.listExports,
   exportSink.createExport,
   exportSink.retrieveExport,

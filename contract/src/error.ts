@@ -143,6 +143,7 @@ export const errors = {
     'No audit event with this id exists in your organization, or it is older than the events that are kept.',
   ),
   export_not_found: notFound('No export sink with this id exists in your organization.'),
+  guardrail_not_found: notFound('No guardrail with this id exists in your organization.'),
   model_not_found: notFound(
     'The call names a model that does not exist here. GET /v1/models lists the models you can call; correct `model`.',
   ),
@@ -192,6 +193,9 @@ export const errors = {
   ),
   limit_reached: conflict(
     'The organization has as many of these as it may have. Remove one first.',
+  ),
+  guardrail_name_taken: conflict(
+    'Another guardrail of the organization has this name. Choose another one.',
   ),
   last_admin_key: conflict(
     'This is the last valid key that can manage administrator keys. Create another one first.',

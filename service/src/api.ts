@@ -12,7 +12,7 @@ import { logReadiness } from './log-readiness.ts'
 import { createReadiness } from './readiness.ts'
 import { serveRoutes } from './routes.ts'
 
-/** How long calls that are ended may take to charge what was sent and to tell their callers. */
+/** How long interrupted calls may take to charge what was sent and to tell their callers. */
 const lastWordsMs = 1000
 
 /** What the operations port shows of this process. */
@@ -95,7 +95,7 @@ const listenForOperators: OpenOperations = async (operations, config) => {
   return { address, close: () => server.close() }
 }
 
-/** Whatever has not finished in time is ended: the orchestrator would do it less gently. */
+/** Calls that have not finished in time are ended here, because the orchestrator would end them less gently. */
 async function closeInTime(app: FastifyInstance, { config, inference }: House) {
   const drainMs = config.DRAIN_SECONDS * 1000
   const endsAtMs = performance.now() + drainMs + lastWordsMs
@@ -104,7 +104,7 @@ async function closeInTime(app: FastifyInstance, { config, inference }: House) {
     setTimeout(() => app.server.closeAllConnections(), drainMs + lastWordsMs),
   ]
   await app.close()
-  // Plain calls go on without their callers, who may have hung up.
+  // Plain calls go on without their callers, who may already have hung up.
   await inference.openCalls.ended(Math.max(lastWordsMs, endsAtMs - performance.now()))
   for (const timer of timers) clearTimeout(timer)
 }
@@ -116,7 +116,7 @@ function logListening(
 ) {
   log.event('listening', {
     address,
-    pattern_engine: policies.engine.name, // one of the two is slower
+    pattern_engine: policies.engine.name, // one of the two engines is slower
     ...(operationsAddress && { operations_address: operationsAddress }),
   })
 }

@@ -13,17 +13,18 @@ import { createBodyBudget } from '#http/body-budget.ts'
 import { createOverload } from '#http/overload/overload.ts'
 import type { Principal } from '#http/principal.ts'
 import { createInference } from '#inference/create-inference.ts'
-import { readUpstreamKey } from '#inference/upstreams/read-key.ts'
 import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
 import { periodAt } from '#limits/quotas/calendar.ts'
 import { createModeration } from '#moderation/create-moderation.ts'
 import { threadEntry } from '#platform/assets.ts'
 import type { Tx } from '#platform/database.ts'
-import { createGate } from '#platform/gate.ts'
-import { createSecretBox } from '#platform/secrets.ts'
+import { createGate } from '#platform/lines/gate.ts'
+import { readReferencedKey } from '#platform/operator-file/key-reference.ts'
+import { createSecretBox, type SecretBox } from '#platform/secrets.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { followPolicies } from '#policies-in-force/follow-policies.ts'
+import { guardrailsOf } from '#policies-in-force/guardrails-of.ts'
 import { createRuleCheck } from '#policies/rules/check-rule.ts'
 import { createPatternCosts } from '#policies/rules/pattern-costs.ts'
 import { withThreads } from '#policies/rules/search-in-threads.ts'
@@ -40,7 +41,9 @@ export function assemble(config: Config, edges: Edges = {}) {
   const hashKey = createKeyHasher(config.MASTER_KEYS)
   const access = assembleAccess(foundation, hashKey, installation.noteProof)
   const moderation = assembleModeration(foundation)
-  const policies = assemblePolicies(foundation, () => moderation.current().judge !== null)
+  const secretBox = createSecretBox(config.MASTER_KEYS)
+  const hasJudge = () => moderation.current().judge !== null
+  const policies = assemblePolicies(foundation, secretBox, hasJudge)
   const limits = assembleLimits(foundation, policies.others)
   const credits = assembleCredits(foundation)
   const events = assembleEvents(foundation)
@@ -55,7 +58,7 @@ export function assemble(config: Config, edges: Edges = {}) {
   const mutations: MutationDeps = {
     db,
     now,
-    secretBox: createSecretBox(config.MASTER_KEYS),
+    secretBox,
     docsUrl: config.DOCS_URL,
     gate: createDatabaseGate(Math.ceil(config.DATABASE_POOL_SIZE / 3)),
   }
@@ -86,9 +89,9 @@ export function assemble(config: Config, edges: Edges = {}) {
     moderation,
     inference,
     exports: assembleExports(foundation),
-    /** Credits before the rest: they wait for the calls that are still open, which use everything else. */
+    /** Credits stop first: they wait for the calls that are still open, and those use everything else. */
     async stop() {
-      limits.stop() // its timers only
+      limits.stop() // stops only its timers
       const parts = [credits, inference, moderation, events, follower, policies, access, foundation]
       for (const part of parts) await part.stop()
     },
@@ -96,7 +99,7 @@ export function assemble(config: Config, edges: Edges = {}) {
 }
 export type House = ReturnType<typeof assemble>
 
-/** So many connections of the pool may one organization hold; the lookup of credentials needs the others. */
+/** Limits how many connections of the pool one organization may hold, because the lookup of credentials needs the others. */
 const createDatabaseGate = (atOnce: number) => createGate({ atOnce, waitingMax: 100, waitMs: 5000 })
 
 const assembleBodies = (config: Config, limits: ReturnType<typeof assembleLimits>) => ({
@@ -134,9 +137,10 @@ function assembleAccess(
 
 function assemblePolicies(
   { config, changesDb, now, log, metrics, files }: Foundation,
+  secretBox: SecretBox,
   hasJudge: () => boolean,
 ) {
-  // Rules that take long to check keep no text waiting.
+  // Threads of their own, so that rules that take long to check keep no text waiting.
   const checking = createThreadPool({
     entry: threadEntry,
     threadsMax: 2,
@@ -147,13 +151,22 @@ function assemblePolicies(
   const searching = createThreadPool({
     entry: threadEntry,
     threadsMax: 2,
-    threadsPerOwnerMax: 1, // whatever one organization searches, another finds a thread
-    waitingMax: 1000, // each answer that streams may wait for a search
+    threadsPerOwnerMax: 1, // so that one organization's searches never take both threads
+    waitingMax: 1000, // each streamed answer may wait for a search
     waitingTotalMax: 4000,
   })
   const costs = createPatternCosts(checking)
   const engine = withThreads(loadPatternEngine(), { threads: searching, costs })
-  const followed = followPolicies({ db: changesDb, now, log, metrics, files, engine, hasJudge })
+  const followed = followPolicies({
+    db: changesDb,
+    now,
+    log,
+    metrics,
+    files,
+    engine,
+    secretBox,
+    hasJudge,
+  })
   return {
     ...followed,
     engine,
@@ -208,11 +221,11 @@ function assembleCredits(foundation: Foundation) {
     /** Holds and settles what calls cost. */
     calls,
     noteBudgets: createBudgetAlerts({ db: creditsDb, now, log, metrics }),
-    /** For a subject that gets its first budget: what it has used this month. */
+    /** Counts what a subject has used this month before it gets its first budget. */
     countEarlierUsage: (tx: Tx, subject: BudgetSubject) =>
       seedQuotaUsage(tx, subject, periodAt('monthly', now().getTime()).firstDay),
     balances,
-    /** Calls are paid from the balance, so it says what is left for them. */
+    /** Whether calls are paid from the balance, which then says what is left for them. */
     isPrepaid: config.BILLING === 'prepaid',
     holdGraceMs: config.CREDIT_HOLD_GRACE_SECONDS * 1000,
     stripe: {
@@ -243,7 +256,7 @@ const assembleModeration = ({ config, environment, ...foundation }: Foundation) 
     tenantEgress: foundation.guardrailEgress,
     file: config.ROLES.includes('api') ? config.MODERATION_FILE : undefined,
     allowsTestDoubles: config.ALLOW_TEST_DOUBLES,
-    readSecret: (reference) => readUpstreamKey(reference, environment),
+    readSecret: (reference) => readReferencedKey(reference, environment),
   })
 
 const assembleExports = ({ config, exportEgress, findAddresses, now }: Foundation) =>
@@ -291,6 +304,6 @@ function assembleInference(foundation: Foundation, needs: InferenceNeeds) {
     moderation: moderation.current,
     local: moderation.local,
     askGuardrail: moderation.askGuardrail,
-    guardrailsOf: () => [],
+    guardrailsOf,
   })
 }

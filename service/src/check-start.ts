@@ -11,9 +11,9 @@ import type { StartedDirectory } from '#platform/state-directory/watch-directory
 import type { Config } from './config.ts'
 
 /**
- * Throws where this process could never serve, before it builds anything: it must not deliver charges from the directory of
- * another database. A database that is away is no reason not to start: readiness looks at it when it is back. Returns
- * what it has found out.
+ * Throws if this process could never serve, before it builds anything: it must not deliver charges from the state directory of
+ * another database. An unreachable database does not stop the start; readiness checks it once it is back. Returns what was
+ * found out.
  */
 export async function checkStart(config: Config): Promise<StartedDirectory> {
   const { STATE_DIRECTORY } = config
@@ -30,7 +30,7 @@ export async function checkStart(config: Config): Promise<StartedDirectory> {
   return { databaseId, directoryCheck }
 }
 
-/** The process may make room itself, by delivering what fills the disk. It is not ready until then. */
+/** The process may free space by itself, by delivering what fills the disk. It is not ready until then. */
 const isFull = (code: string | undefined) => code === 'ENOSPC' || code === 'EDQUOT'
 
 async function hasWaitingFiles(directory = '') {

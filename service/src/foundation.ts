@@ -23,13 +23,13 @@ export type Edges = {
   /** `now` unless given. */
   steadyNow?: Clock
   log?: Log
-  /** Where the keys of upstreams stand, if not in files. */
+  /** Where the keys of upstreams are read from, if not from files. */
   environment?: Readonly<Record<string, string | undefined>>
   /** Resolves the host names in media URLs. */
   findAddresses?: FindAddresses
   /** Which of several processes with the same supervisor this is. */
   processNumber?: number
-  /** What the start has found out about the database and the state directory. */
+  /** What the checks of the start have found out about the database and the state directory. */
   started?: StartedDirectory
 }
 

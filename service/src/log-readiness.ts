@@ -3,8 +3,8 @@ import type { Log } from '#platform/log.ts'
 const lookMs = 1000
 
 /**
- * Logs why a process is not ready, when the reasons change and not at each probe: some orchestrators probe many times a second,
- * others only now and then. A start that is ready within a second has no reasons.
+ * Logs why a process is not ready, whenever the reasons change. It does not log at each probe, because some orchestrators probe
+ * many times a second and others only now and then. A process that becomes ready within a second logs no reasons.
  */
 export function logReadiness(findReasons: () => Promise<string[]>, log: Log) {
   let logged: string | undefined

@@ -13,24 +13,24 @@ async function run() {
   if (config && config.PROCESSES > 1 && config.ROLES.includes('api')) {
     return supervise(config, createLog(config.LOG_LEVEL, createBoundedOutput(standardOutput())))
   }
-  // Not loaded above: a supervisor needs none of it, and would hold its memory.
+  // Loaded only here, because a supervisor needs none of it and would keep it in memory.
   const { serve, serveSupervised } = await import('./serve.ts')
   return config ? serve(config, environment) : serveSupervised(environment)
 }
 
-/** Our own errors explain themselves; of any other, such as a TypeError, the stack says where it came from. */
+/** Our own errors explain themselves. For any other error, such as a TypeError, the stack says where it came from. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'The process cannot start.'
   return error.constructor === Error ? error.message : (error.stack ?? error.message)
 }
 
-/** How long the lines of a start that failed may take. */
+/** How long it may take to write the lines of a start that failed. */
 const lastLinesMaxMs = 1000
 
 try {
   await run()
 } catch (error) {
-  // Not in the log as well: whoever starts a process reads the reason once, whatever LOG_LEVEL is.
+  // Not logged as well: the operator reads the reason once, with any LOG_LEVEL.
   process.stderr.write(`gatehouse: ${withoutSecrets(reasonOf(error))}\n`)
   await untilWritten(standardOutput(), lastLinesMaxMs)
   process.exit(1)

@@ -57,7 +57,7 @@ async function withDeps(
     const known = missing.length === 0 && (await recognizeDatabase(db, config.MASTER_KEYS))
     if (known && known.fault !== null) throw new Error(known.fault)
     if (known && !known.isProved && needsProvedKey) throw new Error(unprovedKeys)
-    // Without a hint to the processes: they poll at least once a second.
+    // Sends no hint to the processes, because they poll at least once a second.
     const announce = createAnnouncer(now, () => undefined)
     const hashKey = createKeyHasher(config.MASTER_KEYS)
     const secretBox = createSecretBox(config.MASTER_KEYS)
@@ -87,5 +87,5 @@ function describe(result: object): string {
 const { exitCode, stdout, stderr } = await run(process.argv.slice(2))
 process.stdout.write(stdout)
 process.stderr.write(stderr)
-// Not `process.exit`: a pipe would lose output that is not written yet.
+// Not `process.exit`, which would lose output that has not been written to a pipe yet.
 process.exitCode = exitCode

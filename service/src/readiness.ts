@@ -14,20 +14,20 @@ export function createReadiness(house: House): () => Promise<string[]> {
   const explainSilence = createSilenceCheck(house)
   return async () => {
     const reasons: (string | null)[] = []
-    // Limits that each process counts for itself would multiply with their number.
+    // With limits that each process counts for itself, every further process would multiply the limits.
     if (!config.REDIS_URL && policies.others() > 0) {
       reasons.push('several processes share this database, but REDIS_URL is not set')
     }
     // Calls to models are refused meanwhile.
     if (config.MODELS_FILE !== undefined) reasons.push(findModerationGap(moderation.current()))
-    // What calls cost could not be kept while the database is away.
+    // If the database went away, the costs of calls could not be kept.
     reasons.push(stateDirectory.fault())
     if (isFresh(house)) {
-      // The poll has found what is published, which is put in force after it.
+      // The poll has found published policies, which are about to be put in force.
       if (!policies.areKnown()) reasons.push('the policies are not in force yet')
       reasons.push(await findDatabaseFault())
     } else if (!policies.canServeAlone()) {
-      // Without the database a process that is alone serves on, by the policies it last knew.
+      // Without the database a single process keeps serving, by the policies that it last knew.
       reasons.push(explainSilence())
     }
     return reasons.filter((reason) => reason !== null)
@@ -41,7 +41,10 @@ function isFresh({ follower, now }: House): boolean {
 
 const noChanges = 'no configuration changes were received lately: is the database up?'
 
-/** Why there are no changes: the database may be there and have no tables. Nobody waits for the answer of a database that is away. */
+/**
+ * Why no changes arrive: the database may be reachable but have no tables. We do not wait for the answer of a database that is
+ * away.
+ */
 function createSilenceCheck({ db }: House) {
   let explanation = noChanges
   let isChecking = false
@@ -66,12 +69,12 @@ async function findSchemaFault(db: Db): Promise<string | null> {
 }
 
 const missingMigrations = 'migrations are missing: run migrate'
-/** A newer release may migrate at any time; how often a process that is ready looks again. */
+/** How often a ready process checks the schema again, because a newer release may migrate at any time. */
 const databaseCheckMs = 10_000
 
 /**
- * What is wrong with the schema, or with the master key, as a reason not to be ready. A check that fails leaves the last result
- * in force.
+ * What is wrong with the schema or the master key, as a reason not to be ready. If a check fails, its last result stays in
+ * force.
  */
 function createDatabaseCheck({ db, now, installation }: House) {
   let fault: string | null = missingMigrations
@@ -88,7 +91,7 @@ function createDatabaseCheck({ db, now, installation }: House) {
   }
   return async () => {
     if (fault !== null) await check()
-    // Nobody waits for this one: a probe must not fail because all connections are in use.
+    // Not awaited, because a probe must not fail only because all connections are in use.
     else if (now().getTime() - checkedAtMs >= databaseCheckMs) void check()
     return fault
   }

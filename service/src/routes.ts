@@ -76,12 +76,12 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
   })
 }
 
-/** Policies and the policy gateway. What their trials have scorers asked counts as what calls have them asked. */
+/** Policies and the policy gateway. The questions of their trials count together with the questions of calls. */
 function servePolicyRoutes(
   scope: FastifyInstance,
-  { mutations, announce, policies, limits, moderation, credits }: House,
+  { mutations, announce, policies, limits, moderation, credits, exports, readGate }: House,
 ) {
-  const { scoreText, judgeText, findCategories, current } = moderation
+  const { scoreText, gridOf, judgeText, findCategories, current } = moderation
   const { countEarlierUsage } = credits
   const questionsOf = (caller: Principal) => ({ questions: limits.openQuestions(caller).scorer })
   servePolicies(scope, {
@@ -90,6 +90,7 @@ function servePolicyRoutes(
     ...policies,
     scoreTextFor: (caller) => (scored, wanted, asker) =>
       scoreText(scored, wanted, { ...asker, ...questionsOf(caller) }),
+    gridOf,
     judgeText: (rule, content, asker) =>
       judgeText(rule, content, asker, () => limits.limitTrial(asker.owner)),
     hasJudge: () => current().judge !== null,
@@ -102,10 +103,15 @@ function servePolicyRoutes(
       findCategories(asked, flagged, { ...asker, ...questionsOf(caller) }),
     countEarlierUsage,
     countSave: limits.limitGatewaySave,
+    // Tenants choose the addresses of guardrails as they choose those of sinks.
+    findAddresses: exports.findAddresses,
+    privateTargets: exports.privateTargets,
+    sendQuestion: moderation.sendQuestion,
+    readGate,
   })
 }
 
-/** The audit log, and where it is sent to. */
+/** The audit log, and the sinks that it is sent to. */
 function serveEvents(
   scope: FastifyInstance,
   { db, mutations, announce, exports, readGate }: House,
@@ -114,7 +120,7 @@ function serveEvents(
   serveExports(scope, { ...mutations, announce, ...exports, readGate })
 }
 
-/** What is used of limits, quotas and budgets. */
+/** The usage of limits, quotas and budgets. */
 function serveLimits(scope: FastifyInstance, { db, limits }: House) {
   serveReadLimits(scope, {
     ...limits,

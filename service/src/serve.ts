@@ -11,7 +11,7 @@ import { startWorker } from './worker.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Runs the roles of a process that is alone. */
+/** Runs the roles of a single process. */
 export async function serve(config: Config, environment: Environment) {
   const started = await checkStart(config)
   const house = assemble(config, { environment, started })
@@ -24,7 +24,7 @@ export async function serve(config: Config, environment: Environment) {
   process.send?.({ address: api?.address, operationsAddress: api?.operationsAddress })
 }
 
-/** Runs one of several processes: its supervisor says with which settings, and asks it for what operators want to see. */
+/** Runs one of several processes. Its supervisor sends it the settings, and asks it for what operators want to see. */
 export async function serveSupervised(environment: Environment) {
   const { number, settings: config } = await receivePlace<Config>()
   const started = await checkStart(config)
@@ -40,13 +40,13 @@ export async function serveSupervised(environment: Environment) {
   reportUp(api.address)
 }
 
-/** What makes later work quicker, and what a start does not wait for. */
+/** Work that makes later calls quicker, and for which a start does not wait. */
 async function warmUp({ config, hints, inference }: House) {
   hints.subscribe()
   if (config.ROLES.includes('api')) await inference.warm()
 }
 
-/** After the probes and the first calls, which need none of it. */
+/** Starts after the probes and the first calls, which need none of it. */
 const warmUpMs = 1000
 
 const warmUpSoon = (house: House) =>
@@ -54,7 +54,7 @@ const warmUpSoon = (house: House) =>
     warmUp(house).catch((error: unknown) => house.log.problem('warm_up_failed', error))
   }, warmUpMs).unref()
 
-/** Node itself does this when a process ends; one that is killed would leave nothing for the next start. */
+/** Node does this by itself when a process exits, but a process that is killed would leave nothing for the next start. */
 const keepCompiledCode = () => flushCompileCache()
 
 type Api = Awaited<ReturnType<typeof startApi>>

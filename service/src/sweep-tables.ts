@@ -33,8 +33,8 @@ type Sweep = {
 }
 
 /**
- * Removes what is too old from every table, one after the other. One that fails does not keep the others from it; that some have
- * failed is thrown at the end, so that the pass counts as failed.
+ * Removes old rows from every table, one table after the other. A table that fails does not stop the others; the failure is
+ * thrown at the end, so that the pass counts as failed.
  */
 export async function sweepTables(house: House, { rest, signal }: TaskTurn) {
   const failed: string[] = []

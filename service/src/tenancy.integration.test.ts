@@ -52,6 +52,14 @@ import {
   saveGatewayConfig,
 } from '@gatehouse/contract/policy-gateway/gateway'
 import {
+  createGuardrail,
+  deleteGuardrail,
+  listGuardrails,
+  retrieveGuardrail,
+  testGuardrail,
+  updateGuardrail,
+} from '@gatehouse/contract/policy-gateway/guardrails'
+import {
   archiveProject,
   createProject,
   listProjects,
@@ -106,7 +114,11 @@ async function prepareOwner() {
     body: { type: 'webhook', label: canary, config: webhook },
   })
   const { id: export_id } = (sink.body as unknown as { export: { id: string } }).export
-  const ids = { policy_id, project_id, history_id, event_id, export_id }
+  const made = await api.send(createGuardrail, {
+    body: { name: canary, url: webhook.endpoint, secret: webhook.secret },
+  })
+  const { id: guardrail_id } = (made.body as unknown as { guardrail: { id: string } }).guardrail
+  const ids = { policy_id, project_id, history_id, event_id, export_id, guardrail_id }
   return { ...ids, key_id: key.body.id, admin_key_id: admin.body.id }
 }
 
@@ -122,7 +134,11 @@ type Probe = [endpoint: Endpoint, sent: Sent, refusal: [status: number, code: st
 
 /** In an order in which all succeed for the owner, whose policy has revision 3. */
 function probes(): Probe[] {
-  const { policy_id, project_id, key_id, admin_key_id, history_id, event_id, export_id } = owned
+  const { policy_id, project_id, key_id, admin_key_id, history_id, event_id } = owned
+  const { export_id, guardrail_id } = owned
+  const guardrail = { params: { guardrail_id } }
+  const noGuardrail: Probe[2] = [404, 'guardrail_not_found']
+  const guarded = { name: 'x', url: webhook.endpoint, secret: webhook.secret }
   const sink = { params: { export_id } }
   const noSink: Probe[2] = [404, 'export_not_found']
   const policy = { params: { policy_id } }
@@ -141,6 +157,11 @@ function probes(): Probe[] {
     [listAdminApiKeys, { query: { after: admin_key_id } }, noCursor],
     [listProjectApiKeys, { ...project, query: { after: key_id } }, noProject],
     [createPolicy, { body: scoped }, [422, 'unknown_project']],
+    [
+      createGuardrail,
+      { body: { ...guarded, project_ids: [project_id] } },
+      [422, 'unknown_project'],
+    ],
     [retrievePolicy, policy, noPolicy],
     [listPolicyVersions, policy, noPolicy],
     [retrievePolicyVersion, version, noPolicy],
@@ -168,6 +189,11 @@ function probes(): Probe[] {
     [listAuditEvents, { query: { after: event_id } }, noCursor],
     [readAuditProof, { params: { event_id } }, [404, 'audit_event_not_found']],
     [restoreGatewayRevision, { params: { history_id } }, [404, 'history_entry_not_found']],
+    [listGuardrails, { query: { after: guardrail_id } }, noCursor],
+    [retrieveGuardrail, guardrail, noGuardrail],
+    [updateGuardrail, { ...guardrail, body: { name: 'Mine' } }, noGuardrail],
+    [testGuardrail, { ...guardrail, body: {} }, noGuardrail],
+    [deleteGuardrail, guardrail, noGuardrail],
     [listExports, { query: { after: export_id } }, noCursor],
     [retrieveExport, sink, noSink],
     [updateExport, { ...sink, body: { label: 'Mine' } }, noSink],
@@ -191,6 +217,7 @@ type OwnedTable =
   | 'limit_override'
   | 'gateway_config'
   | 'gateway_history'
+  | 'guardrail'
   | 'export_sink'
   | 'export_cursor'
   | 'event'
@@ -208,6 +235,7 @@ async function readOwner() {
     keys: (await rowsOf('api_key')).map((row) => ({ ...row, last_used_at: null })),
     limits: await rowsOf('limit_override'),
     gateway: [await rowsOf('gateway_config'), await rowsOf('gateway_history')],
+    guardrails: await rowsOf('guardrail'),
     sinks: [await rowsOf('export_sink'), await rowsOf('export_cursor')],
     events: await rowsOf('event'),
   }
@@ -261,7 +289,7 @@ const escalations = [
   ['project', ['policy_gateway.write'], 403],
 ] as const
 
-test('nobody gives a key a permission that they do not have', async () => {
+test('no caller gives a key a permission that the caller does not have', async () => {
   const narrow = { name: 'Narrow', permissions: ['admin_api_keys.write', 'projects.write'] }
   const { value: credential } = (await api.send(createAdminApiKey, { body: narrow })).body
   const params = { project_id: owned.project_id }

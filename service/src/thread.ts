@@ -12,7 +12,7 @@ serveThread({
   countTexts({ encoding, ranks, texts }: CountInput, isCancelled) {
     useRanks(encoding, ranks)
     return countTexts(encoding, texts, () => {
-      if (isCancelled()) throw new Error('Nobody waits for this count.')
+      if (isCancelled()) throw new Error('The caller no longer waits for this count.')
       return undefined
     })
   },

@@ -15,7 +15,7 @@ import { entriesMax } from './credits/reconcile/check-news.ts'
 import { reconcileOnce } from './credits/reconcile/reconcile-hourly.ts'
 import { sweepTables, sweptMax } from './sweep-tables.ts'
 
-/** Fewer than rows of other tables: a sweep locks the accounts of its holds. */
+/** Fewer than for other tables, because a sweep locks the accounts of its holds. */
 const holdsMax = 100
 
 /** The role for background tasks. Any number of workers may run: every task is safe to do twice. */
@@ -31,8 +31,8 @@ export function startWorker(house: House) {
 }
 
 /**
- * Everything that a worker does, each with the share of one core that it may take: calls use the same processors and the same
- * database, so that background work may be late, but never takes much at once. `docs/operations.md` has the same table.
+ * Everything that a worker does, each task with the share of one core that it may take. Calls use the same processors and the
+ * same database, so background work may be late but must never take much at once. `docs/operations.md` has the same table.
  */
 export function listTasks(house: House): Task[] {
   const { config, exports, mutations } = house
@@ -42,10 +42,10 @@ export function listTasks(house: House): Task[] {
     ...sweeps(house),
     {
       name: 'rollbacks',
-      // With the way of a change to every process, a rollback takes less than 5 seconds.
+      // Together with the time that a change needs to reach every process, a rollback takes less than 5 seconds.
       everyMs: 2000,
       share: 0.2,
-      // A pass that waited for a lock or for the database must not delay the next one: `everyMs` is wait enough.
+      // A pass that waited for a lock or for the database must not delay the next one further: `everyMs` is a long enough rest.
       restMaxMs: 1000,
       rowsMax: candidatesMax,
       failureCode: 'rollback_check_failed',
@@ -73,7 +73,7 @@ export function listTasks(house: House): Task[] {
     {
       name: 'ledger_check',
       everyMs: 60 * 60 * 1000,
-      // Not at once, so that starting many processes does not load the database.
+      // Delayed, so that starting many processes does not load the database.
       firstMs: 30_000,
       afterFailureMs: 60_000,
       share: 0.1,

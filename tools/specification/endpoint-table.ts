@@ -14,6 +14,7 @@ const rules: readonly (readonly [path: RegExp, title: string, place: string])[] 
   [/exports\/:export_id\/replay/, 'replays', 'export-sinks.md#replays'],
   [/exports\/:export_id\/dead_letters/, 'dead letters', 'export-sinks.md#dead-letters'],
   [/policy-gateway\/exports/, 'sinks', 'export-sinks.md#operations'],
+  [/policy-gateway\/guardrails/, 'guardrails', 'policy-gateway.md#guardrails'],
   [/policy-gateway\/quotas/, 'quotas', 'policy-gateway.md#quotas'],
   [/policy-gateway\/simulate/, 'simulation', 'policy-gateway.md#simulation'],
   [/policy-gateway\/.*(history|restore)/, 'history', 'policy-gateway.md#history'],

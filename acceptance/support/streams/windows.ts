@@ -1,8 +1,8 @@
-/** A word of which the first windows of moderation have a whole number. */
+/** A word of which the windows of the scripted scorer have a whole number. */
 export const windowWord = 'abcdefghijklmnopqrstuvw'
 
-/** After how many such words the windows of 96, 160 and 256 characters end, each at the next space. */
-const windowEnds: readonly number[] = [5, 12, 23]
-
-/** How many of the words have left when so many were sent: a window is complete with the space after it. */
-export const wordsScored = (sent: number): number => windowEnds.findLast((end) => end < sent) ?? 0
+/**
+ * How many of the words have left when so many were sent. A window ends at the first space after 24 new characters: the first has
+ * two words, each further one a space and a word. It is complete with the space after it.
+ */
+export const wordsScored = (sent: number): number => (sent < 3 ? 0 : sent - 1)

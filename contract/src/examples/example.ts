@@ -32,6 +32,7 @@ export const ids = {
   revision: 'hist_06f8q3k2r5s7t9v1w3x5y7h8',
   simulation: 'hist_06f8q3k2r5s7t9v1w3x5y7j9',
   export: 'exp_06f8q3k2r5s7t9v1w3x5y7k1',
+  guardrail: 'grd_06f8q3k2r5s7t9v1w3x5y7m2',
   event: '019a4330-1e80-7c3a-9b51-2f60d4c1a7e8',
   request: 'req_06f8q3k2r5s7t9v1w3x5y7g7',
 } as const

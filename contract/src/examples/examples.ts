@@ -7,6 +7,7 @@ import { creditExamples } from './credits.ts'
 import type { Example } from './example.ts'
 import { exportSinkExamples } from './export-sink.ts'
 import { gatewayExamples } from './gateway.ts'
+import { guardrailExamples } from './guardrails.ts'
 import { inferenceExamples } from './inference.ts'
 import { modelExamples } from './model.ts'
 import { policyEvaluationExamples } from './policy-evaluation.ts'
@@ -19,6 +20,7 @@ const examples = {
   ...policyExamples,
   ...policyEvaluationExamples,
   ...gatewayExamples,
+  ...guardrailExamples,
   ...exportSinkExamples,
   ...auditEventExamples,
   ...auditLogExamples,

@@ -153,16 +153,18 @@ export const OtlpLogsConfig = z
   .meta({ id: 'OtlpLogsConfig' })
 export type OtlpLogsConfig = z.infer<typeof OtlpLogsConfig>
 
+export const WebhookSecret = z
+  .string()
+  .max(200)
+  .regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, {
+    error: 'must be whsec_ and the base64 of at least 24 random bytes',
+  })
+  .describe('Signs what is sent, as Standard Webhooks says. Never shown: reads as `********`.')
+
 export const WebhookConfig = z
   .strictObject({
     endpoint: Endpoint,
-    secret: z
-      .string()
-      .max(200)
-      .regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, {
-        error: 'must be whsec_ and the base64 of at least 24 random bytes',
-      })
-      .describe('Signs what is sent, as Standard Webhooks says. Never shown: reads as `********`.'),
+    secret: WebhookSecret,
     verify_tls: VerifyTls,
   })
   .meta({ id: 'WebhookConfig' })

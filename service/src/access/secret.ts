@@ -58,7 +58,7 @@ export type KeyHash = { version: number; hash: Buffer }
 /** Hashes a key with the pepper of every configured master key, the current one first. */
 export type HashKey = (key: string) => readonly [KeyHash, ...KeyHash[]]
 
-/** The hashes of so many keys are kept: one with a pepper takes several times as long as one without. */
+/** How many keys have their hashes kept: one with a pepper takes several times as long as one without. */
 const knownMax = 10_000
 
 export function createKeyHasher(keyring: Keyring): HashKey {

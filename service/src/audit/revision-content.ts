@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 
 import { writeCanonical } from './canonical-json.ts'
 
-/** Nobody can remove an event before its retention ends, and every sink gets it. */
+/** An event cannot be removed before its retention ends, and every sink gets it. */
 export const revisionContentMaxBytes = 64 * 1024
 /** What is longer is replaced by its hash when nothing else helps. */
 const hashedFromBytes = 256

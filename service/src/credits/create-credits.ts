@@ -119,5 +119,5 @@ const insufficientCredits = (needed: bigint, { available, held }: Refused) =>
     `This call may cost up to ${needed} credits (${formatUsd(needed)} USD); ${withUsd(available + held)} are in the account and ${withUsd(held)} of them are held by calls in flight. Add credits, send less input, or ask for less output.`,
   )
 
-/** Callers count in credits, whoever pays counts in dollars. */
+/** Callers count in credits, payers in dollars. */
 const withUsd = (credits: bigint) => `${credits} (${formatUsd(credits)} USD)`

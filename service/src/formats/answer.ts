@@ -86,6 +86,15 @@ export type Piece = {
   isRebuilt?: boolean
 }
 
+/** Takes the next piece of an answer; returns whether the one after it is wanted now. It must not throw. */
+export type TakePiece = (piece: Piece) => boolean
+
+/** Pieces that can be taken where they arrive, without waking code that awaits each of them. */
+export type PieceSource = AsyncIterable<Piece> & {
+  /** Resolves when no more are wanted for now, to whether the answer is over. */
+  readWhile(take: TakePiece): Promise<boolean>
+}
+
 /** A frame as the upstream sent it, with its JSON parsed once. */
 export type SourceFrame = RawFrame & { json: Json }
 

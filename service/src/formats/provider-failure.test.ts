@@ -25,7 +25,7 @@ test.each([
   expect(failed({ code: word, type: 'error' })).toMatchObject(failure)
 })
 
-test('a provider that says nothing has failed all the same', () => {
+test('a provider that gives no reason has still failed', () => {
   const failure = { code: 'upstream_error', message: 'The model provider failed.' }
   expect(toProviderError(null)).toMatchObject(failure)
   expect(toProviderError(readComplaint({}))).toMatchObject(failure)

@@ -31,7 +31,7 @@ export class RepeatedFrame {
 
   /**
    * Learns a frame one of whose strings is `text`. Without escapes a string of JSON is found as it is written; if it is
-   * found more than once, nobody knows which it is, and nothing is learned.
+   * found more than once, it is unknown which of them is the text, and nothing is learned.
    */
   learn({ event, data }: RawFrame, text: string) {
     this.forget()

@@ -4,6 +4,7 @@ import { CreateResponse } from '@gatehouse/contract/response'
 import { describe, expect, test } from 'vitest'
 
 import { ApiError } from '#platform/api-error.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { readingsOf } from '#text/passage.ts'
 
 import type { Json } from './answer.ts'
@@ -17,7 +18,7 @@ import { readRequestTexts } from './texts/request-texts.ts'
 import type { Turn } from './turn.ts'
 
 // What is sent to a model is what was judged. A sentence takes the place of each string of a request, one at a time, and
-// stands in a member that nobody knows, in each of its objects. Each time it is read, or the request is refused, or no
+// stands in an unknown member, in each of its objects. Each time it is read, or the request is refused, or no
 // upstream gets it.
 
 const schemas = {
@@ -32,7 +33,7 @@ const word = 'canary7f3a'
 const encoded =
   'base64: it is read where it is a text, and otherwise noted as a part that nothing can score'
 
-/** Members that an upstream gets although nobody reads what they say. */
+/** Members that an upstream gets although no check reads them. */
 const unread: Record<CallerFormatName, Record<string, string>> = {
   messages: { 'messages[].content[].source.data': encoded },
   responses: { 'input[].content[].file_data': encoded },
@@ -100,7 +101,7 @@ function readTurn(format: CallerFormatName, request: Json): Turn | null {
 }
 
 function isRead(turn: Turn, canary: string): boolean {
-  const { text, history, images } = readRequestTexts(turn)
+  const { text, history, images } = finish(readRequestTexts(turn))
   const passages = [...text, ...history.flatMap(({ said }) => said)]
   return [...passages.flatMap(readingsOf), ...images].some((each) => each.includes(canary))
 }

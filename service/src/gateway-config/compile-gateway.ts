@@ -1,6 +1,6 @@
 import { type GatewayConfig, GivenGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 
-import type { Steps } from '#text/steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 
 import { buildTermLists, type TermLists } from './decide/term-lists.ts'
 

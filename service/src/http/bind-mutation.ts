@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import { type Db, isLockTimeout, type Tx } from '#platform/database.ts'
-import type { Gate } from '#platform/gate.ts'
+import type { Gate } from '#platform/lines/gate.ts'
 import type { SecretBox } from '#platform/secrets.ts'
 import { inSavepoint, transact } from '#platform/transaction.ts'
 
@@ -34,7 +34,7 @@ export type MutationDeps = {
 type GuardedEndpoint = Endpoint & { permission: NonNullable<Endpoint['permission']> }
 
 type Mutation<E extends GuardedEndpoint> = {
-  /** Where a call may take longer than others. */
+  /** Replaces the usual deadline, for a change that may take longer. */
   answerMaxMs?: number
   /**
    * Throws when the caller may not make this request, and does slow work that needs no transaction. Runs

@@ -4,7 +4,7 @@ import type { z } from 'zod'
 
 import { unavailable } from '#platform/api-error.ts'
 import { within } from '#platform/deadline.ts'
-import type { Gate } from '#platform/gate.ts'
+import type { Gate } from '#platform/lines/gate.ts'
 
 import type { Principal } from './principal.ts'
 import { type RequestPart, validate } from './validate.ts'

@@ -1,11 +1,11 @@
-/** A body that may not become larger than this counts as small. */
+/** Bodies of at most this size count as small. */
 const smallBodyBytes = 64 * 1024
-/** Only small bodies get this part of the budget, so that large ones cannot keep everybody else out. */
+/** This part of the budget is kept for small bodies, so that large ones cannot keep all other callers out. */
 const keptForSmallBytes = 32 * 1024 * 1024
 
 /** The bytes that one reader may keep in memory. */
 export type Reservation = {
-  /** Asks for room for this many bytes in all. False: there is none, and the reservation stays as it was. */
+  /** Raises the reservation to this many bytes in total. Returns false and changes nothing if there is no room. */
   grow(bytes: number): boolean
   release(): void
 }
@@ -13,8 +13,9 @@ export type Reservation = {
 type Usage = { bytes: number; largeBytes: number; readers: number }
 
 /**
- * The memory for bodies that are being read, in all and by organization. The large bodies of an organization get at most a
- * quarter of it, and so do its small ones. `readersMax` is the number of its readers.
+ * The memory for request bodies while they are received, in total and per organization. An organization's large bodies may use
+ * a quarter of it, and its small bodies another quarter. `readersMax` limits how many bodies an organization may be sending at
+ * once.
  */
 export function createBodyBudget(totalBytes: number) {
   const organizationMaxBytes = totalBytes / 4
@@ -24,7 +25,7 @@ export function createBodyBudget(totalBytes: number) {
 
   return {
     usedBytes: () => used.bytes,
-    /** Null: the organization has as many readers as it may have. */
+    /** Null if the organization already has `readersMax` readers. */
     open(organizationId: string, readersMax: number): Reservation | null {
       const usage = organizations.get(organizationId) ?? { bytes: 0, largeBytes: 0, readers: 0 }
       if (usage.readers >= readersMax) return null

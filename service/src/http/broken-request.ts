@@ -26,7 +26,7 @@ const codes: Record<string, [ErrorCode, string]> = {
 export type OpenRequest = {
   request: FastifyRequest
   reply: FastifyReply
-  /** Whether the client has a deadline to read the answer. */
+  /** Whether a timer already limits how long the client may take to read the answer. */
   isTimed: boolean
 }
 
@@ -85,7 +85,7 @@ export function answerBrokenRequest(
   })
 }
 
-/** Whether the client would take our answer for the answer to another, complete request on this connection. */
+/** Whether the client could take our answer for the answer to an earlier, complete request on this connection. */
 function isAmbiguous(open: readonly OpenRequest[], socket: Socket): boolean {
   const [first, ...others] = open
   if (!first) return socket.bytesWritten > 0

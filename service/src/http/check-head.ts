@@ -5,7 +5,7 @@ import { ApiError } from '#platform/api-error.ts'
 export const urlMaxBytes = 8 * 1024
 
 const onlyOnce = ['host', 'content-length', 'content-type', 'authorization', 'x-api-key']
-/** By their length, all of which differ: most headers need not be compared at all. */
+/** Indexed by length. All five lengths differ, so most headers are ruled out without comparing strings. */
 const onlyOnceByLength = new Map(
   onlyOnce.map((name, index) => [name.length, { name, bit: 1 << index }]),
 )
@@ -29,7 +29,7 @@ export function checkHead(raw: IncomingMessage) {
   if (raw.httpVersionMajor < 1) {
     throw new ApiError('invalid_request', 'HTTP/0.9 is not supported; use HTTP/1.1.')
   }
-  // Node decodes the chunks and would pass on the bytes of the other coding as the body.
+  // Node decodes only the chunks, so the body would arrive still encoded in the other coding.
   const coding = raw.headers['transfer-encoding']?.trim().toLowerCase() ?? 'chunked'
   if (coding !== 'chunked') {
     throw new ApiError('invalid_request', "The only supported Transfer-Encoding is 'chunked'.")

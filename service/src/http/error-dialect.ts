@@ -14,8 +14,8 @@ export type ErrorDeps = {
 export type ResponsesErrors = 'auto' | 'flat' | 'openai'
 
 /**
- * Whether the caller of /v1/responses gets errors as OpenAI's object. With `auto` that depends on the client, which the answer
- * says in `Vary`: official clients find no code in a flat body, and the AI SDK no message.
+ * Whether the caller of /v1/responses gets errors as OpenAI's object. With `auto` this depends on the client, and the answer
+ * says so in `Vary`: the official clients find no code in a flat body, and the AI SDK finds no message.
  */
 export function hasErrorObject(
   setting: ResponsesErrors,

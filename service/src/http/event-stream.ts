@@ -23,15 +23,15 @@ export function openEventStream(reply: FastifyReply) {
   raw.writeHead(200, { ...prepared, ...headers })
   return {
     /**
-     * A promise that resolves when more may be written, or undefined if it may be at once: a caller that awaits it
-     * buffers no more than the socket does.
+     * Returns undefined if more may be written at once, otherwise a promise for when it may. A caller that awaits it buffers no
+     * more than the socket does.
      */
     write(bytes: Buffer | string): Promise<void> | undefined {
       if (raw.destroyed) throw new ClientGone()
       return raw.write(bytes) ? undefined : drained(raw)
     },
     end() {
-      raw.end() // what is left in the buffer has the deadline of every answer
+      raw.end() // the deadline of every answer also covers what is still buffered
       // While the server drains, an idle keep-alive connection would only delay its end.
       if (!reply.server.server.listening) raw.once('finish', () => raw.socket?.end())
     },

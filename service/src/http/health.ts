@@ -19,7 +19,7 @@ export type Readiness = () => Promise<string[]> | string[]
 
 /** The public endpoints: liveness, readiness and the OpenAPI document. */
 export function servePublicInfo(app: FastifyInstance, { readiness }: { readiness: Readiness }) {
-  // Rendered once, because the endpoint is public and has no rate limit; and when it is first read, because it takes long.
+  // Rendered on first use, because that takes long, and only once, because the endpoint is public and has no rate limit.
   let document: string | undefined
   for (const endpoint of [readOpenApi, readWellKnownOpenApi]) {
     route(app, endpoint, async (_, reply) =>

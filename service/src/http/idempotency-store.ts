@@ -66,7 +66,7 @@ type Row = Pick<IdempotencyClaim, 'organizationId' | 'scope' | 'key'>
 export const sealContextOf = ({ organizationId, scope, key }: Row) =>
   `idempotency_key/answer/${organizationId}/${scope.toString('hex')}/${key}`
 
-/** The oldest ones: they are older than what a process with a wrong key may have sealed. */
+/** The oldest answers: a process that was started with a wrong key can only have sealed newer ones. */
 export async function listSealedAnswers(tx: Tx, limit: number) {
   const { rows } = await sql<Row & { answer: Buffer }>`
     select organization_id as "organizationId", scope, key, answer from idempotency_key

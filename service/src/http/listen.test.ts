@@ -48,7 +48,7 @@ test('every connection is served, and closing ends them all', async () => {
   await expect(fetch(url)).rejects.toThrow('fetch failed')
 })
 
-test('a port that somebody else listens on is refused, also if that one shares it', async () => {
+test('a port on which another program listens is refused, even if that program shares it', async () => {
   for (const isShared of [true, false]) {
     const { port } = await start(isShared)
     await expect(start(true, port)).rejects.toThrow('the port is already in use')
@@ -79,7 +79,7 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
-test('a port that somebody else listens on cannot be reserved, also if that one shares it', async () => {
+test('a port on which another program listens cannot be reserved, even if that program shares it', async () => {
   for (const isShared of [true, false]) {
     const { port } = await start(isShared)
     await expect(reservePort({ host, port, settings })).rejects.toThrow(

@@ -9,13 +9,13 @@ export type ListenAddress = {
   settings: { host: string; port: string }
   /** Whether many connections may come at once, also while the process is busy. */
   isBusy?: boolean
-  /** Whether other processes of ours listen on the port too, which `reservePort` has found. */
+  /** Whether our other processes listen on this port too. `reservePort` has then made sure that no other program does. */
   isShared?: boolean
 }
 
 /**
- * Connections that wait to be accepted; the system may have a smaller limit. Beyond it, clients retry only after a second,
- * then after three, then after seven.
+ * How many connections may wait to be accepted; the operating system may allow fewer. A client whose connection does not fit
+ * retries after one second, then after three, then after seven.
  */
 const backlog = 4096
 
@@ -31,8 +31,9 @@ export async function listen(app: FastifyInstance, address: ListenAddress): Prom
 }
 
 /**
- * Finds a port for processes that will share it: the one of the address, unless another program listens on it, or a free one
- * for 0. A free one stays taken until it is released; no client knows it yet, so none connects to it meanwhile.
+ * Finds a port that several processes will share: the port of the address, unless another program listens on it, or any free
+ * port if the address says 0. A free port stays bound until it is released. No client knows it yet, so none connects in the
+ * meantime.
  */
 export async function reservePort(address: ListenAddress) {
   const { host, port } = address
@@ -52,12 +53,12 @@ const listeners = 32
 const canSharePort = process.platform === 'linux'
 
 /**
- * Listens with several sockets on one port. With one, a busy process of 25 turns per second would accept 25 new connections
- * per second, and callers would wait for seconds before they could even be refused.
+ * Listens with several sockets on one port. With a single socket, a busy process whose event loop turns 25 times a second would
+ * accept 25 connections a second, and callers would wait for seconds before they could even be refused.
  */
 async function listenMany(app: FastifyInstance, address: ListenAddress): Promise<string> {
   const { host, port, isShared } = address
-  // A shared port is free for everybody who shares it, so this finds out whether another program listens.
+  // Binding a shared port succeeds even if another program shares it, so we first bind it unshared to find out.
   if (port !== 0 && !isShared) await close(await listenOn(createServer(), { host, port }))
   const others = Array.from({ length: listeners - 1 }, () => createAcceptor(app))
   const closed: Promise<void>[] = []
@@ -84,7 +85,7 @@ function listenOn(server: Server, options: ListenOptions): Promise<Server> {
   return promise
 }
 
-/** Stops to accept; resolves when the last connection is closed. */
+/** Stops accepting connections; resolves when the last one is closed. */
 const close = (server: Server) => new Promise<void>((resolve) => server.close(() => resolve()))
 
 const explained = (error: unknown, address: ListenAddress) =>

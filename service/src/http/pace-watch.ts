@@ -1,6 +1,6 @@
 type Reader = { received: () => number; onTooSlow: () => void }
 
-/** Often, so that few readers are ended at a time: ending hundreds of them at once would delay other calls. */
+/** Short, so that each check ends only a few readers. Ending hundreds at once would delay other calls. */
 const checkEveryMs = 100
 const graceMs = 10_000
 const bytesPerMsMin = (16 * 1024) / 1000
@@ -13,7 +13,7 @@ export function createPaceWatch() {
     const nowMs = performance.now()
     for (const [reader, startedAtMs] of readers) {
       const elapsedMs = nowMs - startedAtMs
-      if (elapsedMs <= graceMs) break // as all that follow
+      if (elapsedMs <= graceMs) break // all later readers are younger still
       if (reader.received() / elapsedMs >= bytesPerMsMin) continue
       readers.delete(reader)
       reader.onTooSlow()
@@ -21,7 +21,7 @@ export function createPaceWatch() {
   }, checkEveryMs)
   timer.unref()
   return {
-    /** Returns how to end the watch. */
+    /** Returns a function that ends the watch. */
     add(reader: Reader): () => void {
       readers.set(reader, performance.now())
       return () => void readers.delete(reader)

@@ -13,7 +13,7 @@ export type Principal = {
   readonly credentialId: string
   /** For whom a call is made unless it says otherwise: the id of the key, or the `sub` of a token. */
   readonly subject: string
-  /** Whether the credential itself belongs to the project, which otherwise the call names, or is the default one. */
+  /** Whether the credential itself is bound to the project. Otherwise the call named the project, or it is the default one. */
   readonly isBoundToProject: boolean
   readonly permissions: ReadonlySet<Permission>
   /** The organization's tier follows from its plan and from what it has paid in total. */
@@ -30,6 +30,6 @@ export type OwnBudgets = {
   readonly key: MonthlyBudget | null
 }
 
-/** Whose share of memory, threads and upstreams a caller uses. All anonymous callers have that of one organization. */
+/** The name whose share of memory, threads and upstreams a caller uses. All anonymous callers share one. */
 export const shareOf = ({ kind, organizationId }: Principal): string =>
   kind === 'anonymous' ? 'anonymous' : organizationId

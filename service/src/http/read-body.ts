@@ -14,9 +14,9 @@ import { readJson } from './read-json.ts'
 /** The memory for bodies, and how many concurrent calls the organization of a caller may make. */
 export type Bodies = { budget: BodyBudget; concurrencyOf: (principal: Principal) => number }
 
-/** A call that the limiter will refuse is read first, so there may be more readers than concurrent calls. */
+/** A body is read before the limiter decides, so an organization may send more bodies at once than it may make concurrent calls. */
 const readersPerCall = 4
-/** All anonymous callers share these, and all senders of webhooks. */
+/** Shared by all anonymous callers; the senders of webhooks share as many. */
 const publicReadersMax = 500
 
 /**
@@ -69,7 +69,7 @@ function reserve({ principal, headers }: FastifyRequest, bodies: Bodies, now: Da
   })
 }
 
-/** Whose readers are counted together. An organization under attack must still reach its administration. */
+/** The name under which readers are counted. Administration has its own, so that an organization under attack can still use it. */
 function nameOf(principal: Principal | null): string {
   if (!principal) return 'webhooks'
   if (principal.kind === 'anonymous') return 'anonymous'

@@ -11,8 +11,9 @@ type Options = { maxBytes: number; reservation: Reservation; paceWatch: PaceWatc
 const firstBytes = 1024
 
 /**
- * Reads a body into one buffer, which grows with the bytes that arrive: at most twice as large as they are, however small
- * the chunks, and never larger than what is reserved. A declared length is reserved at once, an undeclared one as it grows.
+ * Reads a body into one buffer that grows as bytes arrive. However small the chunks are, the buffer is at most twice as large
+ * as what has arrived, and never larger than the reservation. A declared length is reserved at once, an undeclared one as the
+ * body grows.
  */
 export async function readBytes(message: IncomingMessage, options: Options): Promise<Buffer> {
   const { maxBytes, reservation, paceWatch } = options
@@ -61,7 +62,7 @@ export async function readBytes(message: IncomingMessage, options: Options): Pro
   return buffer.subarray(0, received)
 }
 
-/** Undefined for chunks. Node has checked that it is a number, and that there are not both. */
+/** Undefined for a chunked body. Node has already refused a length that is no number, and a body with both. */
 function readDeclaredLength({ headers }: IncomingMessage): number | undefined {
   if (headers['transfer-encoding'] !== undefined) return undefined
   return Number(headers['content-length'] ?? 0)

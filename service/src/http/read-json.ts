@@ -1,5 +1,6 @@
 import { ApiError } from '#platform/api-error.ts'
 import { parseExact, TooManyNumbers } from '#platform/exact-json.ts'
+import { finish, type Steps } from '#platform/steps/steps.ts'
 
 const depthMax = 64
 /** More than any conversation has. Parsing millions of tiny values would block the event loop. */
@@ -15,22 +16,18 @@ const invalidJson = (message: string) => new ApiError('invalid_json', message)
  * names of an open body are not checked: it belongs to a vendor's format.
  */
 export function readJson(bytes: Buffer, { isOpen = false } = {}): unknown {
-  const checking = refuseDeepOrMany(bytes)
-  while (!checking.next().done);
+  finish(refuseDeepOrMany(bytes))
   const value = parse(decode(bytes), isOpen)
   const name = isOpen ? undefined : findBadName(bytes)
   if (name) throw invalidJson(`The body has the member '${name.text.slice(0, 80)}'${name.fault}.`)
   return value
 }
 
-/** Between two stages, other work of the process may have its turn. */
-export type Stages<Result> = Generator<undefined, Result, void>
-
 /**
- * Like `readJson` for an open body, in stages: a large body would otherwise hold up every other call for as long as all
- * stages take together.
+ * Like `readJson` for an open body, in steps: a large body would otherwise hold up every other call for as long as all
+ * steps take together.
  */
-export function* readOpenJson(bytes: Buffer): Stages<unknown> {
+export function* readOpenJson(bytes: Buffer): Steps<unknown> {
   yield* refuseDeepOrMany(bytes)
   yield
   const text = decode(bytes)
@@ -64,7 +61,7 @@ function parse(text: string, isOpen: boolean): unknown {
 /** Bytes; about a millisecond of work. */
 const checkedAtOnce = 512 * 1024
 
-function* refuseDeepOrMany(bytes: Buffer): Stages<void> {
+function* refuseDeepOrMany(bytes: Buffer): Steps<void> {
   let depth = 0
   let values = 0
   let pauseAt = checkedAtOnce

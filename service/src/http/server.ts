@@ -87,7 +87,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app
 }
 
-/** Not by `maxConnections`, because connections come from several listeners. */
+/** Node's `maxConnections` would count per listener, and there are several. */
 function limitConnections(app: FastifyInstance, connectionsMax: number) {
   let open = 0
   app.server.prependListener('connection', (socket: Socket) => {
@@ -104,13 +104,13 @@ function shed({ routeOptions }: FastifyRequest, overload: Overload) {
   else overload.refuseInference()
 }
 
-/** How often answers are looked for that their clients do not read. */
+/** How often to look for answers that their clients do not read. */
 const unreadCheckMs = 500
 
 /**
- * Closes connections whose client reads nothing of its answer. Nearly every answer has left when the check comes, so only
- * the others get a timer. It is Node's own and ends with the answer. It gives a write that made any progress a second
- * period, so it is half as long. Event streams have a deadline of their own until they end.
+ * Closes connections whose clients do not read their answers. Nearly every answer has been sent by the time of the check, so
+ * only the rest get a timer: Node's socket timeout, which ends with the answer. Node grants a second period to a write that has
+ * made any progress, so ours is half as long as the deadline. Event streams have a deadline of their own until they end.
  */
 function closeUnreadAnswers(app: FastifyInstance) {
   const checker = setInterval(() => {
@@ -122,7 +122,8 @@ function closeUnreadAnswers(app: FastifyInstance) {
     }
   }, unreadCheckMs).unref()
   app.addHook('onClose', async () => clearInterval(checker))
-  // Node would also close the connection of the next pipelined call, which has no answer yet. An idle connection is closed.
+  // Without this listener Node would also close a connection whose next pipelined call has no answer yet. We close only idle
+  // ones.
   app.server.on('timeout', (socket: Socket) => {
     if (!requestsOf.get(socket)?.size) socket.destroy()
   })
@@ -145,10 +146,10 @@ function listOf(socket: Socket): Set<OpenRequest> {
 function beginRequest(request: FastifyRequest, reply: FastifyReply, options: ServerOptions) {
   const { log, metrics } = options
   const startedAtMs = performance.now()
-  // Not on the answer of Node itself, which would then take every other header one by one as well.
+  // Not on Node's own response, which would then process all other headers one by one, too.
   void reply.header('x-request-id', request.id)
   void reply.header('request-id', request.id)
-  // Answers are meant for one caller, and some hold a secret.
+  // An answer is meant for one caller, and some contain a secret.
   void reply.header('cache-control', 'no-store')
   request.line = createLine(request)
   metrics.requestsInFlight.inc()
@@ -176,7 +177,7 @@ function beginRequest(request: FastifyRequest, reply: FastifyReply, options: Ser
 function createLine(request: FastifyRequest): RequestLine {
   const clientRequestId = request.headers['x-request-id']
   const isLoggable = typeof clientRequestId === 'string' && /^[\w.:-]{1,128}$/.test(clientRequestId)
-  // Every member is here from the start, so that all lines have one shape.
+  // All members are present from the start, so that all lines have one shape in V8.
   return {
     request_id: request.id,
     client_request_id: isLoggable ? clientRequestId : undefined,

@@ -39,6 +39,23 @@ export function explainIssue(issue: Issue, value: unknown): { path: PropertyKey[
   return { path, rule: isAbsent ? 'is required' : explain(meant) }
 }
 
+/** The same for a file that a person writes: all unknown members by name, and of a union and of a name their own rule. */
+export function explainFileIssue(
+  issue: Issue,
+  json: unknown,
+): { path: PropertyKey[]; rule: string } {
+  const { path } = issue
+  if (issue.code === 'unrecognized_keys') {
+    const names = issue.keys.map((name) => `'${name.slice(0, 100)}'`)
+    return { path, rule: `has no member ${names.join(', ')}` }
+  }
+  if (issue.code === 'invalid_union' && issue.message.startsWith('must')) {
+    return { path, rule: issue.message }
+  }
+  const [ofName] = issue.code === 'invalid_key' ? issue.issues : []
+  return ofName ? { path, rule: `its name ${explain(ofName)}` } : explainIssue(issue, json)
+}
+
 /**
  * The issues of a union are those of the alternative that matches deepest, because that is the one the
  * caller meant; at most `issuesMax` per alternative are examined. A value of a wrong type gets one issue

@@ -188,11 +188,11 @@ const late = new ApiError('upstream_timeout', 'The answer took too long.', {
 const stalled = new ApiError('upstream_timeout', 'The provider stood still.')
 
 test.for([
-  ['that its provider breaks costs nothing: nobody gets any of it', broken, 0n, 'failed'],
+  ['that its provider breaks costs nothing: its caller gets none of it', broken, 0n, 'failed'],
   ['that takes longer than a call may is paid', late, 345n, 'cut'],
   ['whose provider stands still costs nothing', stalled, 0n, 'failed'],
   ['that is too large is paid', answerTooLarge(), 345n, 'cut'],
-  ['that nobody reads any more is paid', undefined, 345n, 'cut'],
+  ['that its caller no longer reads is charged', undefined, 345n, 'cut'],
 ] as const)('a plain answer %s', async ([, failure, amount, outcome]) => {
   const { settlements, call, meter, deps } = open([started, said])
   const bill = await openBill(call, judged({ isStreamed: false }), meter, deps)
@@ -215,7 +215,7 @@ test('a settlement that fails after the call was cut does not hide why it was cu
   await expect(bill[Symbol.asyncDispose]()).resolves.toBeUndefined()
 })
 
-test('a free call costs nobody anything, and says what it would have cost', async () => {
+test('a free call is charged to no organization, and says what it would have cost', async () => {
   const { settlements, holds, released, written, call, meter, deps } = open([
     started,
     said,
@@ -230,7 +230,7 @@ test('a free call costs nobody anything, and says what it would have cost', asyn
   await bill[Symbol.asyncDispose]()
   expect([holds, settlements, released]).toEqual([[], [], []])
   expect(written.map(({ header }) => header['outcome'])).toEqual(['completed'])
-  // Nobody is charged, and the operator sees what it costs.
+  // No organization is charged, and the operator sees what it costs.
   expect(await deps.metrics.registry.metrics()).toContain(
     'gatehouse_cost_usd_total{model="model-1"} 0.00033\n',
   )
@@ -239,7 +239,7 @@ test('a free call costs nobody anything, and says what it would have cost', asyn
 test.for([
   ['that fails before it is answered is given back', [], false, ['req_1']],
   ['that fails after the upstream has begun is spent', [started], false, []],
-  ['that somebody leaves is spent', [], true, []],
+  ['that its caller leaves is spent', [], true, []],
   ['that is cut in the middle is spent', [started, said], false, []],
 ] as const)('a free call %s', async ([, events, hasHungUp, givenBack]) => {
   const { released, hangUp, call, meter, deps } = open(events)
@@ -289,7 +289,14 @@ const verdicts = [
   ['that could not be judged is free', unjudged, [started, said], true, 0n, 'failed'],
   ['that could not be judged at its end is free', unjudged, [started, said], false, 0n, 'failed'],
   ['of which something has left is paid', unjudged, [started, said, 'left'], true, 345n, 'cut'],
-  ['that nobody can judge for its words is paid', unreadable, [started, said], false, 345n, 'cut'],
+  [
+    'that gets no verdict because of its words is charged',
+    unreadable,
+    [started, said],
+    false,
+    345n,
+    'cut',
+  ],
 ] as const
 
 test.for(verdicts)('an answer %s', async ([, error, events, isStreamed, amount, outcome]) => {
@@ -301,7 +308,7 @@ test.for(verdicts)('an answer %s', async ([, error, events, isStreamed, amount, 
       expect(told.message.endsWith('What was generated is charged.')).toBe(amount > 0n)
       expect(told.message.endsWith('Nothing is charged.')).toBe(amount === 0n)
     } else expect(told).toBe(error)
-    // A plain answer goes on without its caller, and is judged all the same.
+    // A plain answer goes on without its caller, and is still judged.
     if (hasHungUp) hangUp()
     await bill[Symbol.asyncDispose]()
     expect(settlements.map((each) => [each.amount, each.event.header['outcome']])).toEqual([

@@ -23,11 +23,11 @@ import { longestCallMs } from './upstreams/call-model.ts'
 export type BillDeps = {
   credits: Pick<Credits, 'reserve' | 'settle'>
   freeTier: Pick<FreeTier, 'claim' | 'release'>
-  /** For calls whose event no settlement carries. */
+  /** For calls without a settlement that would write their event. */
   events: Pick<EventWriter, 'write' | 'canTakeMore'>
   toEvent: ToEvent
   metrics: UsageMetrics
-  /** Added to the longest time that a call can take, for the hold to expire after it. */
+  /** Added to the longest time that a call can take, so that the hold expires only after the call has ended. */
   holdGraceMs: number
 }
 
@@ -51,7 +51,7 @@ export async function openBill(
   })
 
   async function settle(outcome: CallOutcome, error?: unknown): Promise<Receipt> {
-    // A request that was blocked before it was sent has not caused a search either.
+    // A request that was blocked before it was sent has not caused a web search either.
     const isUnsent = outcome === 'refused' || (outcome === 'blocked' && !meter.hasBegun())
     const isFree = outcome === 'failed' || isUnsent
     const usage = isFree ? nothingUsed : withSearches(await meter.usage(), request)
@@ -61,7 +61,7 @@ export async function openBill(
     const report = { ...usageMeta, credits: Number(amount) }
     const ending = { ...endingOf(outcome, error), model, usage: report, findings }
     if (call.counted) {
-      // Tokens count as they do in the limits, also of a call that costs nothing.
+      // Tokens count in quotas as they do in limits, even if the call costs nothing.
       call.counted.tokens = usedTokens(await meter.usage(), request)
       call.counted.credits = Number(amount)
     }
@@ -82,14 +82,14 @@ export async function openBill(
   })
 }
 
-/** A call stays blocked that was answered with a replacement, whether or not its caller has read them. */
+/** A call that was answered with a replacement stays `blocked`, whether or not its caller has read the replacement. */
 const outcomeOf = ({ replacement }: Findings, outcome: CallOutcome): CallOutcome =>
   replacement ? 'blocked' : outcome
 
 export type FreeCall = InferenceCall & { freeCaller: NonNullable<InferenceCall['freeCaller']> }
 
 /**
- * The one free call of an anonymous caller. It is spent unless the upstream fails, or the request is blocked, before the
+ * The one free call of an anonymous caller. It is spent unless the request is blocked, or the upstream fails, before the
  * upstream starts to answer.
  */
 export async function openFreeBill(
@@ -121,17 +121,17 @@ export async function openFreeBill(
   })
 }
 
-/** Outcomes by which nothing is spent before the upstream has begun to answer. */
+/** Outcomes that give the free call back, if the upstream has not started to answer. */
 const unspent: ReadonlySet<CallOutcome> = new Set<CallOutcome>(['failed', 'blocked', 'refused'])
 
-/** An event of a refused call has the status and the code of its answer. */
+/** The event of a refused call carries the status and the code of its answer. */
 function endingOf(outcome: CallOutcome, error: unknown) {
   if (outcome !== 'refused') return { outcome, error }
   const { status, code } = toApiError(error)
   return { outcome, error, refusal: { status, code } }
 }
 
-/** A bill that is not settled when it is disposed of belongs to a call that did not complete. */
+/** A bill that is disposed of without having been settled belongs to a call that did not complete. */
 function createBill(
   settle: (outcome: CallOutcome, error?: unknown) => Promise<Receipt>,
   outcomes: { isPaid: boolean; answered(): CallOutcome; failed(failure: unknown): CallOutcome },
@@ -143,7 +143,7 @@ function createBill(
     settle: () => (receipt ??= settle(outcomes.answered())),
     noteFailure(error) {
       failure = error
-      // A caller who hangs up after that has not brought it about.
+      // Decided now: a caller who hangs up after this did not cause the failure.
       outcome = outcomes.failed(error)
       if (!(error instanceof UnjudgedAnswer)) return error
       return error.tell(outcomes.isPaid && outcome !== 'failed')
@@ -184,7 +184,10 @@ const toCost = (credits: bigint) => ({
   costUsd: toUsd(credits),
 })
 
-/** A replacement comes without a report of the upstream, also where it had made one of what it stands for. */
+/**
+ * A replacement comes without the upstream's usage report, even if the upstream had reported the usage of the answer that was
+ * replaced.
+ */
 const usageFor = ({ replacement }: Findings, usage: MeteredUsage) =>
   replacement || usage.origin !== 'upstream' ? usage : null
 

@@ -15,7 +15,7 @@ import { createFindings, type Findings } from './enforcement/findings.ts'
 import { describeRedaction } from './enforcement/redaction/call-redaction.ts'
 import { findRefuser } from './enforcement/refusals.ts'
 
-/** Whose call it is, and which policies it is judged by. */
+/** Whose call it is, and which policies apply to it. */
 export type CallOrigin = {
   requestId: string
   principal: Principal
@@ -27,16 +27,19 @@ export type CallOrigin = {
   counted?: CountedQuotas | null
 }
 export type CallEnding = Pick<CallReport, 'model' | 'outcome' | 'refusal' | 'usage'> & {
-  /** Null if the call ended before it was judged. */
+  /** Null if the call ended before it was checked. */
   findings: Findings | null
   /** Why it did not complete. */
   error: unknown
 }
 
-/** Builds the event of a call, and sees to what is still to be judged of it. */
+/** Builds the event of a call, and hands what is still to be judged of the call to monitoring. */
 export type ToEvent = (call: CallOrigin, ending: CallEnding) => Event
 
-/** The audit event of a call, however it ended. Anonymous callers belong to no organization: theirs is the operator's. */
+/**
+ * The audit event of a call, however it ended. Anonymous callers belong to no organization, so their events belong to the
+ * operator.
+ */
 export function toCallEvent(call: CallOrigin, ending: CallEnding, at: Date): Event {
   const { requestId, principal, target, policies, policySubject, counted } = call
   const { kind, organizationId, projectId, credentialId } = principal

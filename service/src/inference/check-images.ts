@@ -4,7 +4,7 @@ import type { ImagePart, Part, Turn } from '#formats/turn.ts'
 import { toParam } from '#http/validate.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-/** The images that every provider reads, by media type, and how their first bytes are known, as Latin-1. */
+/** The images that every provider reads: media types, and how the first bytes of each look in Latin-1. */
 const signatures: ReadonlyMap<string, (head: string) => boolean> = new Map([
   ['image/jpeg', (head: string) => head.startsWith('\xff\xd8\xff')],
   ['image/png', (head: string) => head.startsWith('\x89PNG\r\n\x1a\n')],
@@ -14,12 +14,12 @@ const signatures: ReadonlyMap<string, (head: string) => boolean> = new Map([
 ])
 const known = 'image/jpeg, image/png, image/gif or image/webp'
 
-/** Enough base64 for the longest signature, also with a line break in it. */
+/** Enough base64 for the longest signature, even with a line break in it. */
 const headLength = 32
 
 /**
- * 400 for a base64 image that is not what its media type says. Such a call would be held, sent and refused by the
- * provider. Images that are sent by URL are not fetched.
+ * 400 for a base64 image that is not what its media type says. Otherwise we would hold credits and send the call, and the
+ * provider would refuse it. Images that are sent by URL are not fetched.
  */
 export function refuseBrokenImages(turn: Turn, body: Json) {
   for (const { source } of findImages(turn)) {
@@ -58,7 +58,7 @@ function nameOf(mediaType: string): string {
   return name === 'image/jpg' ? 'image/jpeg' : name
 }
 
-/** Where the caller wrote the data: a turn does not keep the places of its parts. */
+/** Finds where the caller wrote the data, because a turn does not keep the places of its parts. */
 function findPath(value: unknown, data: string): PropertyKey[] | null {
   if (typeof value === 'string') {
     const isHere = value === data || (isDataUrl(value) && value.endsWith(data))

@@ -17,13 +17,13 @@ import type { StepDeps } from './steps.ts'
 
 type Deps = ErrorDeps &
   Pick<StepDeps, 'limitInferenceCall'> & {
-    /** Writes the event of a failed attempt, where attempts leave one. */
+    /** Writes the event of a failed attempt. Absent on routes whose attempts leave no event. */
     recordAttempt?(attempt: Attempt, error: unknown): Promise<void>
   }
 export type Attempt = {
   requestId: string
   principal: Principal
-  /** Null if the attempt failed before they were known. */
+  /** Null if the attempt failed before the policies were known. */
   policies: Pinned | null
 }
 
@@ -45,14 +45,14 @@ export function speakInferenceErrors(app: FastifyInstance, dialect: Dialect, dep
   })
 }
 
-/** The answer may say already in which part of a rollout the call is. */
+/** The header may already name the part of a rollout that the call is in. */
 function tellRefusal(reply: FastifyReply, { policy }: ApiError) {
   const decision = policy?.escalation_path === undefined ? 'refuse' : 'escalate'
   const [, mode] = String(reply.getHeader('x-policy-decision')).split(';')
   void reply.header('x-policy-decision', mode === undefined ? decision : `${decision};${mode}`)
 }
 
-/** What a caller gets whose body is not read to its end. */
+/** The errors of callers whose body was not read to its end. */
 const refusedBodies = new Set<ErrorCode>([
   'request_too_large',
   'overloaded',
@@ -62,8 +62,8 @@ const refusedBodies = new Set<ErrorCode>([
 const discardMaxMs = 20_000
 
 /**
- * With `connection: close` the connection closes after the answer, and a client that is still sending would see a
- * broken pipe and no answer. So the rest of the body is read and discarded first, for a limited time.
+ * With `connection: close` the connection closes after the answer, so a client that is still sending would see a broken pipe
+ * and no answer. We read and discard the rest of the body first, for a limited time.
  */
 async function discardBody({ raw }: FastifyRequest) {
   if (raw.headers.connection?.toLowerCase() !== 'close') return
@@ -87,7 +87,7 @@ export function countAsRequest({
   }
 }
 
-/** Refuses a caller that was refused a moment ago, before its body is read: reading is the most expensive part. */
+/** Refuses a caller that was refused a moment ago before its body is read, because reading is the most expensive part. */
 export function refuseAgain(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -110,7 +110,7 @@ async function countFailed(request: FastifyRequest, reply: FastifyReply, deps: F
   const { headers, slot, refusal } = await deps.limitInferenceCall(attempt)
   void reply.headers(headers)
   await slot?.settle(0)
-  // What is refused for lack of memory leaves no event: it must not be able to fill the log.
+  // A call that is refused for lack of memory leaves no event, so that such calls cannot fill the log.
   const isShed = toApiError(deps.thrown).code === 'overloaded'
   if (refusal || isShed) return
   await deps.recordAttempt?.({ requestId, principal, policies }, deps.thrown)

@@ -5,13 +5,13 @@ import type { Principal } from '#http/principal.ts'
 import type { QuestionsOf } from '#limits/limit-questions.ts'
 import type { CurrentModeration } from '#moderation/create-moderation.ts'
 import type { AskForCall } from '#moderation/guardrails/create-guardrails.ts'
-import type { Scorer } from '#moderation/scorer.ts'
+import type { LocalScorer } from '#moderation/local/local-scorer.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { threadEntry } from '#platform/assets.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { FindAddresses } from '#platform/egress/find-addresses.ts'
-import { createGate } from '#platform/gate.ts'
+import { createGate } from '#platform/lines/gate.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { createOriginPools } from '#platform/origin-pools.ts'
@@ -55,7 +55,7 @@ type Options = Omit<BillDeps, 'toEvent' | 'events'> & {
   engine: PatternEngine
   /** The moderation in force, and the scorer in this process. */
   moderation: () => CurrentModeration
-  local: Scorer
+  local: LocalScorer
   askGuardrail: AskForCall
   guardrailsOf: ChecksDeps['guardrailsOf']
   /** The formats that upstreams may speak; all of them unless given. */
@@ -103,7 +103,7 @@ export function createInference(options: Options) {
     canRecord: events.canTakeMore,
     /** Large bodies of one organization must not delay those of another. */
     readingGate: createGate({ atOnce: 2, waitingMax: 100, waitMs: 10_000 }),
-    /** Cancelled when the open calls must end, with the error that their callers get. */
+    /** Cancelled when all open calls must end, with the error that their callers get. */
     ending,
     endCalls: () => ending.cancel(shuttingDown()),
     openCalls: createOpenCalls(),
@@ -127,7 +127,7 @@ const createCountingThreads = () =>
     waitingTotalMax: 200,
   })
 
-/** The code tells clients, Codex among them, to send the call again. */
+/** This code makes clients, Codex among them, send the call again. */
 const shuttingDown = () =>
   new ApiError('overloaded', 'This gateway process is shutting down; send the request again.')
 

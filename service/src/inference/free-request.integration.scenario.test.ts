@@ -23,7 +23,7 @@ import {
   masterKey,
 } from '#testing/test-gateway.ts'
 
-// Somebody without an account has one request: who that is, and that it is spent once.
+// A caller without an account has one request: how it is identified, and that the request is spent once.
 
 const bodies: Record<string, object> = {
   createMessage: { model: 'm', max_tokens: 5, messages: [{ role: 'user', content: 'Hello' }] },
@@ -225,13 +225,13 @@ test('behind trusted proxies the last hop that none of them is counts', async ()
   expect(await through('198.51.100.7, 192.0.2.1')).toBe(401)
   expect(await through('198.51.100.7, 192.0.2.1, 10.0.0.2')).toBe(401)
   expect(await through('192.0.2.1, 198.51.100.7')).toBe(200)
-  // Whoever reaches us past the proxies speaks for itself only.
+  // A client that reaches us past the proxies can state no address but its own.
   expect(await statusOf({ from: '192.0.2.1', headers: { 'x-forwarded-for': '192.0.2.9' } })).toBe(
     401,
   )
 })
 
-test('401: a hop that is no address is nobody', async () => {
+test('401: a hop that is no address identifies no caller', async () => {
   const { ask, claims } = await prepare({ TRUSTED_PROXIES: '10.0.0.0/8' })
   for (const forwarded of ['unknown', '192.0.2.1:4711', '192.0.2.1, _hidden']) {
     const headers = { 'x-forwarded-for': forwarded }
@@ -320,7 +320,7 @@ test('413: a request that is long, or does not say how long it is, is not read',
   expect(await claims()).toEqual([])
 })
 
-test('a refusal is not remembered longer because somebody keeps asking', async () => {
+test('a refusal is not remembered longer because its caller keeps asking', async () => {
   const { statusOf, house, pass } = await prepare({ FREE_REQUESTS_PER_DAY: '1' })
   expect(await statusOf({})).toBe(200)
   expect(await statusOf({ from: '192.0.2.2' })).toBe(429)
@@ -357,7 +357,7 @@ test('the log names neither an address nor an organization', async () => {
   expect(lines.join('')).not.toMatch(/198\.51|10\.0\.0/)
 })
 
-test('401: a new master key gives nobody a second request', async () => {
+test('401: a new master key gives no caller a second request', async () => {
   const database = await createTestDatabase()
   onTestFinished(() => database[Symbol.asyncDispose]()) // after those of the houses, which come later
   const [first, second] = [masterKey(1), masterKey(2)]
@@ -376,7 +376,7 @@ test('401: a new master key gives nobody a second request', async () => {
   expect(await removed.statusOf({ from: '192.0.2.2' })).toBe(401)
 })
 
-test('503: while the database is away nobody is served, and nothing is lost', async () => {
+test('503: while the database is away no caller is served, and nothing is lost', async () => {
   await using database = await createTestDatabase()
   await using proxy = await createDatabaseProxy(database.url)
   const { ask, statusOf, upstream, house, pass } = await prepare({ DATABASE_URL: proxy.url })

@@ -17,15 +17,15 @@ export type InferenceCall = {
   requestId: string
   endpoint: Endpoint
   principal: Principal
-  /** Set for an anonymous caller: whose one free request this is. */
+  /** The anonymous caller whose one free request this is; null for all others. */
   freeCaller: FreeCaller | null
   target: CallTarget
   format: CallerFormat
-  /** The policies that judge it, from its first to its last byte. */
+  /** The policies that apply to it, from its first to its last byte. */
   policies: Pinned
   policySubject: PolicySubject
   parsed: ParsedRequest
-  /** Headers of the caller's request that an upstream of the same format gets too. */
+  /** Headers of the caller's request that are passed on to an upstream of the same format. */
   headers: Record<string, string>
   /** Cancelled when the caller hangs up, or when this process ends all calls. */
   cancellation: Cancellation
@@ -33,9 +33,9 @@ export type InferenceCall = {
   ending: Cancellation
   /** Called when its limits and credits are decided. */
   onDecided(): void
-  /** Adds headers to the answer, whatever it will be. */
+  /** Adds headers to the answer, also if that is an error. */
   addHeaders(headers: Record<string, string>): void
-  /** The quotas and budgets that it counts in, once it is admitted. */
+  /** The quotas and budgets that the call counts in; null until it is admitted, or if there are none. */
   counted: CountedQuotas | null
   /** The call's line in the log. */
   line: RequestLine

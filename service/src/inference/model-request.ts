@@ -19,13 +19,13 @@ export type ModelRequest = {
   /** Whether the provider may add input that the gateway never sees. */
   hasUnseenInput: boolean
   maxOutputTokens: number
-  /** The most web searches of the provider. */
+  /** The most web searches that the provider may make. */
   webSearchesMax: number
-  /** Those that are charged although no answer tells of them. */
+  /** Web searches that are charged although no answer reports them. */
   webSearchesMin: number
 }
 
-/** A body that was read, or why it could not be. The error is thrown only after the attempt was counted. */
+/** The request that was read from a body, or the error. The error is thrown only after the attempt has been counted. */
 export type ParsedRequest = { ok: true; request: ModelRequest } | { ok: false; error: ApiError }
 
 export function requireRequest(parsed: ParsedRequest): ModelRequest {
@@ -33,6 +33,6 @@ export function requireRequest(parsed: ParsedRequest): ModelRequest {
   throw parsed.error
 }
 
-/** The input that is charged where the upstream reports none. */
+/** The input tokens that are charged if the upstream reports none. */
 export const billedInput = ({ estimate }: Pick<ModelRequest, 'estimate'>): number =>
   estimate.billedTokens ?? estimate.tokens

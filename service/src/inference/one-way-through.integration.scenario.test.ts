@@ -108,7 +108,7 @@ async function prepare() {
   return { ...api, upstream, taken, credential }
 }
 
-test('whoever may call models has these endpoints, and only three of them reach one', () => {
+test('a caller who may call models has these endpoints, and only three of them reach one', () => {
   expect(callers.map(({ id }) => id).toSorted()).toEqual(
     [...reachesModel, 'countTokens', 'listModels', 'retrieveModel'].toSorted(),
   )

@@ -1,4 +1,4 @@
-/** Counts the calls that are open, also those whose caller has hung up, so that a process that stops can wait for them. */
+/** Counts the open calls, so that a stopping process can wait for them. A call whose caller has hung up can still be open. */
 export function createOpenCalls() {
   let open = 0
   let onNone: (() => void) | undefined
@@ -9,12 +9,12 @@ export function createOpenCalls() {
     },
   }
   return {
-    /** Dispose of what it returns when the call has ended, exactly once. */
+    /** The caller must dispose of the result exactly once, when the call has ended. */
     begin(): Disposable {
       open += 1
       return call
     },
-    /** Resolves when no call is open, at the latest after `maxMs`. */
+    /** Resolves when no call is open, or after `maxMs` at the latest. */
     ended(maxMs: number): Promise<void> {
       if (open === 0) return Promise.resolve()
       return new Promise((resolve) => {

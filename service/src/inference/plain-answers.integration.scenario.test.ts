@@ -74,7 +74,7 @@ test('callers of other formats get the plain answer in their own', async () => {
   expect(calls.upstream.bodies.map(({ stream }) => stream)).toEqual([false, false])
 })
 
-test('an upstream that streams all the same is understood', async () => {
+test('an upstream that streams although it should not is understood', async () => {
   const calls = await preparePlainCalls()
   calls.upstream.behave = (response) => sendStream(response, 'Hi')
   const { status, text } = await calls.ask()

@@ -54,7 +54,7 @@ test('the call goes on with its slot and its hold, and is charged what the upstr
   await expect.poll(() => slotsUsed(calls), eventually).toBe(0)
 })
 
-test('an upstream that streams all the same is read to its end', async () => {
+test('an upstream that streams although it should not is read to its end', async () => {
   const calls = await preparePlainCalls()
   const waiting = answerLater(calls)
   await calls.hangUp()

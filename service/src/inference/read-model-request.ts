@@ -14,7 +14,7 @@ import { readOpenJson } from '#http/read-json.ts'
 import { explainIssue, toParam } from '#http/validate.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 
 import { refuseBrokenImages } from './check-images.ts'
 import type { InputCounting } from './count/input-counting.ts'
@@ -31,15 +31,15 @@ type Sent = {
   endpoint: Endpoint
   format: CallerFormat
   bytes: Buffer | null
-  /** Headers that an upstream of the same format gets. */
+  /** Headers that are passed on to an upstream of the same format. */
   headers: Readonly<Record<string, string>>
   isAnonymous: boolean
-  /** Whose share of the counting threads is used. */
+  /** The organization whose share of the counting threads is used. */
   owner: string
   cancellation: Cancellation
 }
 
-/** Reads a call's body. What is wrong with it is returned, not thrown: the attempt is counted first. */
+/** Reads a call's body. Errors are returned and not thrown, because the attempt must be counted before it is refused. */
 export async function readModelRequest(deps: ReadDeps, sent: Sent): Promise<ParsedRequest> {
   try {
     return { ok: true, request: await read(deps, sent) }
@@ -61,7 +61,7 @@ async function read({ catalogue, counting }: ReadDeps, sent: Sent): Promise<Mode
   return { ...request, estimate: await counting.estimate(request, { owner, cancellation }) }
 }
 
-/** Each step may take as long as the parser needs for a large body; others have their turn in between. */
+/** A step may take as long as the parser needs for a large body. Other calls run between the steps. */
 function* readInSteps(
   catalogue: () => Catalogue,
   { endpoint, format, bytes, headers, isAnonymous }: Sent,
@@ -119,7 +119,7 @@ export function findModel(catalogue: Catalogue, name: string): CatalogueModel {
   )
 }
 
-/** 400 for a turn that needs a capability which the catalogue denies the model. */
+/** 400 for a turn that needs a capability that the model does not have according to the catalogue. */
 function refuseUnsupported(turn: Turn, { id, capabilities }: CatalogueModel) {
   const has = (type: string) =>
     turn.messages.some(({ parts }) => parts.some((part) => part.type === type))

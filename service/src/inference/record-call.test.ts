@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 
 import { compileGateway } from '#gateway-config/compile-gateway.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { makeSnapshot } from '#policies-in-force/snapshot.ts'
-import { finish } from '#text/steps.ts'
 
 import type { ToEvent } from './call-event.ts'
 import { createCallRecords, type RecordRefusal } from './record-call.ts'
@@ -28,7 +28,7 @@ test.each([
     return writing.promise
   }
   const { recordRefusal } = createCallRecords({ write }, (() => ({})) as unknown as ToEvent)
-  const policies = { snapshot: makeSnapshot('org', 1, [], gateway), isStale: false }
+  const policies = { snapshot: makeSnapshot('org', 1, [], { gateway }), isStale: false }
   const call = { policies, model: null } as unknown as Parameters<RecordRefusal>[0]
   let isAnswered = false
   const recorded = recordRefusal(call, new ApiError('policy_blocked', 'No.'), null).then(() => {

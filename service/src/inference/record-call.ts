@@ -18,9 +18,8 @@ export type RecordCount = (
 ) => Promise<void>
 
 /**
- * Writes the audit events of calls that passed the limiter and were sent to no model: they have no bill, which would carry
- * the event. The caller is answered afterwards, so an answer never exists without its event, unless the organization
- * does not ask for that.
+ * Writes the audit events of calls that passed the limiter but were never sent to a model: they have no bill that would write
+ * the event. The caller is answered only after the event is written, unless the organization has switched `audit_logs` off.
  */
 export function createCallRecords(events: Pick<EventWriter, 'write'>, toEvent: ToEvent) {
   async function write(call: RecordedCall, ending: CallEnding) {

@@ -4,7 +4,7 @@ import { ApiError } from '#platform/api-error.ts'
 
 import type { CatalogueModel } from './upstreams/catalogue.ts'
 
-/** 400 for a feature that the catalogue does not allow for the model. An anonymous caller gets none. */
+/** 400 for a feature that the catalogue does not allow for the model. Anonymous callers may use none of them. */
 export function refuseFeatures(
   asked: readonly Asked[],
   { id, allows }: CatalogueModel,
@@ -19,7 +19,7 @@ export function refuseFeatures(
   throw unsupported(`'${place}' asks for ${feature}: ${reason}.`, place)
 }
 
-/** 400 for input that the caller does not send itself: an anonymous call must not cost more than it shows. */
+/** 400 for input that the request only refers to: an anonymous call must not cost more than it shows. */
 export function refuseUnsent({ messages }: Turn) {
   const isUnsent = (part: Part): boolean => {
     if (part.type === 'tool_result') return part.parts.some(isUnsent)

@@ -136,7 +136,7 @@ test(
 )
 
 test(
-  'calls without policies are not recorded for replays, and nobody else is replayed',
+  'calls without policies are not recorded for replays, and a replay has no calls of other organizations',
   patience,
   async () => {
     const { putInForce, sayHateful, replay, eventsOf } = await prepare()

@@ -46,7 +46,7 @@ const reported: readonly [what: string, usage: ScriptUsage, charge: Range][] = [
   ['negative tokens in the cache', { ...few, cacheWrite: -9 }, believed],
   // Messages reports cached tokens beside the others, so that these are possible there.
   ['more cached than there are', { ...few, cached: 500_000 }, [1, holdMax]],
-  // The last, because so many tokens exhaust the limit of tokens in a minute.
+  // The last, because its tokens exhaust the limit of tokens in a minute.
   ['15 million of output', { input: 10, output: 15_000_000 }, theHold],
 ]
 

@@ -14,13 +14,13 @@ export type CallSteps = {
   openMeter(call: InferenceCall): Meter
   /** Checks every limit and takes a slot. */
   admit(call: InferenceCall, meter: Meter): Promise<CallSlot>
-  /** From here on the call is logged with its usage, at the latest when the record is disposed of. */
+  /** From here on the call is certain to be logged with its usage, at the latest when the record is disposed of. */
   openRecord(call: InferenceCall, meter: Meter): CallRecord
   /** Prepares every check of the request and of its answer. */
   openChecks: OpenChecks
-  /** Holds the highest possible cost. Disposing of a bill that was not settled charges what was produced. */
+  /** Holds the highest possible cost. Disposing of a bill that was not settled charges for what was generated. */
   reserve(call: InferenceCall, checks: BilledChecks, meter: Meter): Promise<Bill>
-  /** Writes the audit event of a call that no bill was opened for. */
+  /** Writes the audit event of a call for which no bill was opened. */
   recordRefusal(call: InferenceCall, error: unknown, findings: Findings | null): Promise<void>
   /** The meter observes every piece before it is yielded. */
   callModel(call: InferenceCall, request: ModelRequest, meter: Meter): AsyncIterable<Piece>
@@ -29,22 +29,22 @@ export type CallSteps = {
 /** What a bill says of the checks: what is sent, and what they have found. */
 export type BilledChecks = Pick<CallChecks, 'request' | 'growthMost' | 'findings'>
 
-/** Settling counts the usage and frees the slot; so does disposing of a slot that was not settled. */
+/** Settling counts the usage and frees the slot. Disposing of a slot settles it if that has not been done. */
 export type CallSlot = AsyncDisposable & { settle(): Promise<void> }
 export type CallRecord = AsyncDisposable & { finish(receipt: Receipt): Promise<void> }
 export type Bill = AsyncDisposable & {
   settle(): Promise<Receipt>
-  /** Called when the call fails on the side of the model, or is ended by its policies. Returns what the caller is told. */
+  /** Called when the model's side fails or a policy ends the call. Returns the error that the caller gets. */
   noteFailure(error: unknown): unknown
 }
 
-/** A piece of the answer, or, as the last part, the receipt for the closing frame. */
+/** A piece of the answer or, as the last part, the receipt for the closing frame. */
 export type AnswerPart = { piece: Piece } | { receipt: Receipt }
 
 /**
- * The life of one inference call, in order. When the caller hangs up, the generator is closed: then the bill is
- * settled for what was produced, the record is written and the slot is freed, in this order. When the answer cannot be written
- * in the caller's format, the error is thrown into the generator.
+ * The life of one inference call, in order. When the caller hangs up, the generator is closed; then the bill is settled for
+ * what was generated, the record is written and the slot is freed, in this order. When the answer cannot be written in the
+ * caller's format, the error is thrown into the generator.
  */
 export async function* runInference(
   steps: CallSteps,
@@ -55,7 +55,7 @@ export async function* runInference(
   await using record = steps.openRecord(call, meter)
   const { checks, ...opened } = await recordingRefusals(steps, call, async (request, findings) => {
     const checks = await steps.openChecks(call, request, findings)
-    // A request that is blocked here is 400 also where the credits are too few, and it costs nothing.
+    // A request that is blocked here gets 400 even if the credits would be too few, and it costs nothing.
     await checks.beforeHold()
     if (checks.request !== request) sendInstead(call, checks.request, meter)
     return { checks, bill: await steps.reserve(call, checks, meter) }
@@ -85,7 +85,7 @@ export async function* runInference(
   yield { receipt }
 }
 
-/** Does what may refuse a call. A refusal is recorded here; what becomes of the call later, its bill records. */
+/** Does the work that may refuse a call, and records a refusal. How the call ends later is recorded by its bill. */
 async function recordingRefusals<Result>(
   steps: Pick<CallSteps, 'recordRefusal'>,
   call: InferenceCall,
@@ -99,13 +99,16 @@ async function recordingRefusals<Result>(
     call.onDecided()
     return result
   } catch (error) {
-    call.onDecided() // others need not wait for its event
+    call.onDecided() // the next call need not wait until the event is written
     await steps.recordRefusal(call, error, findings)
     throw error
   }
 }
 
-/** Side by side, because a plain answer is sent only after both. Budgets are corrected by what the bill says. */
+/**
+ * Both at once, because a plain answer is sent only after both. Budgets are corrected by what the bill says, so a call that
+ * counts in one settles the bill first.
+ */
 async function settleBoth(call: InferenceCall, bill: Bill, slot: CallSlot): Promise<Receipt> {
   if (!call.counted) return (await Promise.all([bill.settle(), slot.settle()]))[0]
   const receipt = await bill.settle()
@@ -113,13 +116,13 @@ async function settleBoth(call: InferenceCall, bill: Bill, slot: CallSlot): Prom
   return receipt
 }
 
-/** From here on the call is about what is sent, not about what came. */
+/** From here on the call is about the request that is sent, not the one that came. */
 function sendInstead(call: InferenceCall, request: ModelRequest, meter: Meter) {
   call.parsed = { ok: true, request }
   meter.noteInput(billedInput(request))
 }
 
-/** Permission and body are checked only now, because every attempt counts. */
+/** Permission and body are checked only now, because every attempt must have been counted. */
 function requirePermitted(call: InferenceCall): ModelRequest {
   const { endpoint, principal, parsed } = call
   requirePermission(endpoint, principal)

@@ -10,9 +10,9 @@ import { shareOf } from '#http/principal.ts'
 import { largeBodyBytes } from '#http/read-json.ts'
 import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
-import { waitForSlice } from '#platform/background/shared-turns.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
-import type { Gate } from '#platform/gate.ts'
+import type { Gate } from '#platform/lines/gate.ts'
+import { waitForSlice } from '#platform/steps/shared-turns.ts'
 
 import { type AdmitDeps, admitWith, asksForNothing } from './admission/admit-call.ts'
 import { readPolicySubject } from './configured/policy-subject.ts'
@@ -40,9 +40,9 @@ export type CountTokensDeps = AdmitDeps &
     ending: Cancellation
   }
 
-/** A count on its way; what becomes known of it is told by its event, however it ends. */
+/** A count in progress. What is found out about it goes into its event, however it ends. */
 type CountCall = CheckedCall & {
-  /** What is wrong with its headers. */
+  /** What is wrong with its headers; null if nothing is. */
   headerError: ApiError | null
   counted: InferenceCall['counted']
   parsed: ParsedCount
@@ -50,14 +50,14 @@ type CountCall = CheckedCall & {
   /** The count, once it is known. */
   tokens: number
   findings: Findings | null
-  /** To be called when its request is checked: then another one may begin. */
+  /** Called when its request has been checked, so that another call may begin. */
   onDecided: InferenceCall['onDecided']
 }
 
 /**
- * POST /v1/messages/count_tokens: one request of the caller's limits and quotas, and the tokens that are counted of the limits per
- * minute, so that no caller has more text read than it may send; no credits. Its text may go to an upstream's counter, so it is checked
- * first, as the request of a call is.
+ * POST /v1/messages/count_tokens. It counts as one request in the caller's limits and quotas, and its tokens count in the
+ * limits per minute, so that no caller can have more text read than it may send. It costs no credits. Its text may go to an
+ * upstream's counter, so it is checked first, like the request of a call.
  */
 export function serveCountTokens(app: FastifyInstance, deps: CountTokensDeps) {
   route(
@@ -161,7 +161,7 @@ async function count(
   const checks = await deps.openChecks(call, asked, call.findings)
   await checks.beforeHold().finally(call.onDecided)
   await checks.afterHold()
-  // From here on the estimate is used up, even if the caller hangs up.
+  // From here on the estimate counts as used, even if the caller hangs up.
   call.tokens = expectedTokens
   if ((request.bodyBytes?.length ?? 0) > largeBodyBytes) await waitForSlice(owner)
   const sent = {
@@ -169,7 +169,7 @@ async function count(
     keepsAll,
     headers: pickForwardedHeaders(messageCallerFormat, request.headers),
   }
-  // Unjudged text does not leave this process, so the upstream is not asked to count it.
+  // Text without a verdict must not leave this process, so the upstream is not asked to count it.
   const isUnjudged = checks.findings.unjudged.size > 0
   return countInput(
     {
@@ -182,5 +182,5 @@ async function count(
   )
 }
 
-/** A count says nothing of an answer, and its own result is not known before it is judged. */
+/** A count has no answer, and its own result is not known before it is checked. */
 const unknownToRules = { isStreamed: false, estimate: { tokens: 0 }, hasUnseenInput: false }

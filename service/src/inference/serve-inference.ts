@@ -13,7 +13,7 @@ import type { RecentRefusals } from '#limits/recent-refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Gate } from '#platform/gate.ts'
+import type { Gate } from '#platform/lines/gate.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { started } from '#platform/started.ts'
@@ -41,7 +41,7 @@ export type InferenceDeps = ReadDeps & {
   responsesErrors: ResponsesErrors
 }
 
-/** Serves one inference endpoint. No model is reached but through `runInference`. */
+/** Serves one inference endpoint. Every call to a model goes through `runInference`. */
 export function serveInference(
   app: FastifyInstance,
   endpoint: Endpoint,
@@ -64,15 +64,15 @@ export function serveInference(
       })
       using turn = await deps.overload.waitForTurn(shareOf(read.principal), cancellation)
       const call = { ...read, onDecided: turn.admit }
-      // Waits for the first piece: until then a refusal is a plain error, also of a streamed call.
+      // Waits for the first piece. Until then a refusal is a plain error, even of a streamed call.
       const parts = await started(runInference(deps.steps, call))
       const upstream = call.line.upstream ?? 'none'
       deps.metrics.firstTokenSeconds.observe({ upstream }, (performance.now() - startedAtMs) / 1000)
       try {
-        // Awaited here: until the answer is sent the caller may hang up.
+        // Awaited here, because the caller may hang up until the answer is sent.
         return await answer({ call, request, reply, parts, deps })
       } finally {
-        await parts.return?.() // for an answer that was not read to its end
+        await parts.return?.() // ends an answer that was not read to its end
       }
     },
     { readsOwnBody: true, answerMaxMs: null },
@@ -113,7 +113,7 @@ async function answer({ call, request, reply, parts, deps }: StartedCall) {
   return reply
 }
 
-/** A stream that fails was already sent with 200, so only the log shows the failure. */
+/** A stream that fails has already been answered with 200, so only the log shows the failure. */
 function logFailure(error: ApiError | undefined, { line, requestId }: InferenceCall, log: Log) {
   if (!error) return
   line.code = error.code
@@ -142,7 +142,7 @@ async function openCall(
 ): Promise<Omit<InferenceCall, 'onDecided'>> {
   const { principal, freeCaller, policies, bodyBytes, line } = request
   if (!principal || !policies) throw new Error('unguarded endpoint')
-  // The large bodies of one organization wait for each other.
+  // The large bodies of one organization wait for each other, not for those of other organizations.
   const isLarge = (bodyBytes?.length ?? 0) > largeBodyBytes
   if (isLarge) refuseAgain(request, reply, deps)
   const headers = pickForwardedHeaders(format, request.headers)

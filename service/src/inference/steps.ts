@@ -86,7 +86,7 @@ const writerOf = (
 
 const isFree = (call: InferenceCall): call is FreeCall => call.freeCaller !== null
 
-/** A call is logged once, however it ends. */
+/** Writes the record of a call once, however the call ends. */
 function recordOnce(write: () => Promise<void>): CallRecord {
   let written: Promise<void> | undefined
   const once = () => (written ??= write())
@@ -122,7 +122,7 @@ function toModelCall(call: InferenceCall, request: ModelRequest, meter: Meter) {
   }
 }
 
-/** A longer answer is streamed from its upstream and folded: connections that are silent for so long break. */
+/** Longer answers are streamed from the upstream and folded, because some networks close connections that stay silent that long. */
 const plainOutputMax = 8192
 
 const isPlainWanted = ({ isStreamed, maxOutputTokens, model }: ModelRequest) =>
@@ -130,7 +130,7 @@ const isPlainWanted = ({ isStreamed, maxOutputTokens, model }: ModelRequest) =>
 
 const namesMax = 20
 
-/** Callers choose the names, so only those that a header can carry are repeated. */
+/** Callers choose the names of members, so only names that a header can carry are repeated. */
 function describeRemoved(names: readonly string[]): Record<string, string> {
   const listed = names.filter((name) => /^[\w.: -]{1,100}$/.test(name)).slice(0, namesMax)
   return listed.length === 0 ? {} : { 'x-gatehouse-removed': listed.join(', ') }

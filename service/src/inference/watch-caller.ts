@@ -4,8 +4,8 @@ import { Cancellation } from '#platform/calls/cancellation.ts'
 import { ClientGone } from '#platform/client-gone.ts'
 
 /**
- * Cancels a call when its caller hangs up before the answer is sent, with `ClientGone`; or with the reason of `ending`,
- * when this process ends all calls.
+ * Cancels a call with `ClientGone` when its caller hangs up before the answer is sent, or with the reason of `ending` when this
+ * process ends all calls.
  */
 export function watchCaller(reply: FastifyReply, ending: Cancellation) {
   const { raw } = reply
@@ -14,7 +14,7 @@ export function watchCaller(reply: FastifyReply, ending: Cancellation) {
     if (!raw.writableFinished) cancellation.cancel(new ClientGone())
   }
   raw.once('close', onClose)
-  if (raw.closed) onClose() // while the body was read
+  if (raw.closed) onClose() // the caller hung up while the body was read
   ending.add(cancellation)
   return {
     cancellation,

@@ -35,8 +35,8 @@ function createPartWriter(format: CallerFormat, answering: Answering) {
 }
 
 /**
- * The text of a plain answer. One that came plain in the caller's format gets the receipt and stays as it is;
- * every other one is written as a stream and folded.
+ * The text of a plain answer. An answer that came plain in the caller's format only gets the receipt; every other one is
+ * written as a stream and folded.
  */
 export async function foldAnswer(
   parts: Parts,
@@ -71,7 +71,7 @@ export async function foldAnswer(
   }
 }
 
-/** The body of an answer that was plain from the start and is in the format of its caller. */
+/** The body of an answer that came plain in the caller's format. */
 function plainBodyOf(part: AnswerPart, { name }: CallerFormat): SourceFrame | undefined {
   if ('receipt' in part) return undefined
   const { isPlain, isRebuilt, format, frames } = part.piece
@@ -83,17 +83,17 @@ function sizeOf(part: AnswerPart): number {
   return part.piece.frames.reduce((sum, { source }) => sum + source.bytes.length, 0)
 }
 
-/** An answer that turns out broken only when it is written is a failure of the upstream as well. */
+/** If an answer turns out to be broken only when it is written, the upstream has failed, too. */
 const toUpstreamError = (error: unknown) =>
   error instanceof BrokenAnswer ? toFailure(error).error : error
 
-/** Tells the call why a part of its answer was not written, so that its bill knows, and returns the error. */
+/** Throws the error of writing into the call, so that its bill knows the reason; returns the error. */
 async function giveUp(parts: Parts, error: unknown): Promise<unknown> {
   const failure = toUpstreamError(error)
   try {
     await parts.throw?.(failure)
   } catch {
-    // It is the same error.
+    // The call throws the same error again.
   }
   return failure
 }
@@ -101,9 +101,8 @@ async function giveUp(parts: Parts, error: unknown): Promise<unknown> {
 const pingEveryMs = 15_000
 
 /**
- * Writes an answer as it comes, and returns the error it ended with. Frames that arrive together are written
- * together, and nothing is read while the client does not read. An error in the middle is sent in the caller's
- * format.
+ * Writes an answer as it comes, and returns the error it ended with. Frames that arrive together are written together. Nothing
+ * is read from the upstream while the client does not read. An error in the middle is sent in the caller's format.
  */
 export async function streamAnswer(
   parts: Parts,
@@ -141,7 +140,7 @@ export async function streamAnswer(
   }
 }
 
-/** Sends a ping whenever nothing was sent for a while. */
+/** Sends a ping whenever nothing has been sent for a while. */
 function startPings(stream: EventStream, ping: string): WheelDeadline {
   const pings: WheelDeadline = startDeadline(pingEveryMs, {
     onDue() {

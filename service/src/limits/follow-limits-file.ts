@@ -12,8 +12,6 @@ type Options = {
   everyMs?: number
 }
 
-const fileMaxLength = 64 * 1024
-
 /**
  * Holds the table of limits that is in force. The file is read every two seconds; while it cannot be used, the last good
  * table stays in force. At the start it must be good.
@@ -29,10 +27,10 @@ export function followLimitsFile({ file, log, metrics, everyMs }: Options) {
     setting: 'LIMITS_FILE',
     remedy:
       'correct LIMITS_FILE, write the file as docs/limits.md shows, or unset LIMITS_FILE to use the built-in limits',
+    maxKib: 64,
     everyMs,
     take(text, wasUnusable) {
       if (text === currentText && !wasUnusable) return false
-      if (text.length > fileMaxLength) throw new Error('  the file: is larger than 64 KiB')
       current = readLimitsFile(text)
       currentText = text
       return true

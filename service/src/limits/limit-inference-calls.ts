@@ -28,9 +28,9 @@ type InferenceCall = {
   principal: Principal
   /** The estimated input and the largest possible output. */
   tokens: number
-  /** Its tokens are only counted, by a model or here: they use up the minute, but neither the day nor quotas. */
+  /** The call only counts tokens: these use up the limits per minute, but neither those per day nor quotas. */
   isCount?: boolean | undefined
-  /** What it counts in besides the limits, and the most that it can cost. */
+  /** The quotas and budgets that the call counts in, and the most that it can cost. */
   quotas?: { rules: QuotaRules; credits: number } | undefined
 }
 
@@ -39,7 +39,7 @@ export type InferenceAdmission = {
   headers: Record<string, string>
   slot: Slot | null
   refusal: ApiError | null
-  /** Whether it has passed the limits, and so leaves an event, although it may be refused. */
+  /** Whether the call has passed the limits. Then it leaves an event even if it is refused for another reason. */
   isCounted: boolean
   /** The quotas that it is counted in, and their usage after it. */
   quotas: { call: CallQuotas; usage: readonly QuotaUsage[] } | null
@@ -59,7 +59,7 @@ export function createInferenceLimit(deps: Deps) {
       organizationId: principal.organizationId,
       projectId: principal.projectId ?? '',
       keyId: keyScopeId(principal),
-      // A call that can never fit counts as a request, but not with tokens: no wait would help it.
+      // A call that can never fit counts as a request but with no tokens, because waiting would not help it.
       tokens: tooLarge ? 0 : tokens,
       countsInMinuteOnly: isCount,
       leaseId: requestId,
@@ -79,7 +79,7 @@ export function createInferenceLimit(deps: Deps) {
     const { scope, metric, waitMs } = verdict.refusal
     metrics.limitsRefused.inc({ kind: 'inference', scope, metric })
     const refusal = toError(verdict.refusal, limits)
-    // Only a refusal for requests holds for the next call: that may need fewer tokens, or find a free slot.
+    // Only a refusal for too many requests also applies to the next call, which may need fewer tokens or find a free slot.
     if (metric.startsWith('requests_')) {
       recentRefusals.record(principal, { headers, refusal, waitMs })
     }

@@ -24,13 +24,13 @@ const questionsPerRequest: Readonly<Record<AskedModel, number>> = {
 }
 const questionsLeast = 120
 
-/** The questions of one organization to one of them. */
+/** The questions of one organization to one of these models. */
 type Questions = {
-  /** Counts questions that are to be put now; throws 429 if there are too many in this minute. */
+  /** Counts questions that are about to be asked; throws 429 if there are too many in this minute. */
   begin(questions: number): Promise<void>
-  /** Counts questions that are put whatever the limit, such as those about the answer to an admitted call. */
+  /** Counts questions that are asked regardless of the limit, such as those about the answer to an admitted call. */
   add(questions: number): void
-  /** Throws 429 if there were too many already. For calls that will have others asked about their answers. */
+  /** Throws 429 if there have been too many already. For calls whose answers will cause questions. */
   check(): Promise<void>
 }
 export type QuestionsOf = Readonly<Record<AskedModel, Questions>>
@@ -65,7 +65,7 @@ export function questionLimit(
  */
 export function createQuestionLimit(deps: Deps) {
   const limitsFor = createLimitsFor()
-  /** What was last heard of the questions of an organization, of all processes together. */
+  /** The last known number of an organization's questions, of all processes together. */
   const lastKnown = new BoundedMap<string, { used: number; atMs: number }>(knownMax)
   const nowMs = () => deps.steadyNow().getTime()
 
@@ -87,21 +87,22 @@ export function createQuestionLimit(deps: Deps) {
   const open = (caller: Asking, model: AskedModel): Questions => {
     const asked = { organizationId: caller.organizationId, model }
     const add = (questions: number) => {
-      // The limiter goes on without Redis. Should it fail all the same, no call may fail because of it.
+      // The limiter goes on without Redis. Should it fail nevertheless, no call may fail because of it.
       count(asked, questions, noLimits).catch(() => undefined)
     }
     return {
       add,
       async begin(questions) {
         const limit = questionLimit(model, caller, deps)
-        // What is more than a minute allows is admitted if nothing else was asked, and uses up the minutes after it.
+        // A request with more questions than a minute allows is admitted if no others were asked. It uses up the following
+        // minutes.
         const checked = Math.min(questions, limit)
         await require(asked, limit, checked)
         if (questions > checked) add(questions - checked)
       },
       async check() {
         const known = lastKnown.get(`${asked.organizationId} ${model}`)
-        // Redis is asked only where there may be too many: most calls need no further round trip.
+        // Redis is asked only if there may be too many questions, so most calls need no further round trip.
         if (!known || nowMs() - known.atMs > minuteMs) return
         const limit = questionLimit(model, caller, deps)
         if (known.used > limit) await require(asked, limit, 0)

@@ -6,7 +6,9 @@ import {
 } from '@gatehouse/contract/limits'
 import { z } from 'zod'
 
-import { explainIssue } from '#http/validate.ts'
+import { explainFileIssue } from '#http/validate.ts'
+import { fileError, memberName } from '#platform/operator-file/file-error.ts'
+import { findJsonFault } from '#platform/operator-file/scan-json.ts'
 
 import { type Metric, metricNames } from './limit-metrics.ts'
 import { type Amounts, type Limits, type Scope, scopes } from './limits.ts'
@@ -14,7 +16,7 @@ import { limitsByTier } from './tiers.ts'
 
 const Narrow = z.strictObject(limitNumbers).partial()
 const questions = z.int().min(1).max(1_000_000_000)
-/** What an organization may have others asked (limit-questions.ts). */
+/** How many questions an organization may cause (limit-questions.ts). */
 const questionNumbers = {
   scorer_questions_per_minute: questions,
   judge_questions_per_minute: questions,
@@ -42,13 +44,13 @@ export const defaultTable: LimitTable = { byTier: limitsByTier, file: {} }
 export function readLimitsFile(text: string): LimitTable {
   const json = parseJson(text)
   const result = LimitsFile.safeParse(json)
-  if (!result.success) throw toError(result.error.issues.map((issue) => describe(issue, json)))
+  if (!result.success) throw fileError(result.error.issues.map((issue) => describe(issue, json)))
   const file = result.data
   const byTier = Object.fromEntries(
     Tier.options.map((tier) => [tier, mergeTier(limitsByTier[tier], file[tier])]),
   ) as Record<Tier, Limits>
   const problems = Tier.options.flatMap((tier) => findUnreachable(tier, byTier[tier], file))
-  if (problems.length > 0) throw toError(problems)
+  if (problems.length > 0) throw fileError(problems)
   return { byTier, file }
 }
 
@@ -83,26 +85,15 @@ function findUnreachable(tier: Tier, { organization }: Limits, file: LimitsFile)
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
-  } catch (error) {
-    throw toError([`the file: is not JSON (${(error as Error).message})`])
+  } catch {
+    const { line, column, expected } = findJsonFault(text)
+    throw fileError([
+      `the file: is not JSON (line ${line}, column ${column}; expected ${expected})`,
+    ])
   }
 }
 
 function describe(issue: z.core.$ZodIssue, json: unknown): string {
-  const { path, rule } = explainIssue(issue, json)
-  const place = path.map((step) => String(step).slice(0, 100)).join('.')
-  if (issue.code === 'unrecognized_keys') {
-    const names = issue.keys.map((name) => `'${name.slice(0, 100)}'`)
-    return `${place || 'the file'}: has no member ${names.join(', ')}`
-  }
-  return `${place || 'the file'}: ${rule}`
-}
-
-const problemsMax = 20
-
-function toError(problems: readonly string[]): Error {
-  const lines = problems.slice(0, problemsMax)
-  const others = problems.length - lines.length
-  if (others > 0) lines.push(`and ${others} more`)
-  return new Error(lines.map((line) => `  ${line}`).join('\n'))
+  const { path, rule } = explainFileIssue(issue, json)
+  return `${memberName(path)}: ${rule}`
 }

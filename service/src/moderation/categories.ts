@@ -1,4 +1,4 @@
-/** What texts are scored for. */
+/** The categories for which texts are scored. */
 export const categories = [
   'harassment',
   'hate',
@@ -9,7 +9,7 @@ export const categories = [
 ] as const
 export type Category = (typeof categories)[number]
 
-/** Blocked in every request and every answer, whatever a caller, a policy or a mode says. */
+/** Blocked in every request and every answer. No caller, policy or rollout mode changes that. */
 export const alwaysBlocked = ['self-harm', 'sexual/minors'] as const satisfies readonly Category[]
 
 /** Basis points, 0 to 10000. A category that is missing was not scored. */

@@ -3,12 +3,12 @@ import { isReadable } from './pieces/split-segments.ts'
 import type { ScorerSettings } from './read-moderation.ts'
 import type { Scorer, Segment } from './scorer.ts'
 
-/** What one scorer has said about all segments, and where its own thresholds are. */
+/** The scores of one scorer for all segments, and its thresholds. */
 export type ScorerAnswer = Pick<ScorerSettings, 'thresholds'> & {
   readonly scores: readonly CategoryScores[]
 }
 
-/** What is known about one segment. */
+/** The combined scores of one segment. */
 export type SegmentScores = {
   readonly scores: CategoryScores
   /** Categories whose score is at or above the threshold of the scorer that gave it. */
@@ -21,8 +21,8 @@ const isAlwaysBlocked = (category: Category) =>
 type Covering = { readonly covers: ReadonlySet<Category> }
 
 /**
- * Which scorers are needed: for a category that is always blocked all that cover it, because missing one is worse than a wrong
- * alarm; for any other category the first one, so that thresholds mean something.
+ * Chooses the scorers that are needed. An always-blocked category needs all scorers that cover it, because missing one is worse
+ * than a false alarm. Any other category needs only the first, so that its threshold keeps its meaning.
  */
 export function chooseScorers<Each extends Covering>(
   scorers: readonly Each[],
@@ -37,8 +37,8 @@ export function chooseScorers<Each extends Covering>(
 }
 
 /**
- * Joins the answers of several scorers, in their order in the file: the highest score of a category that is always blocked,
- * otherwise the first that there is.
+ * Joins the scores of several scorers, in their order in the file: the highest for an always-blocked category, otherwise the
+ * first.
  */
 export function combineScores(
   answers: readonly ScorerAnswer[],
@@ -62,7 +62,7 @@ export function combineScores(
   return { scores, reached }
 }
 
-/** Whether a segment has an image in which some wanted category that is always blocked was not looked for. */
+/** Whether a segment has an image in which some wanted, always-blocked category was not looked for. */
 export const hasUnreadImage = (
   { imageUrl }: Segment,
   { scores }: SegmentScores,
@@ -77,13 +77,13 @@ type Scored = {
   readonly segments: readonly Segment[]
   readonly results: readonly SegmentScores[]
   readonly wanted: ReadonlySet<Category>
-  /** Those that were asked and have no scores. */
+  /** The scorers that were asked and have failed. */
   readonly failed: readonly (Covering & Pick<Scorer, 'readsImages'>)[]
 }
 
 /**
- * The wanted categories that some text has no score of. Few categories are looked for in images, so one without a score is no
- * gap, unless a scorer would have looked at the image for a category that is always blocked, and has failed.
+ * The wanted categories for which some text has no score. Only a few categories are looked for in images, so an image without a
+ * score is no gap, unless a scorer that would have looked at it for an always-blocked category has failed.
  */
 export function findUnscoredCategories({
   segments,

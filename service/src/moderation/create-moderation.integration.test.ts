@@ -12,7 +12,7 @@ import { createModeration } from './create-moderation.ts'
 import { createScorerDouble } from './testing/scorer-double.ts'
 
 /** No organization has a guardrail here. */
-const tenantEgress = { request: () => Promise.reject(new Error('no tenant is called')) }
+const tenantEgress = { request: () => Promise.reject(new Error('no webhook is called')) }
 
 test('a changed file changes the scorers, and a call that has begun keeps its own', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'moderation-'))

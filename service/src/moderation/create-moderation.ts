@@ -3,7 +3,8 @@ import type { Egress } from '#platform/egress.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { createOriginPools } from '#platform/origin-pools.ts'
-import type { Asker } from '#text/steps.ts'
+import type { Asker } from '#platform/steps/steps.ts'
+import { fineGrid, type WindowGrid } from '#text/windows/window-grid.ts'
 
 import { categories, type Category } from './categories.ts'
 import { createScorers, type Moderation } from './create-scorers.ts'
@@ -14,17 +15,17 @@ import { createJudgePool } from './judge/ask-model.ts'
 import { type Judge, type JudgedContent, type JudgedRule, JudgeFailure } from './judge/judge.ts'
 import { openJudge } from './judge/open-judge.ts'
 import { createVerdictCache } from './judge/verdict-cache.ts'
-import { createLocalScorer } from './local/local-scorer.ts'
+import { createLocalScorer, type LocalScorer } from './local/local-scorer.ts'
 import { blockingCategories, joinVerdicts, openModeration } from './moderate.ts'
 import { scorerOriginOf } from './post-scorer.ts'
 import { type ModerationSettings, noModeration, type ReadOptions } from './read-moderation.ts'
 import { createScoreCache, type ScoreCache } from './score-cache.ts'
-import type { Scorer, ScoringCall } from './scorer.ts'
+import type { ScoringCall } from './scorer.ts'
 
 /** What is in force: the scorers, and the judge of rules in plain language if there is one. */
 export type CurrentModeration = Moderation & {
   readonly judge: Judge | null
-  /** The same model, for rules that only monitor: neither their number nor their failures affect what callers wait for. */
+  /** The same model for monitoring rules. Neither their number nor their failures affect what callers wait for. */
   readonly monitoringJudge: Judge | null
 }
 
@@ -69,7 +70,7 @@ export function createModeration(options: Options) {
     current: () => current,
     ...createTextScoring(() => current, local),
     judgeText: createJudgeText(() => current.judge),
-    /** Ships with this process, and is always there. */
+    /** The scorer that ships with this process and is always available. */
     local,
     sendQuestion,
     askGuardrail: createGuardrails({ ...options, send: sendQuestion }),
@@ -84,7 +85,7 @@ type JudgesOptions = Pick<Options, 'metrics' | 'now' | 'steadyNow'> & {
   pools: ReturnType<typeof createOriginPools>
 }
 
-/** The cache and the places for calls outlive a configuration. */
+/** The cache and the pool of calls outlive a configuration. */
 function createJudges({ now, ...deps }: JudgesOptions) {
   const { metrics } = deps
   const cache = createVerdictCache(now)
@@ -100,7 +101,7 @@ function createJudges({ now, ...deps }: JudgesOptions) {
   })
 }
 
-/** Judges a text outside of calls; without a score if there is no judge, or it has not answered. */
+/** Judges a text that belongs to no call. Has no score if there is no judge, or if it has not answered. */
 function createJudgeText(currentJudge: () => Judge | null) {
   return async (
     rule: JudgedRule,
@@ -124,13 +125,13 @@ function createJudgeText(currentJudge: () => Judge | null) {
   }
 }
 
-/** For whom texts are scored outside of calls. */
+/** For which organization texts are scored that belong to no call. */
 type ScoringAsker = Asker & Pick<ScoringCall, 'questions'>
 type ScoredText = { text: string; direction: 'request' | 'response' }
 type Asked = { blocking: readonly Category[]; read?: ReadonlySet<Category> }
 
 /** How texts are scored that belong to no call: those of trials and simulations. */
-function createTextScoring(current: () => CurrentModeration, local: Scorer) {
+function createTextScoring(current: () => CurrentModeration, local: LocalScorer) {
   /** `sent` is what scorers outside of this process get, where that is another text. */
   async function check(
     { text, direction, sent = text }: ScoredText & { sent?: string },
@@ -150,7 +151,7 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
   }
 
   return {
-    /** Scores a text in whatever of these categories there is. */
+    /** Scores a text in those of these categories that some scorer covers. */
     async scoreText(
       scored: ScoredText,
       wanted: ReadonlySet<string>,
@@ -158,6 +159,11 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
     ): Promise<ReadonlyMap<string, number>> {
       const read = new Set(categories.filter((category) => wanted.has(category)))
       return (await check(scored, { blocking: [], read }, asker)).scores
+    },
+    /** How answers are cut for those that score a category. */
+    gridOf: (category: string): WindowGrid => {
+      const { covers, grid } = current()
+      return (covers as ReadonlySet<string>).has(category) ? grid : fineGrid
     },
     /** The categories that a request with this text reaches, of these and those always blocked; null: it cannot be told. */
     async findCategories(
@@ -173,7 +179,8 @@ function createTextScoring(current: () => CurrentModeration, local: Scorer) {
 }
 
 /** The history of a chat, which is sent with every turn, need not be scored again. The model does not change in a process. */
-const rememberScores = (scorer: Scorer, cache: ScoreCache): Scorer => ({
+const rememberScores = (scorer: LocalScorer, cache: ScoreCache): LocalScorer => ({
   ...scorer,
-  score: (segments, call) => cache.score(scorer, scorer.name, segments, call),
+  score: (segments, call) =>
+    cache.score({ scorer, identity: scorer.name, grid: null }, segments, call),
 })

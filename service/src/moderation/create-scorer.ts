@@ -1,9 +1,9 @@
 import { within } from '#platform/deadline.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { createCallPool } from '#platform/lines/call-pool.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 
 import type { ScorerCall } from './adapters/adapter.ts'
 import { adapters } from './adapters/adapters.ts'
-import { createCallPool } from './call-pool.ts'
 import { joinPieces } from './pieces/join-pieces.ts'
 import { groupPieces, splitSegments } from './pieces/split-segments.ts'
 import type { PostToModel } from './post-scorer.ts'
@@ -13,13 +13,13 @@ import { type Scorer, ScorerFailure } from './scorer.ts'
 /** How many calls of one request may be open. */
 const callsAtOnce = 16
 /**
- * For texts that need more, no more calls are made, and they have no scores: what is not seen must not pass. What was scored is
- * remembered, so that the same texts need fewer calls the next time.
+ * A request makes at most this many calls. Texts that need more get no scores, because unseen text must not pass. The scores up
+ * to that point are cached, so that the same texts need fewer calls the next time.
  */
 const callsMax = 1024
 const totalMaxMs = 30_000
 
-/** A scorer as configured: it asks its model as often as the texts need, and has one result for each. */
+/** A configured scorer. It asks its model as often as the texts need, and returns one result per segment. */
 export function createScorer(
   { name, adapter: adapterName, place }: ScorerSettings,
   post: PostToModel,
@@ -49,27 +49,17 @@ export function createScorer(
       }
       const calls = await runInTurns(openGroups(), { owner: organizationId, signal })
       if (calls.length > 0) await questions?.begin(Math.min(calls.length, callsMax))
-      await within(
-        totalMaxMs,
-        () => overloaded(),
-        (deadline) => {
-          const either = AbortSignal.any([signal, deadline])
-          return sendAll(calls, async ({ path, body }) => {
-            await pool.enter(organizationId, either)
-            try {
-              return await post(path, body, either)
-            } finally {
-              pool.leave()
-            }
-          })
-        },
-      )
+      const send = (either: AbortSignal) =>
+        sendAll(calls, ({ path, body }) =>
+          pool.run(organizationId, either, () => post(path, body, either)),
+        )
+      await within(totalMaxMs, () => overloaded(), send, signal)
       return joined.scores
     },
   }
 }
 
-/** For the calls of this process to one scorer. A request has at most `callsAtOnce` of them in line. */
+/** Limits the calls of this process to one scorer. A request has at most `callsAtOnce` of them in line. */
 const createScorerPool = () =>
   createCallPool({
     atOnce: 128,
@@ -88,15 +78,15 @@ const overloaded = (mayBeByCaller = false) =>
 const tooLong = () =>
   new ScorerFailure('too_long', 'The texts are too long or too many to be scored.')
 
-/** A caller that sends very many texts may have kept the scorer busy alone. */
+/** A caller with very many texts may have kept the scorer busy by itself. */
 const byLoad = (error: unknown) =>
-  error instanceof ScorerFailure && (error.problem === 'busy' || error.problem === 'timeout')
+  error instanceof ScorerFailure && (error.kind === 'busy' || error.kind === 'timeout')
     ? error.asByCaller()
     : error
 
 type OpenCall = ScorerCall & { onReply(reply: unknown): void }
 
-/** The calls of a group; its replies are read as soon as all of them are there. */
+/** The calls of one group. Its replies are read as soon as all of them have arrived. */
 function openGroup(
   calls: readonly ScorerCall[],
   read: (replies: readonly unknown[]) => void,
@@ -114,7 +104,10 @@ function openGroup(
   }))
 }
 
-/** Sends calls, a few at a time. After a failure no further one is taken; those that wait for their turn are still made. */
+/**
+ * Sends calls, a few at a time. After a failure no new call is taken, but calls that already wait for their turn are still
+ * made.
+ */
 async function sendAll(
   calls: readonly OpenCall[],
   send: (call: ScorerCall) => Promise<unknown>,

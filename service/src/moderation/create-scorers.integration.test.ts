@@ -125,7 +125,7 @@ test('a text of millions of characters is not scored in part', async () => {
   const { moderation, countOf } = create(['openai'])
   const texts = [user('a'.repeat(4_000_001))]
   const { failed, unscored, segments } = await moderation.score(texts, only('hate'), never)
-  expect(failed.map(({ failure }) => failure.problem)).toEqual(['too_long'])
+  expect(failed.map(({ failure }) => failure.kind)).toEqual(['too_long'])
   expect([[...unscored], segments[0]?.scores]).toEqual([['hate'], {}])
   expect(openai.calls).toEqual([])
   expect(await countOf('scorerFailures')).toEqual([['openai', 'too_long', 1]])
@@ -190,7 +190,7 @@ test('a scorer that fails is named, and the others count', async () => {
   const { segments, unscored, failed } = await moderation.score([user('a')], all, never)
   expect(segments[0]).toMatchObject({ scores: { 'self-harm': 9500 }, reached: ['self-harm'] })
   expect([...unscored]).toEqual(['harassment'])
-  expect(failed.map(({ name, failure }) => [name, failure.problem])).toEqual([['openai', 'busy']])
+  expect(failed.map(({ name, failure }) => [name, failure.kind])).toEqual([['openai', 'busy']])
   expect(await countOf('scorerFailures')).toEqual([['openai', 'busy', 1]])
   expect(await countOf('scorerRequests')).toEqual([
     ['openai', 1],
@@ -200,7 +200,7 @@ test('a scorer that fails is named, and the others count', async () => {
 
 const problemsOf = async (moderation: ReturnType<typeof createScorers>, text = 'a') => {
   const { failed } = await moderation.score([user(text)], only('hate'), never)
-  return failed.map(({ failure: { problem, isMisconfigured } }) => [problem, isMisconfigured])
+  return failed.map(({ failure: { kind, isMisconfigured } }) => [kind, isMisconfigured])
 }
 
 test('a scorer that has failed five times is left alone for a while, and why is not forgotten', async () => {
@@ -261,7 +261,7 @@ test('texts that need more than 1,024 calls do not pass, and need fewer the next
   const { moderation } = create(['guard'])
   const texts = longTextsOf(1030)
   const { failed, unscored } = await moderation.score(texts, only('hate'), never)
-  expect(failed.map(({ failure }) => failure.problem)).toEqual(['too_long'])
+  expect(failed.map(({ failure }) => failure.kind)).toEqual(['too_long'])
   expect([[...unscored], guard.calls.length]).toEqual([['hate'], 1024])
   expect((await moderation.score(texts, only('hate'), never)).unscored.size).toBe(0)
   expect(guard.calls).toHaveLength(1030)
@@ -291,9 +291,7 @@ test('a caller that keeps the scorer busy with many texts does not switch it off
   const { moderation } = create(['guard'])
   for (let time = 0; time < 6; time++) {
     const { failed } = await moderation.score(textsOf(17), only('hate'), never)
-    expect(failed.map(({ failure }) => [failure.problem, failure.isOutage])).toEqual([
-      ['busy', false],
-    ])
+    expect(failed.map(({ failure }) => [failure.kind, failure.isOutage])).toEqual([['busy', false]])
   }
   expect(moderation.pausing()).toEqual([])
   for (let time = 0; time < 5; time++) await moderation.score(textsOf(16), only('hate'), never)

@@ -2,15 +2,17 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
+import { fineGrid, heldMostBy, type WindowGrid } from '#text/windows/window-grid.ts'
 
 import { adapters } from './adapters/adapters.ts'
-import type { Category } from './categories.ts'
+import type { Category, CategoryScores } from './categories.ts'
 import {
   chooseScorers,
   combineScores,
   findUnscoredCategories,
   hasUnreadImage,
+  type ScorerAnswer,
   type SegmentScores,
 } from './combine-scores.ts'
 import { createScorer } from './create-scorer.ts'
@@ -19,7 +21,7 @@ import { joinShortTexts } from './pieces/join-short-texts.ts'
 import { createPostToModel, type PostToModel } from './post-scorer.ts'
 import type { ModerationSettings, ScorerSettings } from './read-moderation.ts'
 import type { ScoreCache } from './score-cache.ts'
-import { ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
+import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
 
 type Deps = {
   pools: Pick<OriginPools, 'collect'>
@@ -36,13 +38,16 @@ type FailedScorer = {
   readonly failure: ScorerFailure
 }
 
-/** All that the scorers have said about some segments. What follows from it, failures included, is not decided here. */
+/** Everything that the scorers have returned for some segments, failures included. Nothing is decided here. */
 export type ScoreOutcome = {
-  /** One per segment, in their order. `hasUnreadImage`: it has an image in which not all that is always blocked was looked for. */
+  /**
+   * One per segment, in their order. `hasUnreadImage`: the segment has an image in which some always-blocked category was not
+   * looked for.
+   */
   readonly segments: readonly (SegmentScores & { readonly hasUnreadImage: boolean })[]
   /**
-   * Wanted categories that some text has no score of: no scorer covers them, or those that do have failed. Also those that are
-   * always blocked and that a scorer which has failed would have looked for in an image.
+   * Wanted categories for which some text has no score, because no scorer covers them or those that do have failed. Also
+   * always-blocked categories that a failed scorer would have looked for in an image.
    */
   readonly unscored: ReadonlySet<Category>
   readonly failed: readonly FailedScorer[]
@@ -51,16 +56,83 @@ export type ScoreOutcome = {
 /** The moderation that is in force. A call takes it once and keeps it, so that one configuration decides about all of it. */
 export type Moderation = {
   readonly settings: ModerationSettings
-  /** What the configured scorers score together. */
+  /** The categories that some configured scorer covers. */
   readonly covers: ReadonlySet<Category>
-  /** Throws only what the signal was aborted with, and what `questions` or `isKnownOnly` of the call want to be thrown. */
+  /** Throws only the reason of the signal, and what `questions` or `isKnownOnly` of the call throw. */
   score(
     segments: readonly Segment[],
     wanted: ReadonlySet<Category>,
     call: ScoringCall,
   ): Promise<ScoreOutcome>
+  /** The same where every score is known, at once; undefined where a scorer has to be asked. For some short texts. */
+  findKnown(
+    segments: readonly Segment[],
+    wanted: ReadonlySet<Category>,
+    organizationId: string,
+  ): ScoreOutcome | undefined
+  /** How answers are cut. All scorers share one grid: text leaves when all of them have passed it, so the widest steps count. */
+  readonly grid: WindowGrid
   /** For readiness: which scorers are not asked at the moment, because they fail. */
   pausing(): readonly string[]
+}
+
+type Identified = { readonly identity: string; readonly settings: ScorerSettings }
+type Wanted = {
+  segments: readonly Segment[]
+  wanted: ReadonlySet<Category>
+  organizationId: string
+}
+
+function findKnownScores(
+  cache: ScoreCache,
+  scorers: readonly Identified[],
+  { segments, wanted, organizationId }: Wanted,
+): ScoreOutcome | undefined {
+  const answers: ScorerAnswer[] = []
+  for (const { identity, settings } of scorers) {
+    const scores = cache.findAll({ organizationId, identity }, segments)
+    if (!scores) return undefined
+    answers.push({ thresholds: settings.thresholds, scores })
+  }
+  const combined = segments.map((_, index) => ({
+    ...combineScores(answers, index, wanted),
+    hasUnreadImage: false,
+  }))
+  const unscored = findUnscoredCategories({ segments, results: combined, wanted, failed: [] })
+  return unscored.size > 0 ? undefined : { segments: combined, unscored, failed: [] }
+}
+
+/** A scorer that was asked and has answered, or has failed. */
+type Asked = Pick<ScorerSettings, 'thresholds'> & { readonly scorer: Scorer } & (
+    | { readonly scores: readonly CategoryScores[] }
+    | { readonly failure: ScorerFailure }
+  )
+
+/** In steps: a request may have tens of thousands of texts. */
+function* combineAll(
+  results: readonly Asked[],
+  segments: readonly Segment[],
+  wanted: ReadonlySet<Category>,
+): Steps<ScoreOutcome> {
+  const answers = results.filter((result) => 'scores' in result)
+  const isRead = answers.some(({ scorer }) => scorer.readsImages)
+  const combined = []
+  for (const [index, segment] of segments.entries()) {
+    const result = combineScores(answers, index, wanted)
+    const isUnread = hasUnreadImage(segment, result, { wanted, isRead })
+    combined.push({ ...result, hasUnreadImage: isUnread })
+    yield
+  }
+  const failed = results
+    .filter((result) => 'failure' in result)
+    .map(({ scorer: { name, covers, readsImages = false }, failure }) => ({
+      name,
+      covers,
+      readsImages,
+      failure,
+    }))
+  const unscored = findUnscoredCategories({ segments, results: combined, wanted, failed })
+  return { segments: combined, unscored, failed }
 }
 
 /** Builds the scorers of a configuration, each with its own circuit breaker. */
@@ -71,21 +143,24 @@ export function createScorers(settings: ModerationSettings, deps: Deps): Moderat
     const scorer = guardScorer(joining, deps)
     return { settings: each, identity: identityOf(each), covers: scorer.covers, scorer }
   })
-  type Asked = (typeof scorers)[number]
+  const grid = widestOf(settings.scorers)
 
   function tooLong(scorer: string) {
     deps.metrics.scorerFailures.inc({ scorer, problem: 'too_long' })
     return new ScorerFailure('too_long', 'The texts are too long to be scored.')
   }
 
-  async function ask(asked: Asked, segments: readonly Segment[], call: ScoringCall) {
-    const { scorer, identity, settings: own } = asked
+  async function ask(
+    { scorer, identity, settings: { thresholds } }: (typeof scorers)[number],
+    segments: readonly Segment[],
+    call: ScoringCall,
+  ): Promise<Asked> {
     try {
       if (areTooLong(segments)) throw tooLong(scorer.name)
-      const scores = await deps.cache.score(scorer, identity, segments, call)
-      return { ...asked, thresholds: own.thresholds, scores }
+      const scores = await deps.cache.score({ scorer, identity, grid }, segments, call)
+      return { scorer, thresholds, scores }
     } catch (error) {
-      if (error instanceof ScorerFailure) return { ...asked, failure: error }
+      if (error instanceof ScorerFailure) return { scorer, thresholds, failure: error }
       throw error
     }
   }
@@ -93,44 +168,33 @@ export function createScorers(settings: ModerationSettings, deps: Deps): Moderat
   return {
     settings,
     covers: new Set(scorers.flatMap(({ covers }) => [...covers])),
+    grid,
+    findKnown: (segments, wanted, organizationId) =>
+      findKnownScores(deps.cache, chooseScorers(scorers, wanted), {
+        segments,
+        wanted,
+        organizationId,
+      }),
     async score(segments, wanted, call) {
       call.signal.throwIfAborted()
       const asked = chooseScorers(scorers, wanted)
       const results = await Promise.all(asked.map((each) => ask(each, segments, call)))
-      const answers = results.filter((result) => 'scores' in result)
-      const isRead = answers.some(({ scorer }) => scorer.readsImages)
-      /** In steps: a request may have tens of thousands of texts. */
-      function* combineAll(): Steps<ScoreOutcome['segments']> {
-        const combined = []
-        for (const [index, segment] of segments.entries()) {
-          const result = combineScores(answers, index, wanted)
-          const isUnread = hasUnreadImage(segment, result, { wanted, isRead })
-          combined.push({ ...result, hasUnreadImage: isUnread })
-          yield
-        }
-        return combined
-      }
       const asker = { owner: call.organizationId, signal: call.signal }
-      const combined = await runInTurns(combineAll(), asker)
-      const failed = results
-        .filter((result) => 'failure' in result)
-        .map(({ scorer: { name, covers, readsImages = false }, failure }) => ({
-          name,
-          covers,
-          readsImages,
-          failure,
-        }))
-      const unscored = findUnscoredCategories({ segments, results: combined, wanted, failed })
-      return { segments: combined, unscored, failed }
+      return runInTurns(combineAll(results, segments, wanted), asker)
     },
     pausing: () =>
       scorers.filter(({ scorer }) => scorer.isPausing()).map(({ scorer }) => scorer.name),
   }
 }
 
-/** What the same text gets the same scores from. */
+/** Scorers with one identity give the same text the same scores. */
 const identityOf = ({ name, adapter, place, snapshot }: ScorerSettings) =>
   JSON.stringify([name, adapter, place?.baseUrl, place?.model, snapshot])
+
+const widestOf = (scorers: readonly ScorerSettings[]): WindowGrid =>
+  scorers
+    .map(({ grid }) => grid)
+    .reduce((one, other) => (heldMostBy(other) > heldMostBy(one) ? other : one), fineGrid)
 
 /** More would need too many calls, and too much work before the first of them. */
 const textsMaxLength = 4_000_000

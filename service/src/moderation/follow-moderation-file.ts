@@ -2,7 +2,6 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { followFile } from '#platform/operator-file/follow-file.ts'
 
-import { moderationError } from './moderation-file.ts'
 import {
   type ModerationSettings,
   noModeration,
@@ -11,20 +10,18 @@ import {
 } from './read-moderation.ts'
 
 type Options = ReadOptions & {
-  /** Without one there is no scorer and no judge. */
+  /** The path of the file. Without a file there is no scorer and no judge. */
   file: string | undefined
   log: Log
   metrics: Metrics
-  /** Gets the settings at the start, and again whenever they have changed. */
+  /** Called with the settings at the start, and after every change. */
   onSettings: (settings: ModerationSettings) => void
   everyMs?: number
 }
 
-const fileMaxLength = 64 * 1024
-
 /**
- * Follows the operator's file. It and the files of its keys are read every two seconds; while they cannot be used, the last
- * good settings stay in force. At the start they must be good.
+ * Follows the operator's file. The file and the files of its keys are read every two seconds. While they cannot be used, the
+ * last good settings stay in force. At the start they must be good.
  */
 export function followModerationFile(options: Options) {
   const { file, log, metrics, onSettings, everyMs } = options
@@ -38,12 +35,12 @@ export function followModerationFile(options: Options) {
     path: file,
     title: 'moderation settings',
     setting: 'MODERATION_FILE',
-    // Not to unset the setting: calls to models would be refused then.
+    // We do not suggest removing the setting, because calls to models would then be refused.
     remedy:
       'correct MODERATION_FILE, or write the file as docs/moderation.md shows: the shortest is {"accept_local_only": true}, for trying it out',
+    maxKib: 64,
     everyMs,
     take(text) {
-      if (text.length > fileMaxLength) throw moderationError(['the file: is larger than 64 KiB'])
       const settings = readModeration(text, options)
       const known = JSON.stringify(settings)
       // A key may have changed although the file has not.

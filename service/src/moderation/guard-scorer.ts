@@ -8,12 +8,12 @@ import { type Scorer, ScorerFailure, type ScorerProblem, type Segment } from './
 
 type Deps = { now: Clock; log: Log; metrics: Metrics }
 
-/** A scorer that is not asked while it fails. */
+/** A scorer with a circuit breaker, which is not asked while it fails. */
 export type GuardedScorer = Scorer & { isPausing(): boolean }
 
 /**
- * Failures that say something about the scorer. The others depend on the text or on this process: a caller could otherwise
- * send a few odd texts and so keep the scorer from everybody else.
+ * Failures that say something about the scorer. All others depend on the text or on this process; otherwise a caller could keep
+ * every organization from the scorer by sending a few odd texts.
  */
 const countsAgainst: ReadonlySet<ScorerProblem> = new Set<ScorerProblem>([
   'misconfigured',
@@ -23,13 +23,13 @@ const countsAgainst: ReadonlySet<ScorerProblem> = new Set<ScorerProblem>([
   'error',
 ])
 
-/** The scorer loads these images itself, from servers that a caller chooses: slow ones, or ones that it fails at. */
+/** The scorer loads these images itself, from servers that a caller chooses. Those may be slow, or may make the scorer fail. */
 const loadsImages = (segments: readonly Segment[]) =>
   segments.some(({ imageUrl }) => imageUrl !== undefined && !imageUrl.startsWith('data:'))
 
 function byImage(failure: ScorerFailure, segments: readonly Segment[]): ScorerFailure {
-  const { problem } = failure
-  const mayBeByImage = (problem === 'timeout' || problem === 'error') && loadsImages(segments)
+  const { kind } = failure
+  const mayBeByImage = (kind === 'timeout' || kind === 'error') && loadsImages(segments)
   return mayBeByImage ? failure.asByCaller() : failure
 }
 
@@ -41,7 +41,7 @@ export function guardScorer(scorer: Scorer, { now, log, metrics }: Deps): Guarde
   let lastFailure: ScorerFailure | undefined
 
   function note(failure: ScorerFailure) {
-    const { problem, message, cause } = failure
+    const { kind: problem, message, cause } = failure
     metrics.scorerFailures.inc({ ...label, problem })
     logFailure('scorer_failed', new Error(`${scorer.name}, ${problem}: ${message}`, { cause }))
     if (failure.mayBeByCaller || !countsAgainst.has(problem)) return

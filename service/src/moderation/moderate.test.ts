@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest'
 
+import { remoteGrid } from '#text/windows/window-grid.ts'
+
 import { alwaysBlocked, categories, type Category, type CategoryScores } from './categories.ts'
 import type { Moderation } from './create-scorers.ts'
 import { blockingCategories, findModerationGap, openModeration } from './moderate.ts'
 import { noModeration } from './read-moderation.ts'
-import { type Scorer, ScorerFailure, type ScorerProblem } from './scorer.ts'
+import { ScorerFailure, type ScorerProblem, type Segment } from './scorer.ts'
 
 const organizationId = 'org_1'
 const neverAborted = new AbortController().signal
@@ -23,6 +25,8 @@ function moderationOf(said: Said, settings: Partial<Moderation['settings']> = {}
   return {
     settings: { ...noModeration, ...settings },
     covers,
+    grid: remoteGrid(),
+    findKnown: () => undefined,
     pausing: () => [],
     async score(given, wanted) {
       const { scores = {}, problem } = said
@@ -42,10 +46,9 @@ function moderationOf(said: Said, settings: Partial<Moderation['settings']> = {}
   }
 }
 
-const localOf = (scores: CategoryScores): Scorer => ({
-  name: 'local',
-  covers: new Set(categories),
-  score: async (given) => given.map(() => scores),
+const localOf = (scores: CategoryScores) => ({
+  scoreWindow: () => scores,
+  score: async (given: readonly Segment[]) => given.map(() => scores),
 })
 
 const check = (
@@ -142,7 +145,7 @@ test('a pause for another reason than an outage, or a failure at an image, is no
 })
 
 test('texts that are too long for the local scorer are refused, and are no fault', async () => {
-  const local: Scorer = {
+  const local = {
     ...localOf({}),
     score: () => Promise.reject(new ScorerFailure('too_long', 'Too long.')),
   }
@@ -176,7 +179,7 @@ test('in an outage the local scorer decides about categories that were asked for
   expect(verdict).toEqual({ ...passed, isDegraded: true })
 })
 
-test('without a scorer for both categories that are always blocked, somebody has to accept that', () => {
+test('without a scorer for both categories that are always blocked, the operator has to accept that', () => {
   expect(findModerationGap(moderationOf({}))).toBeNull()
   const partly = moderationOf({ covers: ['self-harm', 'hate'] })
   expect(findModerationGap(partly)).toContain('no scorer covers sexual/minors: ')

@@ -1,44 +1,59 @@
+import { fineGrid, type WindowGrid } from '#text/windows/window-grid.ts'
+
 import { alwaysBlocked, type Category, type CategoryScores } from './categories.ts'
 import type { Moderation, ScoreOutcome } from './create-scorers.ts'
-import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
+import type { LocalScorer } from './local/local-scorer.ts'
+import { ScorerFailure, type ScoringCall, type Segment } from './scorer.ts'
 
 /** What the scores of some texts mean for the categories that a call may not have. */
 export type CategoryVerdict = {
   /** The first category that was reached. */
   readonly blocked: Category | null
-  /** All that were reached, as far as that was looked for. */
+  /** All categories that were reached, among those that were looked for. */
   readonly reached: readonly Category[]
-  /** Something that must not pass unseen was not scored, and nothing else blocks. */
+  /** Something that must not pass unscored was not scored, and nothing else blocks the call. */
   readonly isUnavailable: boolean
-  /** The same, because a scorer does not take these texts: trying again does not help. */
+  /** The same, because a scorer does not accept these texts, so that trying again does not help. */
   readonly isUnscorable: boolean
-  /** A scorer failed, and another one decided, or nothing did where the operator allows that. */
+  /** A scorer failed. Another one decided, or none did and the operator allows that. */
   readonly isDegraded: boolean
-  /** Some image was not looked at. */
+  /** Some image was not scored. */
   readonly hasUnscoredImage: boolean
-  /** The highest of each category that was to be read, 0 to 1. One that is missing was not scored. */
+  /** The highest score, 0 to 1, of each category that rules read. A category that is missing was not scored. */
   readonly scores: ReadonlyMap<Category, number>
-  /** Why scores are missing that were wanted; first those that decide. */
+  /** Why wanted scores are missing; the failures that decide come first. */
   readonly failures: readonly ScorerFailure[]
 }
 
 /** Moderation as one call needs it: the configuration and the categories stay the same until it ends. */
 export type CallModeration = {
-  /** Judges by the scorer in this process what no other scorer covers. It comes first, because it costs nothing. */
+  /** Scores the categories that no configured scorer covers, in this process. This comes first, because it costs nothing. */
   checkLocally(segments: readonly Segment[], signal: AbortSignal): Promise<CategoryVerdict>
   /** Asks the configured scorers. */
   checkRemotely(segments: readonly Segment[], signal: AbortSignal): Promise<CategoryVerdict>
+  /** The verdict of `checkRemotely`, at once; undefined where a scorer has to be asked. */
+  findKnown(segments: readonly Segment[]): CategoryVerdict | undefined
+  /** The verdict of `checkLocally` on a window of an answer, at once. */
+  checkWindow(text: string): CategoryVerdict
+  /** How answers are checked by both; null where one of them has nothing to look for. */
+  readonly inAnswers: { readonly local: AnswerCheck | null; readonly remote: AnswerCheck | null }
+}
+
+/** What is looked for in answers, and how they are cut for that. */
+export type AnswerCheck = {
+  readonly categories: ReadonlySet<Category>
+  readonly grid: WindowGrid
 }
 
 type Options = {
   moderation: Moderation
   /** The scorer in this process. It covers all categories, and fails only at texts that are too long. */
-  local: Scorer
+  local: Pick<LocalScorer, 'score' | 'scoreWindow'>
   /** In the order in which they are reported. */
   blocking: readonly Category[]
-  /** Categories that are reported as reached, but block nothing, and that nothing fails without. */
+  /** Categories that are only reported when they are reached. They block nothing, and nothing fails if they have no score. */
   watched?: readonly Category[]
-  /** Categories whose scores the caller wants to know, whatever they are. */
+  /** Categories whose scores are returned whatever they are. */
   read?: ReadonlySet<Category>
   organizationId: string
 } & Pick<ScoringCall, 'questions' | 'isKnownOnly'>
@@ -62,51 +77,100 @@ export const blockingCategories = (flagged: readonly Category[]): readonly Categ
   ...new Set([...alwaysBlocked, ...flagged]),
 ]
 
-export function openModeration(options: Options): CallModeration {
-  const { moderation, blocking, watched = [], read = new Set() } = options
-  const { organizationId, questions, isKnownOnly } = options
+/** What follows from the categories that a call wants to know about. */
+type Plan = {
+  readonly reported: readonly Category[]
+  /** What the configured scorers look for, and what is left to the one in this process. */
+  readonly remote: ReadonlySet<Category>
+  readonly own: readonly Category[]
+  readonly ownBlocking: readonly Category[]
+  readonly ownReported: readonly Category[]
+  readonly ownRead: readonly Category[]
+  readonly inAnswers: CallModeration['inAnswers']
+}
+
+/** Most calls want the same categories, so their plan is made once for each configuration. */
+const plansMost = 1000
+const plansOf = new WeakMap<Moderation, Map<string, Plan>>()
+
+function planOf({ moderation, blocking, watched = [], read = new Set() }: Options): Plan {
+  const plans = plansOf.get(moderation) ?? new Map<string, Plan>()
+  plansOf.set(moderation, plans)
+  const key = `${blocking.join()};${watched.join()};${[...read].join()}`
+  const known = plans.get(key)
+  if (known) return known
   const reported = [...blocking, ...watched]
   const wanted = [...new Set([...reported, ...read])]
   const remote = new Set(wanted.filter((category) => moderation.covers.has(category)))
   const isOwn = (category: Category) => !remote.has(category)
   const own = wanted.filter(isOwn)
-  const ownBlocking = blocking.filter(isOwn)
-  const isRead = (category: Category) => read.has(category)
+  const plan = {
+    reported,
+    remote,
+    own,
+    ownBlocking: blocking.filter(isOwn),
+    ownReported: reported.filter(isOwn),
+    ownRead: own.filter((category) => read.has(category)),
+    inAnswers: {
+      local: own.length > 0 ? { categories: new Set(own), grid: fineGrid } : null,
+      remote: remote.size > 0 ? { categories: remote, grid: moderation.grid } : null,
+    },
+  }
+  if (plans.size < plansMost) plans.set(key, plan)
+  return plan
+}
+
+export function openModeration(options: Options): CallModeration {
+  const { moderation, local, blocking, read = new Set() } = options
+  const { organizationId, questions, isKnownOnly } = options
+  const plan = planOf(options)
+  const { reported, remote, own } = plan
+
+  const toLocalVerdict = (scores: readonly CategoryScores[]): CategoryVerdict => ({
+    ...passed,
+    ...findReached(scores, plan.ownBlocking),
+    reached: findReached(scores, plan.ownReported).reached,
+    scores: highestOf(plan.ownRead, scores),
+  })
+
+  function toRemoteVerdict({ segments, unscored, failed }: ScoreOutcome): CategoryVerdict {
+    const found = new Set(segments.flatMap((segment) => segment.reached))
+    const known = [...remote].filter((each) => read.has(each) && !unscored.has(each))
+    const allScores = segments.map(({ scores }) => scores)
+    return {
+      ...passed,
+      blocked: blocking.find((category) => found.has(category)) ?? null,
+      reached: reported.filter((category) => found.has(category)),
+      isDegraded: failed.length > 0,
+      hasUnscoredImage: segments.some((segment) => segment.hasUnreadImage),
+      scores: highestOf(known, allScores),
+      failures: failed.map(({ failure }) => failure),
+    }
+  }
 
   return {
+    inAnswers: plan.inAnswers,
     async checkLocally(segments, signal) {
       if (own.length === 0) return passed
       const scores = await scoreLocally(options, segments, signal)
+      if (!(scores instanceof ScorerFailure)) return toLocalVerdict(scores)
+      const failures = [scores]
       // Where only rules wanted to know the scores, what is missing is up to them.
-      if (scores instanceof ScorerFailure) {
-        const failures = [scores]
-        return ownBlocking.length > 0
-          ? { ...passed, ...unscorable, failures }
-          : { ...passed, failures }
-      }
-      return {
-        ...passed,
-        ...findReached(scores, ownBlocking),
-        reached: findReached(scores, reported.filter(isOwn)).reached,
-        scores: highestOf(own.filter(isRead), scores),
-      }
+      return plan.ownBlocking.length > 0
+        ? { ...passed, ...unscorable, failures }
+        : { ...passed, failures }
+    },
+    checkWindow: (text) => (own.length === 0 ? passed : toLocalVerdict([local.scoreWindow(text)])),
+    findKnown(segments) {
+      if (remote.size === 0) return undefined
+      const outcome = moderation.findKnown(segments, remote, organizationId)
+      return outcome && toRemoteVerdict(outcome)
     },
     async checkRemotely(segments, signal) {
       if (remote.size === 0) return { ...passed, hasUnscoredImage: segments.some(hasImage) }
       const call = { signal, organizationId, questions, isKnownOnly }
       const outcome = await moderation.score(segments, remote, call)
-      const found = new Set(outcome.segments.flatMap((segment) => segment.reached))
-      const known = [...remote].filter((each) => isRead(each) && !outcome.unscored.has(each))
-      const allScores = outcome.segments.map(({ scores }) => scores)
-      const verdict = {
-        ...passed,
-        blocked: blocking.find((category) => found.has(category)) ?? null,
-        reached: reported.filter((category) => found.has(category)),
-        isDegraded: outcome.failed.length > 0,
-        hasUnscoredImage: outcome.segments.some((segment) => segment.hasUnreadImage),
-        scores: highestOf(known, allScores),
-        failures: outcome.failed.map(({ failure }) => failure),
-      }
+      const verdict = toRemoteVerdict(outcome)
       const missing = blocking.filter((category) => outcome.unscored.has(category))
       if (verdict.blocked || missing.length === 0) return verdict
       const scores = await scoreLocally(options, segments, signal)
@@ -121,7 +185,7 @@ export function openModeration(options: Options): CallModeration {
   }
 }
 
-/** The scores of the scorer in this process; a failure where it does not take the texts. */
+/** The scores of the local scorer, or the failure if it does not accept the texts. */
 async function scoreLocally(
   { local, organizationId }: Options,
   segments: readonly Segment[],
@@ -139,7 +203,7 @@ async function scoreLocally(
 
 const unscorable = { isUnavailable: true, isUnscorable: true }
 
-/** Nothing is worth 0. */
+/** Without texts the highest score is 0. */
 const highestOf = (among: readonly Category[], scores: readonly CategoryScores[]) =>
   new Map(
     among.map((category) => [
@@ -148,7 +212,7 @@ const highestOf = (among: readonly Category[], scores: readonly CategoryScores[]
     ]),
   )
 
-/** Those of these categories that the scorer in this process has found. */
+/** The categories, among these, that the local scorer has found. */
 function findReached(scores: readonly CategoryScores[], among: readonly Category[]) {
   const reached = among.filter((category) =>
     scores.some((each) => (each[category] ?? 0) >= localThreshold),
@@ -159,9 +223,9 @@ function findReached(scores: readonly CategoryScores[], among: readonly Category
 const hasImage = ({ imageUrl }: Segment) => imageUrl !== undefined
 
 /**
- * Whether texts that the local scorer has not blocked either must be refused. Only an outage may let them pass: a scorer that
- * refuses this gateway stays so until the operator acts, and what depends on the texts would let callers choose texts that switch
- * moderation off.
+ * Whether texts must be refused although the local scorer has not blocked them. Only an outage may let them pass. A scorer that
+ * refuses this gateway stays so until the operator acts. And if failures that depend on the texts let calls pass, callers could
+ * choose texts that switch moderation off.
  */
 function judgeGap(
   { failed }: ScoreOutcome,
@@ -181,7 +245,10 @@ function judgeGap(
 const isAlwaysBlocked = (category: Category) =>
   (alwaysBlocked as readonly Category[]).includes(category)
 
-/** Why model calls are refused: the operator has to decide what watches over them. Null: they are not. */
+/**
+ * Why model calls are refused until the operator has configured moderation of the always-blocked categories; null if they are
+ * not.
+ */
 export function findModerationGap({ settings, covers }: Moderation): string | null {
   const missing = alwaysBlocked.filter((category) => !covers.has(category))
   if (missing.length === 0 || settings.acceptsLocalOnly) return null

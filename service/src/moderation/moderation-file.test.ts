@@ -28,6 +28,7 @@ test('what is not said has a default', () => {
         },
         snapshot: 'omni-moderation-latest',
         deadlineMs: 2000,
+        grid: { steps: [48, 64, 96], overlap: 160 },
         thresholds: {
           harassment: 5000,
           hate: 5000,

@@ -1,10 +1,13 @@
 import { z } from 'zod'
 
-import { explainIssue } from '#http/validate.ts'
+import { explainFileIssue } from '#http/validate.ts'
+import { fileError, memberName } from '#platform/operator-file/file-error.ts'
+import { KeyReference } from '#platform/operator-file/key-reference.ts'
+import { scanJson } from '#platform/operator-file/scan-json.ts'
+import { stepLeast, stepMost } from '#text/windows/window-grid.ts'
 
 import { adapterNames, adapters } from './adapters/adapters.ts'
 import { alwaysBlocked, categories, type Category } from './categories.ts'
-import { scanJson } from './scan-json.ts'
 
 // MODERATION_FILE as the operator writes it (docs/moderation.md): its members, and what is wrong with them.
 
@@ -12,23 +15,11 @@ const Name = z.string().regex(/^[\w.-]{1,64}$/, { error: 'must be 1 to 64 letter
 const ModelName = z.string().min(1).max(200)
 const BaseUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https address' })
 
-const variableRule = 'must be the name of an environment variable, such as OPENAI_API_KEY'
-
-/** Never the secret itself: where it is kept. */
-const ScorerKey = z.union(
-  [
-    z.strictObject({ env: z.string().regex(/^[A-Z][A-Z0-9_]{0,99}$/, { error: variableRule }) }),
-    z.strictObject({ file: z.string().min(1).max(1000) }),
-  ],
-  { error: 'must be {"env": "VARIABLE"} or {"file": "/path"}, never the key itself' },
-)
-export type ScorerKey = z.infer<typeof ScorerKey>
-
 /** Where a model is that is asked about texts. `scripted` is nowhere. */
 const place = {
   base_url: BaseUrl.optional(),
   model: ModelName.optional(),
-  key: ScorerKey.optional(),
+  key: KeyReference.optional(),
 }
 
 /** A threshold of 1 would hardly ever be reached, and these categories cannot be switched off. */
@@ -44,10 +35,12 @@ const ScorerEntry = z.strictObject({
   name: Name,
   adapter: z.enum(adapterNames),
   ...place,
-  /** What the thresholds were measured with; the model's name if absent. */
+  /** The version of the model with which the thresholds were measured; the model's name if absent. */
   snapshot: z.string().min(1).max(200).optional(),
-  /** For each call. A streamed answer waits for its scores, so that this is also a delay of its first word. */
+  /** The deadline of each call. A streamed answer waits for its scores, so this also delays its first word. */
   deadline_ms: z.int().min(50).max(10_000).default(2000),
+  /** How many new characters of an answer it is asked about at a time. Fewer make streams flow, and are more questions. */
+  step_characters: z.int().min(stepLeast).max(stepMost).optional(),
   thresholds: z
     .strictObject(
       Object.fromEntries(categories.map((each) => [each, thresholdOf(each)])) as Record<
@@ -62,12 +55,15 @@ export type ScorerEntry = z.infer<typeof ScorerEntry>
 const JudgeEntry = z.strictObject({
   adapter: z.enum(['generic', 'granite', 'safeguard', 'scripted']),
   ...place,
-  /** For all calls of one text together. */
+  /** The deadline of all calls about one text together. */
   deadline_ms: z.int().min(50).max(10_000).default(800),
-  /** After that a second call is made, and the first answer counts. */
+  /** How long to wait before a second call is made. The first answer counts. */
   hedge_ms: z.int().min(10).max(10_000).default(400),
   on_error: z.enum(['refuse', 'allow']).default('refuse'),
-  /** What the judge's own scores mean: pairs of a raw score and basis points, between which is interpolated. */
+  /**
+   * How the judge's own scores are mapped to basis points: pairs of a raw score and basis points, with linear interpolation
+   * between them.
+   */
   calibration: z
     .strictObject({
       version: z.string().min(1).max(100),
@@ -84,7 +80,7 @@ const GuardrailEntry = z.strictObject({
   name: Name,
   url: BaseUrl.max(2048),
   /** Of the secret that questions are signed with. */
-  key: ScorerKey.optional(),
+  key: KeyReference.optional(),
   mode: z.enum(['monitoring', 'enforcing']).default('monitoring'),
   on_error: z.enum(['refuse', 'allow']).default('refuse'),
   /** For each question. A streamed answer waits for it, so that this is also a delay of its first word. */
@@ -99,7 +95,7 @@ const ModerationFile = z.strictObject({
   guardrails: z.array(GuardrailEntry).max(5).default([]),
   /** A model of the catalogue that words refusals. */
   rewriter: z.strictObject({ model: ModelName }).optional(),
-  /** Serve although no scorer covers the categories that are always blocked. */
+  /** Serve calls even though no scorer covers the always-blocked categories. */
   accept_local_only: z.boolean().default(false),
   unscored_parts: z.enum(['pass', 'refuse']).default('pass'),
   degraded: z.enum(['refuse', 'allow']).default('refuse'),
@@ -110,32 +106,27 @@ type Options = { allowsTestDoubles: boolean }
 
 /** Checks everything but the keys. One error lists all that is wrong, each with its line and member. */
 export function parseModerationFile(text: string, options: Options): ModerationFile {
-  const { fault, repeated, lineOf } = scanJson(text)
-  if (fault) throw moderationError([`line ${fault.line}, column ${fault.column}: it is not JSON`])
-  const toProblem = ({ path, rule }: Complaint) => `line ${lineOf(path)}: ${nameOf(path)}: ${rule}`
+  const { fault, expected, repeated, lineOf } = scanJson(text)
+  if (fault) {
+    const { line, column } = fault
+    throw fileError([`line ${line}, column ${column}: it is not JSON; expected ${expected}`])
+  }
+  const toProblem = ({ path, rule }: Complaint) =>
+    `line ${lineOf(path)}: ${memberName(path)}: ${rule}`
   if (repeated.length > 0) {
-    throw moderationError(repeated.map((path) => toProblem({ path, rule: 'is given twice' })))
+    throw fileError(repeated.map((path) => toProblem({ path, rule: 'is given twice' })))
   }
   const json: unknown = JSON.parse(text)
   const result = ModerationFile.safeParse(json)
   const complaints = result.success
     ? findComplaints(result.data, options)
-    : result.error.issues.map((issue) => toComplaint(issue, json))
-  if (complaints.length > 0) throw moderationError(complaints.map(toProblem))
-  if (!result.success) throw moderationError(['the file: cannot be used'])
+    : result.error.issues.map((issue) => explainFileIssue(issue, json))
+  if (complaints.length > 0) throw fileError(complaints.map(toProblem))
+  if (!result.success) throw fileError(['the file: cannot be used'])
   return result.data
 }
 
 type Complaint = { path: readonly PropertyKey[]; rule: string }
-
-function toComplaint(issue: z.core.$ZodIssue, json: unknown): Complaint {
-  if (issue.code === 'unrecognized_keys') {
-    const names = issue.keys.map((name) => `'${name.slice(0, 100)}'`)
-    return { path: issue.path, rule: `has no member ${names.join(', ')}` }
-  }
-  if (issue.code === 'invalid_union') return { path: issue.path, rule: issue.message }
-  return explainIssue(issue, json)
-}
 
 /** What no single member shows. */
 function findComplaints(file: ModerationFile, options: Options): Complaint[] {
@@ -214,22 +205,4 @@ function findJudgeComplaints(judge: JudgeEntry, options: Options): Complaint[] {
       : [{ path: ['judge', 'hedge_ms'], rule: 'must be less than deadline_ms' }]),
     ...(isRising ? [] : [{ path: ['judge', 'calibration', 'points'], rule: 'must rise' }]),
   ]
-}
-
-/** `scorers[0].thresholds.hate` */
-function nameOf(path: readonly PropertyKey[]): string {
-  const steps = path.map((step) =>
-    typeof step === 'number' ? `[${step}]` : `.${String(step).slice(0, 100)}`,
-  )
-  return steps.join('').slice(1) || 'the file'
-}
-
-const problemsMax = 20
-
-/** All that is wrong, one problem per line. */
-export function moderationError(problems: readonly string[]): Error {
-  const lines = problems.slice(0, problemsMax)
-  const others = problems.length - lines.length
-  if (others > 0) lines.push(`and ${others} more`)
-  return new Error(lines.map((line) => `  ${line}`).join('\n'))
 }

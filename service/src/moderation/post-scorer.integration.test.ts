@@ -64,7 +64,7 @@ test.each([
 ] as const)('a server that does this: %s, is the problem %s', async (behaviour, problem) => {
   double.become(behaviour)
   const failure = await failureOf(post())
-  expect([failure.problem, failure.isMisconfigured]).toEqual([problem, problem === 'misconfigured'])
+  expect([failure.kind, failure.isMisconfigured]).toEqual([problem, problem === 'misconfigured'])
   expect(failure.message).not.toMatch(/127\.0\.0\.1|the-secret/)
   expect(double.calls).toHaveLength(problem === 'unreachable' ? 2 : 1)
 })
@@ -78,14 +78,14 @@ test('a connection that breaks once is not a failure', async () => {
 test('a server that does not answer is given up at the deadline', async () => {
   double.become('hangs')
   const startedAtMs = performance.now()
-  expect((await failureOf(post({ deadlineMs: 100 }))).problem).toBe('timeout')
+  expect((await failureOf(post({ deadlineMs: 100 }))).kind).toBe('timeout')
   expect(performance.now() - startedAtMs).toBeGreaterThan(90)
   expect(double.calls).toHaveLength(1)
 })
 
-test('where nobody listens there is no connection', async () => {
+test('without a listening server there is no connection', async () => {
   await double[Symbol.asyncDispose]()
-  expect((await failureOf(post())).problem).toBe('unreachable')
+  expect((await failureOf(post())).kind).toBe('unreachable')
   double = await createScorerDouble()
 })
 
@@ -104,6 +104,6 @@ test('a call that is given up ends at once, with the reason of the caller', asyn
 test('more open calls than a server gets are refused and do not queue', async () => {
   double.become('hangs')
   const open = Array.from({ length: 512 }, () => post({ deadlineMs: 2000 }).catch(() => undefined))
-  expect((await failureOf(post())).problem).toBe('overloaded')
+  expect((await failureOf(post())).kind).toBe('overloaded')
   await Promise.all(open)
 })

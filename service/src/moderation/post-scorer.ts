@@ -7,7 +7,7 @@ import { ScorerFailure, type ScorerProblem } from './scorer.ts'
 /** Posts JSON to a model and returns the JSON of its answer; throws a ScorerFailure. Paths start at the root of its server. */
 export type PostToModel = (path: string, body: object, signal: AbortSignal) => Promise<unknown>
 
-/** The same for callers that read every answer, whatever its status; throws a ScorerFailure if none comes. */
+/** The same for callers that read an answer with any status; throws a ScorerFailure if there is no answer. */
 type Post = (path: string, body: object, signal: AbortSignal) => Promise<Answer>
 
 const answerMaxBytes = 256 * 1024
@@ -20,8 +20,8 @@ export function createPostToModel(...options: Parameters<typeof createPost>): Po
 }
 
 /**
- * The calls to one scorer or judge. Its address is the operator's, so it may be private, as with upstreams. A call ends after
- * `deadlineMs`, whatever happens: a second attempt gets what the first one has left.
+ * Makes the calls to one scorer or judge. Its address comes from the operator, so it may be private, like an upstream's. A call
+ * always ends after `deadlineMs`: a second attempt gets only the time that the first has left.
  */
 export function createPost(
   pools: Pick<OriginPools, 'collect'>,
@@ -63,7 +63,7 @@ export function createPost(
   }
 }
 
-/** The same settings for all, so that all scorers on one server share its connections. Only the call's own deadline counts. */
+/** The same settings for all scorers, so that scorers on one server share its connections. Only the call's own deadline counts. */
 export const scorerOriginOf = ({ baseUrl }: Pick<ModelPlace, 'baseUrl'>): Origin => ({
   origin: new URL(baseUrl).origin,
   settings: {
@@ -92,7 +92,10 @@ function problemOf(status: number): ScorerProblem {
   return status >= 400 && status < 500 ? 'rejected' : 'error'
 }
 
-/** The caller's own reason where the call was given up, else a ScorerFailure. Errors of libraries may name addresses. */
+/**
+ * The caller's own reason if the call was given up, otherwise a ScorerFailure. Errors of libraries are not passed on, because
+ * they may name addresses.
+ */
 function toFailure(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof ScorerFailure) return error
@@ -102,7 +105,7 @@ function toFailure(error: unknown, signal: AbortSignal): unknown {
 }
 
 const isUnreachable = (error: unknown) =>
-  error instanceof ScorerFailure && error.problem === 'unreachable'
+  error instanceof ScorerFailure && error.kind === 'unreachable'
 
 const failure = (problem: ScorerProblem, what: string, cause?: unknown) =>
   new ScorerFailure(problem, `The model ${what}.`, cause === undefined ? {} : { cause })

@@ -1,10 +1,12 @@
+import { fileError } from '#platform/operator-file/file-error.ts'
+import type { KeyReference } from '#platform/operator-file/key-reference.ts'
+import { fineGrid, remoteGrid, type WindowGrid } from '#text/windows/window-grid.ts'
+
 import { categories, type Category } from './categories.ts'
 import type { Guardrail } from './guardrails/guardrail.ts'
 import {
   type GuardrailEntry,
   type JudgeEntry,
-  type ScorerKey,
-  moderationError,
   parseModerationFile,
   type ScorerEntry,
 } from './moderation-file.ts'
@@ -24,6 +26,8 @@ export type ScorerSettings = {
   readonly place: ModelPlace | null
   readonly snapshot: string
   readonly deadlineMs: number
+  /** How answers are cut for it. */
+  readonly grid: WindowGrid
   /** Basis points, of every category. */
   readonly thresholds: Readonly<Record<Category, number>>
 }
@@ -54,7 +58,7 @@ export type ModerationSettings = {
 export type ReadOptions = {
   allowsTestDoubles: boolean
   /** Throws where there is no usable key; its message has the place and never the key. */
-  readSecret: (reference: ScorerKey) => string
+  readSecret: (reference: KeyReference) => string
 }
 
 /** Without a file there is no scorer and no judge. */
@@ -72,7 +76,7 @@ export const noModeration: ModerationSettings = {
 export function readModeration(text: string, options: ReadOptions): ModerationSettings {
   const file = parseModerationFile(text, options)
   const problems: string[] = []
-  const readKey = (key: ScorerKey | undefined, member: string): string | null => {
+  const readKey = (key: KeyReference | undefined, member: string): string | null => {
     try {
       return key ? options.readSecret(key) : null
     } catch (error) {
@@ -91,6 +95,7 @@ export function readModeration(text: string, options: ReadOptions): ModerationSe
     place: toPlace(entry, `scorers[${index}]`),
     snapshot: entry.snapshot ?? entry.model ?? entry.adapter,
     deadlineMs: entry.deadline_ms,
+    grid: entry.adapter === 'scripted' ? fineGrid : remoteGrid(entry.step_characters),
     thresholds: toThresholds(entry.thresholds),
   }))
   const judge = file.judge ? toJudge(file.judge, toPlace(file.judge, 'judge')) : null
@@ -100,7 +105,7 @@ export function readModeration(text: string, options: ReadOptions): ModerationSe
       problems.push(`guardrails[${index}].key: must be whsec_ and the base64 of 24 bytes or more`)
     return toGuardrail(entry, secret)
   })
-  if (problems.length > 0) throw moderationError(problems)
+  if (problems.length > 0) throw fileError(problems)
   return {
     scorers,
     judge,

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { createMetrics } from '#platform/metrics.ts'
+import { remoteGrid } from '#text/windows/window-grid.ts'
 
 import { createScoreCache } from './score-cache.ts'
 import type { Scorer, Segment } from './scorer.ts'
@@ -23,7 +24,10 @@ function openCache(sizes = { entriesMax: 100, shareMax: 10 }) {
   const cache = createScoreCache({ now: () => new Date(), metrics: createMetrics(), sizes })
   const { signal } = new AbortController()
   const scoreFor = (organizationId: string, ...segments: Segment[]) =>
-    cache.score(scorer, 'double', segments, { signal, organizationId })
+    cache.score({ scorer, identity: 'double', grid: remoteGrid() }, segments, {
+      signal,
+      organizationId,
+    })
   return {
     asked,
     scoreFor,
@@ -34,7 +38,7 @@ function openCache(sizes = { entriesMax: 100, shareMax: 10 }) {
 const says = (text: string): Segment => ({ role: 'assistant', text })
 const whole = (text: string, ...windows: string[]): Segment => ({
   ...says(text),
-  windows: () => windows,
+  windows: () => [windows.map((each) => ({ text: each, start: 0, end: 0, isLast: false }))],
 })
 
 test('a text whose windows are all known is not asked about, and has their highest scores', async () => {

@@ -1,23 +1,24 @@
-import { createHash, hash } from 'node:crypto'
-
-import { SharedMap } from '#platform/caches/shared-map.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Metrics } from '#platform/metrics.ts'
-import { finish, runInTurns, type Steps } from '#text/steps.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
+import type { WindowGrid } from '#text/windows/window-grid.ts'
 
 import type { CategoryScores } from './categories.ts'
+import { keyOf, KnownScores, type ScoresOf } from './known-scores.ts'
 import { NotAsked, type Scorer, type ScoringCall, type Segment } from './scorer.ts'
 
 const sizesOfCache = { entriesMax: 50_000, shareMax: 2500 }
-/** Characters of a text that is digested in one go, which is far quicker for short ones. */
-const shortMax = 16 * 1024
-/** Characters; about a millisecond of work. */
-const digestedAtOnce = 512 * 1024
-const lifetimeMs = 24 * 60 * 60 * 1000
 
 type Deps = { now: Clock; metrics: Metrics; sizes?: { entriesMax: number; shareMax: number } }
 
-type Wanted = { organizationId: string; identity: string; segments: readonly Segment[] }
+/** A scorer whose scores are remembered. */
+type RememberedScorer = {
+  readonly scorer: Scorer
+  /** The same text gets the same scores from scorers of one identity. */
+  readonly identity: string
+  /** How answers are cut for it; null where the scores of windows are not remembered. */
+  readonly grid: WindowGrid | null
+}
 
 /** For each segment: its key, and its scores if they are known. */
 type LookedUp = {
@@ -25,43 +26,26 @@ type LookedUp = {
   readonly found: readonly (CategoryScores | undefined)[]
 }
 
-/**
- * Scores that are known already: chats send their history with every turn. Keys are digests and values are scores, so that no
- * text is kept. Models change behind their names, so an entry lasts a day. Organizations do not see each other's entries:
- * how long an answer takes must not tell whether another one has sent the same text.
- */
+/** Asks scorers only for what is not known already: chats send their history with every turn. */
 export function createScoreCache({ now, metrics, sizes = sizesOfCache }: Deps) {
-  const known = new SharedMap<{ scores: CategoryScores; untilMs: number }>(sizes)
-
-  function find(organizationId: string, key: string | undefined): CategoryScores | undefined {
-    const entry = key === undefined ? undefined : known.get(organizationId, key)
-    const isFound = entry !== undefined && entry.untilMs > now().getTime()
-    metrics.scoreLookups.inc({ result: isFound ? 'known' : 'unknown' })
-    return isFound ? entry.scores : undefined
-  }
-
-  const keep = (organizationId: string, key: string, scores: CategoryScores) =>
-    known.set(organizationId, key, { scores, untilMs: now().getTime() + lifetimeMs })
-
-  /** The highest scores of all windows, if all of them are known. */
-  function findByWindows({ organizationId, identity, segment, key }: ByWindows) {
-    const windows = segment.windows?.() ?? []
-    const scores = windows.map((text) =>
-      find(organizationId, finish(keyOf(identity, { role: segment.role, text }))),
-    )
-    // A text of which nothing is left in its normal form has no windows.
-    const highest = windows.length === 0 ? undefined : highestOf(scores)
-    if (highest && key !== undefined) keep(organizationId, key, highest)
-    return highest
-  }
+  const known = new KnownScores({ now, metrics, sizes })
 
   /** In steps: a request may have tens of thousands of texts. */
-  function* lookUp({ organizationId, identity, segments }: Wanted): Steps<LookedUp> {
-    const keys = yield* keysOf(identity, segments)
+  function* lookUp(
+    of: ScoresOf,
+    segments: readonly Segment[],
+    grid: WindowGrid | null,
+  ): Steps<LookedUp> {
+    const keys = yield* keysOf(of.identity, segments)
     const found: (CategoryScores | undefined)[] = []
     for (const [index, segment] of segments.entries()) {
-      const wanted = { organizationId, identity, segment, key: keys[index] }
-      found.push(find(organizationId, wanted.key) ?? findByWindows(wanted))
+      const key = keys[index]
+      let scores = known.find(of, key)
+      if (!scores && grid) {
+        scores = yield* known.findByWindows(of, segment, grid)
+        if (scores && key !== undefined) known.keep(of, key, scores)
+      }
+      found.push(scores)
       yield
     }
     return { keys, found }
@@ -71,19 +55,19 @@ export function createScoreCache({ now, metrics, sizes = sizesOfCache }: Deps) {
     get size() {
       return known.size
     },
+    findAll: (of: ScoresOf, segments: readonly Segment[]) => known.findAll(of, segments),
     /**
-     * The scores of all segments; asks the scorer for those that are not known, and for equal ones once. What it has scored
-     * before it failed is known, too. The same text gets the same scores from scorers of one `identity`.
+     * The scores of all segments. Asks the scorer for those that are not known, and only once for equal ones. Scores that it
+     * gave before it failed are cached, too. Scorers with one `identity` give the same text the same scores.
      */
     async score(
-      scorer: Scorer,
-      identity: string,
+      { scorer, identity, grid }: RememberedScorer,
       segments: readonly Segment[],
       call: ScoringCall,
     ): Promise<readonly CategoryScores[]> {
       const { organizationId, signal } = call
-      const steps = lookUp({ organizationId, identity, segments })
-      const looking = runInTurns(steps, { owner: organizationId, signal })
+      const of = { organizationId, identity }
+      const looking = runInTurns(lookUp(of, segments, grid), { owner: organizationId, signal })
       const { keys, found } = looking instanceof Promise ? await looking : looking
       if (found.every((scores) => scores !== undefined)) return found
       if (call.isKnownOnly && scorer.asksOthers) throw new NotAsked('scorer')
@@ -94,32 +78,13 @@ export function createScoreCache({ now, metrics, sizes = sizesOfCache }: Deps) {
       const asked = [...questions.keys()]
       const onScored = (index: number, scores: CategoryScores) => {
         const key = asked[index]
-        if (key !== undefined && !key.startsWith(notKept)) keep(organizationId, key, scores)
+        if (key !== undefined && !key.startsWith(notKept)) known.keep(of, key, scores)
       }
       const answers = await scorer.score([...questions.values()], { ...call, onScored })
       const fresh = new Map(asked.map((key, index) => [key, answers[index] ?? {}]))
       return keys.map((key, index) => found[index] ?? fresh.get(key ?? `${notKept} ${index}`) ?? {})
     },
   }
-}
-
-type ByWindows = {
-  organizationId: string
-  identity: string
-  segment: Segment
-  key: string | undefined
-}
-
-/** Undefined where some are unknown. */
-function highestOf(all: readonly (CategoryScores | undefined)[]): CategoryScores | undefined {
-  const highest: Record<string, number> = {}
-  for (const scores of all) {
-    if (!scores) return undefined
-    for (const [category, score] of Object.entries(scores)) {
-      highest[category] = Math.max(score, highest[category] ?? 0)
-    }
-  }
-  return highest
 }
 
 export type ScoreCache = ReturnType<typeof createScoreCache>
@@ -134,24 +99,4 @@ function* keysOf(identity: string, segments: readonly Segment[]): Steps<(string 
     yield
   }
   return keys
-}
-
-/** Undefined: not kept, because what an address leads to may change. */
-function* keyOf(identity: string, { role, text, imageUrl }: Segment): Steps<string | undefined> {
-  if (imageUrl !== undefined && !imageUrl.startsWith('data:')) return undefined
-  const kind = imageUrl === undefined ? 'text' : 'image'
-  const head = `${identity}\n${role} ${text.length} ${kind}\n`
-  const image = imageUrl ?? ''
-  // UTF-8 would make one text of all that differ only in half characters.
-  if (text.length + image.length <= shortMax) {
-    return hash('sha256', Buffer.from(head + text + image, 'utf16le'), 'base64url')
-  }
-  const digest = createHash('sha256').update(head, 'utf16le')
-  for (const part of [text, image]) {
-    for (let at = 0; at < part.length; at += digestedAtOnce) {
-      digest.update(part.slice(at, at + digestedAtOnce), 'utf16le')
-      yield
-    }
-  }
-  return digest.digest('base64url')
 }

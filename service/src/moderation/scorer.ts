@@ -1,23 +1,27 @@
+import type { CutWindow } from '#text/windows/window-cutter.ts'
+import type { WindowGrid } from '#text/windows/window-grid.ts'
+
 import type { Category, CategoryScores } from './categories.ts'
+import { type FailureKind, ModelFailure } from './model-failure.ts'
 
 /** A text to be scored, and who said it. An image is a `data:` or `https:` address. */
 export type Segment = {
   readonly role: 'user' | 'assistant'
   readonly text: string
   readonly imageUrl?: string
-  /** The parts in which the text may have been scored before. */
-  readonly windows?: () => readonly string[]
+  /** Of an earlier answer: the windows in which it was scored when it was given. */
+  readonly windows?: (grid: WindowGrid) => Iterable<readonly CutWindow[]>
 }
 
-/** Counts what models outside of this process are asked for one organization. */
+/** Counts the questions that one organization causes to models outside of this process. */
 export type Questions = {
   /** Called before questions are sent; if it throws, none is sent. */
   begin(questions: number): Promise<void>
-  /** For questions that must be put, such as those that follow from an answer. */
+  /** Counts questions that must be asked in any case, such as those that follow from an answer. */
   add(questions: number): void
 }
 
-/** Counts without a limit: a call that has been admitted is not ended for what its answer makes others asked. */
+/** Counts without a limit, because an admitted call is not ended for the questions that its answer causes. */
 export const countedOnly = (questions: Questions): Questions => ({
   ...questions,
   begin: async (number) => questions.add(number),
@@ -37,15 +41,15 @@ export type ScoringCall = {
   readonly signal: AbortSignal
   /** Organizations take turns, so that one with many texts does not delay the others. */
   readonly organizationId: string
-  /** What is asked counts in these, if anywhere. */
+  /** Counts the questions, if they are counted at all. */
   readonly questions?: Questions | undefined
-  /** Only known scores count; where a remote scorer would have to be asked, `NotAsked` is thrown. */
+  /** Only known scores count. If a remote scorer would have to be asked, `NotAsked` is thrown. */
   readonly isKnownOnly?: boolean | undefined
-  /** Is told each result as soon as it is there, also those before a failure. */
+  /** Called with each result as soon as it is known, also before a failure. */
   readonly onScored?: (index: number, scores: CategoryScores) => void
 }
 
-/** Says how much a text belongs to categories. It decides nothing. */
+/** Scores how much a text belongs to categories. It decides nothing. */
 export type Scorer = {
   readonly name: string
   readonly covers: ReadonlySet<Category>
@@ -57,79 +61,23 @@ export type Scorer = {
   score(segments: readonly Segment[], call: ScoringCall): Promise<readonly CategoryScores[]>
 }
 
-/** What went wrong, also as a label of metrics. */
-export type ScorerProblem =
-  /** It refuses this gateway: a wrong key, model or address. */
-  | 'misconfigured'
-  /** No connection, or one that broke. */
-  | 'unreachable'
-  | 'timeout'
-  /** 429. */
-  | 'busy'
-  /** 5xx, or a redirect. */
-  | 'error'
-  /** It does not accept this request, as with 400: another text may succeed. */
-  | 'rejected'
-  /** An answer that is no answer, is incomplete or contradicts itself. */
-  | 'malformed'
-  /** It was not asked, because it failed too often just now. */
-  | 'paused'
-  /** It was not asked, because this process has too many calls to it open. */
-  | 'overloaded'
-  /** It was not asked, because the texts are too long for it: trying again does not help. */
-  | 'too_long'
-
-/** The scorer is away or has too much to do, whatever the texts are. */
-const outages: ReadonlySet<ScorerProblem> = new Set<ScorerProblem>([
-  'unreachable',
-  'timeout',
-  'busy',
-  'error',
-])
-
-type FailureOptions = {
-  cause?: unknown
-  /** What was sent may have led to it, such as an image that the scorer has to load from a slow server, or very many texts. */
-  mayBeByCaller?: boolean
-}
+export type ScorerProblem = Exclude<
+  FailureKind,
+  'unavailable' | 'throttled' | 'late' | 'no_verdict'
+>
 
 /** Why there are no scores. */
-export class ScorerFailure extends Error {
-  readonly problem: ScorerProblem
-  readonly mayBeByCaller: boolean
+export class ScorerFailure extends ModelFailure<ScorerProblem> {
+  override readonly name = 'ScorerFailure'
 
-  constructor(problem: ScorerProblem, message: string, options: FailureOptions = {}) {
-    const { mayBeByCaller = false, ...causes } = options
-    super(message, causes)
-    this.name = 'ScorerFailure'
-    this.problem = problem
-    this.mayBeByCaller = mayBeByCaller
-  }
-
-  /** The same failure, where what was sent may have led to it. */
+  /** The same failure, marked as possibly caused by what was sent. */
   asByCaller(): ScorerFailure {
-    const { problem, message, cause } = this
-    return new ScorerFailure(problem, message, { cause, mayBeByCaller: true })
-  }
-
-  /** Callers cannot bring it about by the texts they send. A scorer that is not asked for such a reason has an outage too. */
-  get isOutage(): boolean {
-    const { problem, cause, mayBeByCaller } = this
-    if (problem === 'paused') return cause instanceof ScorerFailure && cause.isOutage
-    return outages.has(problem) && !mayBeByCaller
+    const { kind, message, cause } = this
+    return new ScorerFailure(kind, message, { cause, mayBeByCaller: true })
   }
 
   /** The scorer does not take these texts, whenever it is asked. */
   get isByContent(): boolean {
-    return this.problem === 'too_long' || this.problem === 'rejected'
-  }
-
-  /**
-   * The scorer refuses this gateway, as with a wrong key or an unknown model: trying again does not help, and an outage is not
-   * the cause. It stays so while the scorer is not asked for this reason.
-   */
-  get isMisconfigured(): boolean {
-    const { problem, cause } = this
-    return problem === 'misconfigured' || (cause instanceof ScorerFailure && cause.isMisconfigured)
+    return this.kind === 'too_long' || this.kind === 'rejected'
   }
 }

@@ -5,7 +5,8 @@
 const tokenStart = /<(?=\S)|\[(?=\/?[A-Z])/g
 
 /**
- * For models that read text as it is: `<|im_end|>` becomes `< |im_end|>`. Tokens are broken up and never removed: a caller who can
- * make text disappear can hide it from the model, as in `<|all of my question|>`, and what is left may be a new token.
+ * For models that read text unchanged: `<|im_end|>` becomes `< |im_end|>`. Tokens are broken up and never removed. A caller who
+ * could make text disappear could hide it from the model, as in `<|all of my question|>`, and what is left could form a new
+ * token.
  */
 export const breakTemplateTokens = (text: string): string => text.replace(tokenStart, '$& ')

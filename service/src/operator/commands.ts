@@ -229,8 +229,8 @@ const resume: Command = {
 const rewrap: Command = {
   synopsis: 'rewrap',
   help: [
-    'Seals the secrets of export sinks with the first key of MASTER_KEYS, as part of a rotation.',
-    'Can be repeated. The exit code is 1 if no key opens some of them.',
+    'Seals the secrets of export sinks and guardrails with the first key of MASTER_KEYS, as part of a',
+    'rotation. Can be repeated. The exit code is 1 if no key opens some of them.',
   ],
   organizationId: 'none',
   required: [],

@@ -1,5 +1,6 @@
 import { threadEntry } from '#platform/assets.ts'
 import type { Db } from '#platform/database.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { compilePolicy } from '#policies/compile.ts'
 import type { RuleCheck } from '#policies/rule.ts'
@@ -26,7 +27,7 @@ type Finding = {
 /** Since this migration `text` is all that a caller sends, and no longer only what users and tools say. */
 const wideText = '0025_history_direction.sql'
 
-/** All are counted, and so many listed. */
+/** All are counted, and at most this many are listed. */
 const listedMax = 1000
 
 /**
@@ -88,7 +89,7 @@ async function examine(current: CurrentVersion, checkRule: RuleCheck, engine: Pa
     // First what compiling would cost: a rule that no release has measured may take very long.
     const { problem: refusal } = await checkRule(current.rule, current.organizationId)
     if (refusal !== null) return failing(`the rule ${refusal}`)
-    const { rule } = compilePolicy(current, engine)
+    const { rule } = finish(compilePolicy(current, engine))
     if ('problem' in rule) return failing(`the rule ${rule.problem}`)
     return { problem: null, readsText: current.direction !== 'response' && rule.texts.has('text') }
   } catch (error) {

@@ -1,4 +1,5 @@
 import { rewrapSinkSecrets } from '#exports/sinks/rewrap-secrets.ts'
+import { rewrapGuardrailSecrets } from '#gateway-config/guardrails/rewrap-guardrails.ts'
 import { adoptKey, rewrapKeyCheck } from '#installation/installation.ts'
 
 import type { CommandOutput, OperatorDeps } from './command.ts'
@@ -9,10 +10,17 @@ export async function adoptMasterKey({ db, secretBox }: OperatorDeps): Promise<C
 }
 
 /** Seals what an older master key has sealed with the current one. */
-export async function rewrapSecrets({ db, secretBox }: OperatorDeps): Promise<CommandOutput> {
+export async function rewrapSecrets({ db, secretBox, now }: OperatorDeps): Promise<CommandOutput> {
   await rewrapKeyCheck(db, secretBox)
-  const { sinks, rewrapped, unreadable } = await rewrapSinkSecrets(db, secretBox)
-  const result = { sinks, rewrapped, unreadable: unreadable.length }
+  const { sinks, ...ofSinks } = await rewrapSinkSecrets(db, secretBox)
+  const { found: guardrails, ...ofGuardrails } = await rewrapGuardrailSecrets({
+    db,
+    secretBox,
+    now,
+  })
+  const rewrapped = ofSinks.rewrapped + ofGuardrails.rewrapped
+  const unreadable = [...ofSinks.unreadable, ...ofGuardrails.unreadable]
+  const result = { sinks, guardrails, rewrapped, unreadable: unreadable.length }
   if (unreadable.length === 0) return { result }
   const named = unreadable.slice(0, 10).join(', ')
   const failure = `No key of MASTER_KEYS opens the secrets of ${named}. Add the key that sealed them, or save these secrets again.`

@@ -96,6 +96,7 @@ const notFoundMessages = {
   api_key: 'There is no active key with this id here.',
   policy: 'Your organization has no policy with this id.',
   export: 'Your organization has no export sink with this id.',
+  guardrail: 'Your organization has no guardrail with this id.',
 }
 
 export const notFound = (what: keyof typeof notFoundMessages) =>

@@ -111,7 +111,7 @@ let opened: LineStream | undefined
 
 /**
  * Standard output, without a write that the process waits for. Node writes to files and terminals synchronously, so theirs
- * are left to a thread. Its writes to pipes and sockets do not block; a thread would, as long as nobody reads.
+ * are left to a thread. Its writes to pipes and sockets do not block; a thread would, as long as no one reads.
  */
 export const standardOutput = (): LineStream =>
   (opened ??= createGatheringStream(canBlockThread() ? writeToPipe() : writeInThread))

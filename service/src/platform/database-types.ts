@@ -309,6 +309,21 @@ export interface GatewayHistory {
   seq: Generated<Int8>;
 }
 
+export interface Guardrail {
+  created_at: Timestamp;
+  deadline_ms: number;
+  enabled: boolean;
+  id: string;
+  mode: string;
+  name: string;
+  on_error: string;
+  organization_id: string;
+  project_ids: string[] | null;
+  secret: Buffer;
+  updated_at: Timestamp;
+  url: string;
+}
+
 export interface IdempotencyKey {
   answer: Buffer | null;
   created_at: Timestamp;
@@ -593,6 +608,7 @@ export interface DB {
   gateway_config: GatewayConfig;
   gateway_decision_minute: GatewayDecisionMinute;
   gateway_history: GatewayHistory;
+  guardrail: Guardrail;
   idempotency_key: IdempotencyKey;
   installation: Installation;
   ledger_entry: LedgerEntry;

@@ -21,6 +21,22 @@ test('work that takes too long is rejected, and its signal aborts', async () => 
   expect(heard?.aborted).toBe(true)
 })
 
+test('work ends with the outer signal, with its reason, and before it begins if that has aborted', async () => {
+  const outer = new AbortController()
+  let heard: AbortSignal | undefined
+  const endless = (signal: AbortSignal) => {
+    heard = signal
+    return new Promise<never>(() => undefined)
+  }
+  const waiting = within(10_000, late, endless, outer.signal)
+  outer.abort(new Error('given up'))
+  await expect(waiting).rejects.toThrow('given up')
+  expect(heard?.reason).toEqual(new Error('given up'))
+  heard = undefined
+  await expect(within(10_000, late, endless, outer.signal)).rejects.toThrow('given up')
+  expect(heard).toBeUndefined()
+})
+
 /** Keeps the event loop busy: every turn takes this long. */
 function makeTurnsLong(ms: number) {
   let isBusy = true

@@ -6,42 +6,47 @@
 const turnsAfterDeadline = 3
 
 /**
- * Rejects with the error of `createError` when the work takes longer than `deadlineMs`. The work is not
- * stopped; its `signal` aborts.
+ * For one call: rejects with the error of `createError` when the work takes longer than `deadlineMs`, and with the reason of `outer`
+ * when that aborts. The work is not stopped; its `signal` aborts.
  */
 export async function within<T>(
   deadlineMs: number,
   createError: () => Error,
   work: (signal: AbortSignal) => Promise<T>,
+  outer?: AbortSignal,
 ): Promise<T> {
+  outer?.throwIfAborted()
   const aborting = new AbortController()
-  const deadline = Promise.withResolvers<never>()
+  const ended = Promise.withResolvers<never>()
   let isDone = false
   let turnsLeft = turnsAfterDeadline
+  const end = (error: Error) => {
+    aborting.abort(error)
+    ended.reject(error)
+  }
   const giveUp = () => {
     if (isDone) return
-    if (turnsLeft-- > 0) {
-      setImmediate(giveUp)
-      return
-    }
-    const error = createError()
-    aborting.abort(error)
-    deadline.reject(error)
+    if (turnsLeft-- > 0) setImmediate(giveUp)
+    else end(createError())
   }
+  // A signal of `AbortSignal.any` that is listened to would be kept for as long as the outer one.
+  const follow = () => end(outer?.reason as Error)
+  outer?.addEventListener('abort', follow, { once: true })
   const timer = setTimeout(giveUp, deadlineMs)
   try {
-    return await Promise.race([work(aborting.signal), deadline.promise])
+    return await Promise.race([work(aborting.signal), ended.promise])
   } finally {
     isDone = true
     clearTimeout(timer)
+    outer?.removeEventListener('abort', follow)
   }
 }
 
 export type Deadline = { readonly atMs: number; onLate(): void }
 
 /**
- * Deadlines that all come after the same time, with one timer for all of them. A call costs no timer and no signal
- * of its own.
+ * For many calls: deadlines that all come after the same time, with one timer for all of them. A call costs no timer and no signal
+ * of its own. Deadlines that move, and may be late, are in a wheel (`calls/timer-wheel.ts`).
  */
 export function createDeadlines(maxMs: number) {
   /** In the order in which they come. */

@@ -1,5 +1,6 @@
 import type { Pool } from 'undici'
 
+import { within } from './deadline.ts'
 import { checkHeaders, checkTarget, readPrivateTarget } from './egress-target.ts'
 import { createBoundedPools, type PoolLimits } from './egress/bounded-pools.ts'
 import { type CallTls, createTlsContexts, nameTls } from './egress/call-tls.ts'
@@ -99,14 +100,13 @@ function createClient(
       const { ports = options.ports } = details
       const url = checkTarget(address, { privateTargets, ports, setting: options.setting })
       checkHeaders(details.headers ?? {})
-      using deadline = startDeadline(details.deadlineMs, details.signal)
-      const { signal } = deadline
+      const { deadlineMs, signal } = details
+      const late = () => new EgressFailed(`The destination did not answer within ${deadlineMs} ms.`)
       try {
-        signal.throwIfAborted()
-        // undici ignores the signal until it is connected, hence the race.
-        return await Promise.race([rejectOnAbort(signal), call(url, details, signal)])
+        // undici ignores a signal until it is connected; this does not.
+        return await within(deadlineMs, late, (either) => call(url, details, either), signal)
       } catch (error) {
-        throw explainFailure(error)
+        throw signal?.aborted ? new EgressFailed('The call was cancelled.') : explainFailure(error)
       }
     },
     close: () => pools.close(),
@@ -141,27 +141,4 @@ async function readAnswer(
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
-}
-
-function startDeadline(deadlineMs: number, signal: AbortSignal | undefined) {
-  const controller = new AbortController()
-  const abort = (message: string) => controller.abort(new EgressFailed(message))
-  const cancel = () => abort('The call was cancelled.')
-  const onTimeout = () => abort(`The destination did not answer within ${deadlineMs} ms.`)
-  const timer = setTimeout(onTimeout, deadlineMs)
-  signal?.addEventListener('abort', cancel, { once: true })
-  if (signal?.aborted) cancel()
-  return {
-    signal: controller.signal,
-    [Symbol.dispose]() {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', cancel)
-    },
-  }
-}
-
-function rejectOnAbort(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
-  })
 }

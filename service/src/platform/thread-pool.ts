@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 
 import { ApiError } from './api-error.ts'
+import { createFairLine } from './lines/fair-line.ts'
 import type { ThreadMessage, ThreadRequest } from './serve-thread.ts'
 
 type Options = {
@@ -72,7 +73,7 @@ export function createThreadPool(options: Options): ThreadPool {
     if (isClosed || waiting.size() === 0) return
     const idle = threads.findIdle()
     if (!idle) return threads.canStart() ? threads.start() : makeRoom()
-    const job = waiting.take(threads.countBusyOf)
+    const job = waiting.takeFor(threads.countBusyOf)
     if (!job) return
     limitTime(job, job.runMs, longRun)
     threads.begin(idle, job)
@@ -88,12 +89,12 @@ export function createThreadPool(options: Options): ThreadPool {
     if (job.hasGivenWay) return job.done.reject(overloaded())
     job.hasGivenWay = true
     limitTime(job, job.waitMs)
-    waiting.putBack(job)
+    waiting.putBack(job.owner, job)
   }
 
   function abandon(job: Job, reason: unknown) {
     job.done.reject(reason)
-    waiting.remove(job)
+    waiting.remove(job.owner, job)
     const thread = threads.findByJob(job)
     if (thread) threads.release(thread)
   }
@@ -105,7 +106,7 @@ export function createThreadPool(options: Options): ThreadPool {
 
   function lose({ isReady, job }: Thread, cause: unknown) {
     // Threads that cannot even start must not be started for ever: each takes a waiting job with it.
-    const lost = isReady ? job : waiting.take(threads.countBusyOf)
+    const lost = isReady ? job : waiting.takeFor(threads.countBusyOf)
     lost?.done.reject(new Error('The thread has died.', { cause }))
     serveNext()
   }
@@ -113,10 +114,10 @@ export function createThreadPool(options: Options): ThreadPool {
   return {
     async run(name, input, terms) {
       terms.signal.throwIfAborted()
-      if (isClosed || waiting.isFull(terms.owner)) throw overloaded()
+      if (isClosed || waiting.fullFor(terms.owner)) throw overloaded()
       const job = createJob(name, input, terms)
       limitTime(job, job.waitMs)
-      waiting.add(job)
+      waiting.add(job.owner, job)
       serveNext()
       return settle(job, abandon)
     },
@@ -125,8 +126,28 @@ export function createThreadPool(options: Options): ThreadPool {
     },
     async close() {
       isClosed = true
-      for (const job of waiting.all()) abandon(job, overloaded())
+      for (const job of waiting.items()) abandon(job, overloaded())
       await threads.terminate()
+    },
+  }
+}
+
+function createWaitingJobs({
+  waitingMax,
+  waitingTotalMax,
+  threadsPerOwnerMax = Infinity,
+}: Options) {
+  const line = createFairLine<Job>({ waitingMax: waitingTotalMax, waitingOfOneMax: waitingMax })
+  return {
+    ...line,
+    /** The next job: of the owners with the fewest threads, that of the one that was served least recently. */
+    takeFor(countThreadsOf: (owner: string) => number): Job | undefined {
+      const [next] = line
+        .owners()
+        .map((owner) => ({ owner, threads: countThreadsOf(owner) }))
+        .filter(({ threads }) => threads < threadsPerOwnerMax)
+        .toSorted((one, other) => one.threads - other.threads)
+      return next && line.takeNext(next.owner)
     },
   }
 }
@@ -198,50 +219,6 @@ function createThreads(
       return job
     },
     terminate: () => Promise.all(threads.map(({ worker }) => worker.terminate())),
-  }
-}
-
-type WaitingLimits = Pick<Options, 'waitingMax' | 'waitingTotalMax' | 'threadsPerOwnerMax'>
-
-/** The jobs that wait, by owner. The owner that was served last is the last in the map. */
-function createWaitingJobs(limits: WaitingLimits) {
-  const { waitingMax, waitingTotalMax, threadsPerOwnerMax = Infinity } = limits
-  const jobsOf = new Map<string, Job[]>()
-  let total = 0
-
-  function keep(owner: string, jobs: Job[]) {
-    total += jobs.length - (jobsOf.get(owner)?.length ?? 0)
-    if (jobs.length > 0) jobsOf.set(owner, jobs)
-    else jobsOf.delete(owner)
-  }
-
-  return {
-    size: () => total,
-    all: () => [...jobsOf.values()].flat(),
-    owners: () => [...jobsOf.keys()],
-    isFull: (owner: string) =>
-      total >= waitingTotalMax || (jobsOf.get(owner)?.length ?? 0) >= waitingMax,
-    add: (job: Job) => keep(job.owner, [...(jobsOf.get(job.owner) ?? []), job]),
-    putBack: (job: Job) => keep(job.owner, [job, ...(jobsOf.get(job.owner) ?? [])]),
-    remove(job: Job) {
-      const jobs = jobsOf.get(job.owner) ?? []
-      if (jobs.includes(job))
-        keep(
-          job.owner,
-          jobs.filter((other) => other !== job),
-        )
-    },
-    /** The next job: of the owners with the fewest threads, that of the one that was served least recently. */
-    take(countThreadsOf: (owner: string) => number): Job | undefined {
-      const counted = [...jobsOf.keys()].map((owner) => ({ owner, count: countThreadsOf(owner) }))
-      const fewest = Math.min(...counted.map(({ count }) => count))
-      const owner = counted.find(({ count }) => count === fewest)?.owner
-      if (owner === undefined || fewest >= threadsPerOwnerMax) return undefined
-      const [job, ...others] = jobsOf.get(owner) ?? []
-      keep(owner, [])
-      keep(owner, others)
-      return job
-    },
   }
 }
 

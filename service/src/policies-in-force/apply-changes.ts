@@ -2,6 +2,7 @@ import type { Poll, Subscriber } from '#audit/follow-changes.ts'
 import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
+import type { SecretBox } from '#platform/secrets.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import type { Unfinished } from './compiled-versions.ts'
@@ -16,6 +17,7 @@ type Options = {
   log: Log
   metrics: Metrics
   engine: PatternEngine
+  secretBox: SecretBox
   inForce: InForce
   /** Whether a judge is configured now. Policies stay in force when it is taken away. */
   hasJudge(): boolean
@@ -34,7 +36,7 @@ const retryMs = 30_000
 
 /**
  * How long a poll waits until what it has found is in force: other organizations wait as long for what the next poll finds.
- * A process that starts may take longer, because it serves nobody before.
+ * A process that starts may take longer, because it serves no caller before.
  */
 const waitMaxMs = 1500
 const firstWaitMaxMs = 60_000

@@ -3,7 +3,9 @@ import {
   type GatewayInForce,
   isSameGateway,
 } from '#gateway-config/compile-gateway.ts'
-import type { BackgroundWork } from '#platform/background/background-work.ts'
+import { openGuardrail } from '#gateway-config/guardrails/open-guardrails.ts'
+import type { SecretBox } from '#platform/secrets.ts'
+import type { BackgroundWork } from '#platform/steps/background-work.ts'
 import type { CompiledPolicy } from '#policies/compile.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 
@@ -15,10 +17,11 @@ import { makeSnapshot, type Snapshot } from './snapshot.ts'
 type Deps = {
   engine: PatternEngine
   work: BackgroundWork
+  secretBox: SecretBox
   readContents(organizationId: string, wanted: readonly PolicyRef[]): Promise<VersionContent[]>
 }
 
-/** So many versions are in memory as text at a time. */
+/** How many versions are in memory as text at a time. */
 const versionsPerRead = 50
 
 /**
@@ -27,8 +30,8 @@ const versionsPerRead = 50
  * that is not there as it was published is returned as an Error. A rule that cannot be evaluated fails alone.
  */
 export async function buildSnapshot(
-  { engine, work, readContents }: Deps,
-  { organizationId, epoch, policies, gateway }: Published,
+  { engine, work, secretBox, readContents }: Deps,
+  { organizationId, epoch, policies, gateway, guardrails }: Published,
   compiled: CompiledVersions,
   known: GatewayInForce | null,
 ): Promise<Snapshot | Error> {
@@ -46,7 +49,10 @@ export async function buildSnapshot(
     )
     const isKnown = isSameGateway(known, gateway)
     const configured = isKnown ? known : gateway && (await work.run(compileGateway(gateway)))
-    const snapshot = makeSnapshot(organizationId, epoch, inForce, configured)
+    const snapshot = makeSnapshot(organizationId, epoch, inForce, {
+      gateway: configured,
+      guardrails: guardrails.map((each) => openGuardrail(each, organizationId, secretBox)),
+    })
     await prepareRuleSets(snapshot, engine, work)
     return snapshot
   } catch (error) {

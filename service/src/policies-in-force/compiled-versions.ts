@@ -1,6 +1,6 @@
-import { type CompiledPolicy, compilePolicyInSteps, type PolicySource } from '#policies/compile.ts'
+import type { Steps } from '#platform/steps/steps.ts'
+import { type CompiledPolicy, compilePolicy, type PolicySource } from '#policies/compile.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import type { Steps } from '#text/steps.ts'
 
 type VersionRef = { policyId: string; version: number; sha256: string }
 
@@ -18,13 +18,13 @@ export function* compileVersions(
 ): Steps<void> {
   for (const source of sources) {
     const key = versionKeyOf(source)
-    if (!compiled.has(key)) compiled.set(key, yield* compilePolicyInSteps(source, engine))
+    if (!compiled.has(key)) compiled.set(key, yield* compilePolicy(source, engine))
     yield
   }
 }
 
 /**
- * What was compiled in organizations whose policies are not in force yet: whoever tries again goes on from there.
+ * What was compiled in organizations whose policies are not in force yet: the next try goes on from there.
  * An organization's entry is dropped when its snapshot is in force, which then has the compiled versions.
  */
 export function createUnfinished() {

@@ -3,6 +3,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
+import type { SecretBox } from '#platform/secrets.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 
@@ -20,6 +21,7 @@ type Options = {
   metrics: Metrics
   files: TrustedFiles
   engine: PatternEngine
+  secretBox: SecretBox
   hasJudge(): boolean
 }
 

@@ -1,6 +1,8 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { expect, test } from 'vitest'
 
+import type { GuardrailInForce } from '#gateway-config/guardrails/open-guardrails.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { compilePolicy } from '#policies/compile.ts'
 import { hashContent } from '#policies/policy.ts'
 import { createTestClock } from '#testing/test-gateway.ts'
@@ -24,7 +26,7 @@ const policy = (changes: Partial<PolicyContent>) => {
   const changed = { ...content, ...changes }
   const sha256 = hashContent(changed).toString('hex')
   const named = { policyId: 'pol_1', name: 'Kindness', version: 1, sha256 }
-  return compilePolicy({ ...named, ...changed }, engine)
+  return finish(compilePolicy({ ...named, ...changed }, engine))
 }
 const snapshot = (epoch: number, mode: PolicyContent['mode'] = 'enforcing') =>
   makeSnapshot('org_1', epoch, [policy({ mode })])
@@ -43,7 +45,7 @@ test('an organization without policies has an empty snapshot, once a poll has co
   const { inForce, clock } = setUp()
   inForce.confirm(clock.now().getTime())
   expect(inForce.pin('org_1')).toEqual({
-    snapshot: { organizationId: 'org_1', epoch: 0, policies: [], gateway: null },
+    snapshot: { organizationId: 'org_1', epoch: 0, policies: [], gateway: null, guardrails: [] },
     isStale: false,
     isRolledBack: false,
   })
@@ -131,6 +133,45 @@ test('an unattached policy enforces nothing, so its age does not matter', () => 
   inForce.restore({ snapshots: [unattached], failing: [], keptAtMs: clock.now().getTime() })
   clock.pass(day + 1)
   expect(inForce.pin('org_1').snapshot.epoch).toBe(1)
+})
+
+const guardrail = (changes: Partial<GuardrailInForce> = {}): GuardrailInForce => ({
+  id: 'grd_1',
+  name: 'Guard',
+  url: 'https://guard.example.com',
+  mode: 'enforcing',
+  onError: 'refuse',
+  deadlineMs: 2000,
+  projectIds: null,
+  sealedSecret: '',
+  asked: null,
+  ...changes,
+})
+
+test.each([
+  ['enforcing', 'cannot be loaded'],
+  ['monitoring', null],
+] as const)('an old copy with a guardrail that is %s', (mode, problem) => {
+  const { inForce, clock } = setUp()
+  const old = makeSnapshot('org_1', 1, [], { guardrails: [guardrail({ mode })] })
+  inForce.restore({ snapshots: [old], failing: [], keptAtMs: clock.now().getTime() })
+  clock.pass(day + 1)
+  if (problem) expect(() => inForce.pin('org_1')).toThrow(problem)
+  else expect(inForce.pin('org_1').snapshot.epoch).toBe(1)
+})
+
+test('enforcing guardrails that cannot be asked count as policies that cannot be evaluated', () => {
+  const { inForce } = setUp()
+  const guardrails = [guardrail(), guardrail({ mode: 'monitoring' })]
+  inForce.put(makeSnapshot('org_1', 1, [], { guardrails }))
+  expect(inForce.unenforceable()).toBe(1)
+  const { guardrails: described } = describePinned(
+    { snapshot: inForce.get('org_1')!, isStale: false },
+    true,
+  )
+  expect(described).toMatchObject([{ guardrail_id: 'grd_1', problem: expect.any(String) }, {}])
+  inForce.put(makeSnapshot('org_1', 2, []))
+  expect(inForce.unenforceable()).toBe(0)
 })
 
 test('enforcing policies that ask the judge are counted, until they are replaced', () => {

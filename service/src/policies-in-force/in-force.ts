@@ -6,8 +6,8 @@ import type { CompiledPolicy } from '#policies/compile.ts'
 import { lacksJudge } from '#policies/refusals.ts'
 
 import {
+  countUnenforceable,
   enforcesByJudge,
-  findUnenforceable,
   hasEnforcing,
   makeSnapshot,
   type Snapshot,
@@ -45,14 +45,14 @@ const trustedMs = 24 * 60 * 60 * 1000
 export function createInForce({ now }: { now: Clock }) {
   const snapshots = new Map<string, Snapshot>()
   const failures = new Map<string, number>()
-  /** How many enforcing policies cannot be evaluated, and how many ask the judge, in organizations that have such. */
+  /** How many enforcing policies and guardrails cannot be evaluated, and how many policies ask the judge, where there are such. */
   const [unenforceable, judged] = [new Map<string, number>(), new Map<string, number>()]
   const findEmpty = createEmptySnapshots()
   let confirmedAtMs = -Infinity
 
   function setSnapshot(snapshot: Snapshot) {
     snapshots.set(snapshot.organizationId, snapshot)
-    keepCount(unenforceable, snapshot, findUnenforceable(snapshot).length)
+    keepCount(unenforceable, snapshot, countUnenforceable(snapshot))
     keepCount(judged, snapshot, snapshot.policies.filter(enforcesByJudge).length)
   }
 
@@ -76,7 +76,7 @@ export function createInForce({ now }: { now: Clock }) {
         for (const id of map.keys()) if (!organizationIds.has(id)) map.delete(id)
       }
     },
-    /** How many enforcing policies are in force and cannot be evaluated, in all organizations. */
+    /** How many enforcing policies and guardrails are in force and cannot be evaluated, in all organizations. */
     unenforceable: () => sumOf(unenforceable),
     /** How many enforcing policies ask the judge, in all organizations. */
     judged: () => sumOf(judged),
@@ -163,6 +163,13 @@ export const describePinned = (
   ...(snapshot.gateway && {
     gateway_revision: snapshot.gateway.revision,
     rolled_back_until: snapshot.gateway.rolledBackUntil,
+  }),
+  ...(snapshot.guardrails.length > 0 && {
+    guardrails: snapshot.guardrails.map(({ id, mode, asked }) => ({
+      guardrail_id: id,
+      mode,
+      ...(asked === null && { problem: 'no key of MASTER_KEYS opens its secret' }),
+    })),
   }),
   policies: snapshot.policies.map((policy) => {
     const { policyId, version, sha256, content } = policy

@@ -1,7 +1,8 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { expect, test } from 'vitest'
 
-import { startBackgroundWork } from '#platform/background/background-work.ts'
+import { createSecretBox } from '#platform/secrets.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
 import { hashContent } from '#policies/policy.ts'
 import { loadPatternEngine, type PatternEngine } from '#text/pattern-engine.ts'
 
@@ -50,6 +51,7 @@ const manyLiterals = Array.from({ length: 500 }, (_, policy) => {
   return versionOf(policy, { rule: `cel: text.containsAny([${literals.join(', ')}])` })
 })
 
+const secretBox = createSecretBox([{ version: 1, bytes: Buffer.alloc(32, 1) }])
 const organizations = { 'many patterns': manyPatterns, 'many literals': manyLiterals }
 
 const publishedOf = (versions: readonly VersionContent[]): Published => ({
@@ -62,6 +64,7 @@ const publishedOf = (versions: readonly VersionContent[]): Published => ({
     name: policyId,
   })),
   gateway: null,
+  guardrails: [],
 })
 
 const build = (versions: readonly VersionContent[], compiled: CompiledVersions = new Map()) =>
@@ -69,6 +72,7 @@ const build = (versions: readonly VersionContent[], compiled: CompiledVersions =
     {
       engine,
       work: startBackgroundWork(),
+      secretBox,
       readContents: async (_, wanted) =>
         versions.filter(({ policyId }) => wanted.some((each) => each.policyId === policyId)),
     },

@@ -3,12 +3,15 @@ import { GivenGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import { expect, test } from 'vitest'
 
 import { compileGateway } from '#gateway-config/compile-gateway.ts'
-import { type BackgroundWork, startBackgroundWork } from '#platform/background/background-work.ts'
+import { openGuardrail } from '#gateway-config/guardrails/open-guardrails.ts'
+import { sealGuardrailSecret } from '#gateway-config/guardrails/saved-guardrail.ts'
+import { createSecretBox } from '#platform/secrets.ts'
+import { type BackgroundWork, startBackgroundWork } from '#platform/steps/background-work.ts'
+import { finish } from '#platform/steps/steps.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 import { compilePolicy } from '#policies/compile.ts'
 import { hashContent } from '#policies/policy.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
-import { finish } from '#text/steps.ts'
 
 import type { CompiledVersions } from './compiled-versions.ts'
 import { createInForce } from './in-force.ts'
@@ -18,6 +21,7 @@ import { ruleSetsOf } from './rule-sets.ts'
 import { makeSnapshot } from './snapshot.ts'
 
 const engine = loadPatternEngine()
+const secretBox = createSecretBox([{ version: 1, bytes: Buffer.alloc(32, 1) }])
 
 const content: PolicyContent = {
   rule: 'cel: text.contains("unkind")',
@@ -50,13 +54,13 @@ const sourceOf = (changes: Partial<PolicyContent> = {}) => {
 async function restore(files: TrustedFiles) {
   const inForce = createInForce({ now: () => new Date(2) })
   const { signal } = new AbortController()
-  const others = await restoreCopy({ files, engine, inForce, signal })
+  const others = await restoreCopy({ files, engine, secretBox, inForce, signal })
   return { inForce, others, failing: [...inForce.failures.keys()], snapshots: inForce.all() }
 }
 
 test('what is kept is read again, with names and rules that cannot be evaluated', async () => {
   const compiled = [{}, { rule: 'cel: mood("bad") > 0' }].map((changes) =>
-    compilePolicy({ name: 'Kindness', ...sourceOf(changes) }, engine),
+    finish(compilePolicy({ name: 'Kindness', ...sourceOf(changes) }, engine)),
   )
   const files = createFiles()
   const snapshots = [makeSnapshot('org_1', 7, compiled)]
@@ -86,12 +90,15 @@ const gateway = {
 test('the configuration of the policy gateway is kept and read again, also without policies', async () => {
   const files = createFiles()
   const inForce = finish(compileGateway(gateway))
-  const snapshots = [makeSnapshot('org_1', 7, [], inForce), makeSnapshot('org_2', 1, [])]
+  const snapshots = [
+    makeSnapshot('org_1', 7, [], { gateway: inForce }),
+    makeSnapshot('org_2', 1, []),
+  ]
   await keepLastKnownGood(files, { snapshots, failing: [], others: 0 })
   const copy = await restore(files)
   const restored = copy.inForce.get('org_1')?.gateway
   expect(restored).toEqual({ ...gateway, terms: expect.anything() as object })
-  expect(restored?.terms.find('BOMB').denylist).toEqual(['bomb'])
+  expect(restored && finish(restored.terms.find(['BOMB'])).denylist).toEqual(['bomb'])
   expect(copy.inForce.get('org_2')?.gateway).toBeNull()
 })
 
@@ -120,6 +127,44 @@ const oldFile = (policy: object) =>
     organizations: [{ organizationId: 'org_1', epoch: 7, policies: [policy] }],
   })
 
+const stored = {
+  id: 'grd_1',
+  name: 'Guard',
+  url: 'https://guard.example.com',
+  mode: 'enforcing',
+  onError: 'refuse',
+  deadlineMs: 2000,
+  projectIds: ['proj_1'],
+} as const
+
+test('guardrails are kept as they are sealed, and opened again', async () => {
+  const identity = { id: 'grd_1', organizationId: 'org_1' }
+  const secret = 'whsec_canary'
+  const sealedSecret = sealGuardrailSecret(identity, secret, secretBox).toString('hex')
+  const opened = openGuardrail({ ...stored, sealedSecret }, 'org_1', secretBox)
+  expect(opened.asked?.secret).toBe(secret)
+  const files = createFiles()
+  const snapshots = [makeSnapshot('org_1', 7, [], { guardrails: [opened] })]
+  await keepLastKnownGood(files, { snapshots, failing: [], others: 0 })
+  expect(files.text).not.toContain('canary')
+  const copy = await restore(files)
+  expect(copy.inForce.get('org_1')?.guardrails).toEqual([opened])
+})
+
+test('a guardrail whose secret no key opens, or of another organization, is restored as one that cannot be asked', async () => {
+  const identity = { id: 'grd_1', organizationId: 'org_2' }
+  const sealedSecret = sealGuardrailSecret(identity, 'whsec_a', secretBox).toString('hex')
+  for (const spoiled of [sealedSecret, '', 'ab']) {
+    const kept = openGuardrail({ ...stored, sealedSecret: spoiled }, 'org_1', secretBox)
+    const files = createFiles()
+    const snapshots = [makeSnapshot('org_1', 7, [], { guardrails: [kept] })]
+    await keepLastKnownGood(files, { snapshots, failing: [], others: 0 })
+    const { inForce } = await restore(files)
+    expect(inForce.get('org_1')?.guardrails).toMatchObject([{ id: 'grd_1', asked: null }])
+    expect(inForce.unenforceable()).toBe(1)
+  }
+})
+
 test('a file of an earlier release is read; the name is the id until a poll brings it', async () => {
   const copy = await restore(createFiles(oldFile(sourceOf())))
   expect(copy.snapshots[0]?.policies).toMatchObject([{ policyId: 'pol_1', name: 'pol_1', content }])
@@ -138,12 +183,12 @@ test('an organization is not restored without one of its policies', async () => 
     ...background,
     async run(steps) {
       const result = await background.run(steps)
-      compiled.clear() // as somebody would who has the same map
+      compiled.clear() // as another owner of the same map would
       return result
     },
   }
   const kept = { organizationId: 'org_1', epoch: 7, policies: [sourceOf()] }
-  const restoring = restoreSnapshot(kept, { engine, compiled, work })
+  const restoring = restoreSnapshot(kept, { engine, compiled, work, secretBox })
   await expect(restoring).rejects.toThrow('version 2 of pol_1 was not compiled')
 })
 

@@ -6,7 +6,9 @@ import {
   type StoredGateway,
   storedOf,
 } from '#gateway-config/compile-gateway.ts'
-import type { BackgroundWork } from '#platform/background/background-work.ts'
+import { openGuardrail, storedGuardrailOf } from '#gateway-config/guardrails/open-guardrails.ts'
+import type { SecretBox } from '#platform/secrets.ts'
+import type { BackgroundWork } from '#platform/steps/background-work.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 
@@ -44,6 +46,22 @@ const PolicyFile = z.object({
           rolledBackUntil: z.iso.datetime().nullish(),
         })
         .nullish(),
+      // Earlier releases do not write it, and pass over it. Secrets are as sealed as in the database.
+      guardrails: z
+        .array(
+          z.object({
+            id: z.string(),
+            name: z.string(),
+            url: z.string(),
+            mode: z.enum(['monitoring', 'enforcing']),
+            onError: z.enum(['refuse', 'allow']),
+            deadlineMs: z.int(),
+            projectIds: z.array(z.string()).readonly().nullable(),
+            sealedSecret: z.string(),
+          }),
+        )
+        .readonly()
+        .nullish(),
       policies: z.array(
         z.object({
           policyId: z.string(),
@@ -66,7 +84,12 @@ const PolicyFile = z.object({
 type KeptOrganization = z.infer<typeof PolicyFile>['organizations'][number]
 type KeptGateway = NonNullable<KeptOrganization['gateway']>
 type KeptPolicies = Omit<z.infer<typeof PolicyFile>, 'schema'> & { keptAtMs: number }
-type RestoreDeps = { engine: PatternEngine; compiled: CompiledVersions; work: BackgroundWork }
+type RestoreDeps = {
+  engine: PatternEngine
+  compiled: CompiledVersions
+  work: BackgroundWork
+  secretBox: SecretBox
+}
 
 export async function keepLastKnownGood(
   files: TrustedFiles,
@@ -76,10 +99,11 @@ export async function keepLastKnownGood(
     schema: 1,
     others,
     failing: [...failing],
-    organizations: snapshots.map(({ organizationId, epoch, gateway, policies }) => ({
+    organizations: snapshots.map(({ organizationId, epoch, gateway, guardrails, policies }) => ({
       organizationId,
       epoch,
       gateway: gateway && toKept(gateway),
+      guardrails: guardrails.map(storedGuardrailOf),
       policies: policies.map(({ content, rule: _, ...policy }) => ({ ...policy, ...content })),
     })),
   }
@@ -95,12 +119,12 @@ export async function readLastKnownGood(files: TrustedFiles): Promise<KeptPolici
 }
 
 /**
- * Compiles the copy of an organization's policies into `compiled`, which nobody else changes; throws if it is not what
+ * Compiles the copy of an organization's policies into `compiled`, which no other code changes; throws if it is not what
  * was published.
  */
 export async function restoreSnapshot(
-  { organizationId, epoch, gateway, policies }: KeptOrganization,
-  { engine, compiled, work }: RestoreDeps,
+  { organizationId, epoch, gateway, guardrails, policies }: KeptOrganization,
+  { engine, compiled, work, secretBox }: RestoreDeps,
 ): Promise<Snapshot> {
   const sources = policies.map((each) => ({ ...each, name: each.name ?? each.policyId }))
   await work.run(compileVersions(sources, compiled, engine))
@@ -111,7 +135,10 @@ export async function restoreSnapshot(
     return policy
   })
   const configured = gateway ? await work.run(compileGateway(toStored(gateway))) : null
-  const snapshot = makeSnapshot(organizationId, epoch, restored, configured)
+  const snapshot = makeSnapshot(organizationId, epoch, restored, {
+    gateway: configured,
+    guardrails: (guardrails ?? []).map((each) => openGuardrail(each, organizationId, secretBox)),
+  })
   await prepareRuleSets(snapshot, engine, work)
   return snapshot
 }

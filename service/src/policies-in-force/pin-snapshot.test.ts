@@ -40,7 +40,13 @@ test('no policies apply to an anonymous caller', async () => {
   expect(pinned.status).toBe(200)
   expect(pinned.headers).toMatchObject({ 'x-policy-epoch': '0', 'x-policy-decision': 'allow' })
   expect(JSON.parse(pinned.payload)).toEqual({
-    snapshot: { organizationId: 'anonymous', epoch: 0, policies: [], gateway: null },
+    snapshot: {
+      organizationId: 'anonymous',
+      epoch: 0,
+      policies: [],
+      gateway: null,
+      guardrails: [],
+    },
     isStale: false,
     isRolledBack: false,
   })

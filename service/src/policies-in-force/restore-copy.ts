@@ -1,5 +1,6 @@
-import { startBackgroundWork } from '#platform/background/background-work.ts'
 import { within } from '#platform/deadline.ts'
+import type { SecretBox } from '#platform/secrets.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 
@@ -11,6 +12,7 @@ import type { Snapshot } from './snapshot.ts'
 type Options = {
   files: TrustedFiles
   engine: PatternEngine
+  secretBox: SecretBox
   inForce: Pick<InForce, 'restore' | 'restoreLate'>
   signal: AbortSignal
 }
@@ -20,7 +22,7 @@ const waitMaxMs = 10_000
 
 /** Puts the copy on disk in force. Returns how many other processes were live when it was written, if there is one. */
 export async function restoreCopy(options: Options): Promise<number | undefined> {
-  const { files, engine, inForce, signal } = options
+  const { files, engine, secretBox, inForce, signal } = options
   const copy = await readLastKnownGood(files)
   if (!copy) return undefined
   const { organizations, others, keptAtMs } = copy
@@ -33,7 +35,8 @@ export async function restoreCopy(options: Options): Promise<number | undefined>
     const compiled: CompiledVersions = new Map()
     const work = startBackgroundWork(signal)
     // What cannot be restored stays among the failing ones.
-    const snapshot = await restoreSnapshot(each, { engine, compiled, work }).catch(() => undefined)
+    const deps = { engine, compiled, work, secretBox }
+    const snapshot = await restoreSnapshot(each, deps).catch(() => undefined)
     if (!snapshot) return
     if (isLate) return inForce.restoreLate(snapshot)
     ready.push(snapshot)

@@ -1,7 +1,8 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { expect, test } from 'vitest'
 
-import { startBackgroundWork } from '#platform/background/background-work.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { compilePolicy } from '#policies/compile.ts'
 import { answerFacts } from '#policies/guard/testing/rule-set-of.ts'
 import { hashContent } from '#policies/policy.ts'
@@ -42,7 +43,7 @@ function policy(policyId: string, changes: Partial<PolicyContent> = {}) {
   const changed = { ...content, ...changes }
   const sha256 = hashContent(changed).toString('hex')
   const named = { policyId, name: `Name of ${policyId}`, version: 3, sha256 }
-  return compilePolicy({ ...named, ...changed }, native)
+  return finish(compilePolicy({ ...named, ...changed }, native))
 }
 
 const snapshotOf = (...policies: ReturnType<typeof policy>[]) => makeSnapshot('org_1', 1, policies)
@@ -51,7 +52,7 @@ const inProjects = (...project_ids: string[]) => ({ scope: 'projects' as const, 
 
 const idsOf = ({ set }: ProjectRules) => set.rules.map(({ policyId }) => policyId)
 
-test('the rules of a call are those of its project and direction; unattached ones are nobody’s', async () => {
+test('the rules of a call are those of its project and direction; unattached ones apply to no call', async () => {
   const snapshot = snapshotOf(
     policy('all'),
     policy('requests', { direction: 'request' }),

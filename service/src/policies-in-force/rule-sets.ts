@@ -1,13 +1,13 @@
 import { ApiError } from '#platform/api-error.ts'
-import { type BackgroundWork, startBackgroundWork } from '#platform/background/background-work.ts'
 import { BoundedMap } from '#platform/bounded-map.ts'
 import { within } from '#platform/deadline.ts'
+import { type BackgroundWork, startBackgroundWork } from '#platform/steps/background-work.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import type { CompiledPolicy } from '#policies/compile.ts'
 import { thresholdOf } from '#policies/policy.ts'
 import { RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import type { Steps } from '#text/steps.ts'
 
 import type { Snapshot } from './snapshot.ts'
 
@@ -38,7 +38,7 @@ type RuleSets = {
 
 /** Of one snapshot. A list that is dropped is made again when it is needed. */
 const listsMax = 1000
-/** How long a call waits for its set, which is built all the same, for those that come later. */
+/** How long a call waits for its set. The set is then still built, for later calls. */
 const waitMaxMs = 10_000
 const setsOfSnapshots = new WeakMap<Snapshot, RuleSets>()
 

@@ -1,20 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { type BackgroundWork, startBackgroundWork } from '#platform/background/background-work.ts'
 import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
+import type { SecretBox } from '#platform/secrets.ts'
+import { type BackgroundWork, startBackgroundWork } from '#platform/steps/background-work.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import { buildSnapshot } from './build-snapshot.ts'
 import { type Unfinished, versionKeyOf } from './compiled-versions.ts'
 import type { InForce } from './in-force.ts'
 import { isSame, type PolicyRef, type Published, readContents } from './snapshot-store.ts'
-import { findUnenforceable, type Snapshot } from './snapshot.ts'
+import { findUnaskable, findUnenforceable, type Snapshot } from './snapshot.ts'
 
 type Options = {
   db: Db
   log: Log
   engine: PatternEngine
+  secretBox: SecretBox
   inForce: InForce
   unfinished: Unfinished
 }
@@ -23,7 +25,7 @@ type Build = {
   published: Published
   work: BackgroundWork
   stopping: AbortController
-  /** Nobody waits for it any more. */
+  /** No request waits for it any more. */
   isLate: boolean
 }
 
@@ -117,11 +119,11 @@ type BuildDeps = Options & { readContents: ReturnType<typeof createReader> }
 async function putInForce(build: Build, deps: BuildDeps, outcomeOf: () => BuildOutcome) {
   const { published, work, stopping } = build
   const { organizationId } = published
-  const { engine, readContents, log, inForce, unfinished } = deps
+  const { log, inForce, unfinished } = deps
   try {
     const compiled = findCompiled(published, deps)
     const known = inForce.get(organizationId)?.gateway ?? null
-    const built = await buildSnapshot({ engine, work, readContents }, published, compiled, known)
+    const built = await buildSnapshot({ ...deps, work }, published, compiled, known)
     if (stopping.signal.aborted) return
     if (built instanceof Error) {
       log.problem('policies_not_compiled', built)
@@ -130,6 +132,7 @@ async function putInForce(build: Build, deps: BuildDeps, outcomeOf: () => BuildO
       inForce.put(built)
       unfinished.drop(organizationId)
       reportUnenforceable(built, log)
+      reportUnaskable(built, log)
     }
   } catch (error) {
     if (stopping.signal.aborted) return
@@ -169,4 +172,14 @@ function reportUnenforceable(snapshot: Snapshot, log: Log) {
   const what = `version ${first.version} of policy ${first.policyId} of ${snapshot.organizationId}`
   const error = new Error(`the rule of ${what} ${first.rule.problem}${more}`)
   log.problem('policies_not_enforceable', error)
+}
+
+/** In one line, as those. Only the organization can give the secret again. */
+function reportUnaskable(snapshot: Snapshot, log: Log) {
+  const [first, ...others] = findUnaskable(snapshot)
+  if (!first) return
+  const more = others.length > 0 ? `, and those of ${others.length} more` : ''
+  const what = `the secret of guardrail ${first.id} of ${snapshot.organizationId}`
+  const error = new Error(`no key of MASTER_KEYS opens ${what}${more}`)
+  log.problem('guardrails_not_askable', error)
 }

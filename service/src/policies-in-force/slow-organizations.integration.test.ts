@@ -49,13 +49,21 @@ async function setUp() {
   const clock = createTestClock()
   const [inForce, engine] = [createInForce(clock), slowEngine()]
   const unfinished = createUnfinished()
-  const builds = createBuilds({ db: api.db, log: silentLog, engine, inForce, unfinished })
+  const { secretBox } = api.house.mutations
+  const builds = createBuilds({
+    db: api.db,
+    log: silentLog,
+    engine,
+    secretBox,
+    inForce,
+    unfinished,
+  })
   onTestFinished(() => builds.stop())
   inForce.confirm(clock.now().getTime())
   return { organizationId, slow: slow!, inForce, engine, builds }
 }
 
-const quick = { organizationId: 'org_quick', epoch: 1, policies: [], gateway: null }
+const quick = { organizationId: 'org_quick', epoch: 1, policies: [], gateway: null, guardrails: [] }
 
 test('a slow organization does not delay another, fails meanwhile, and is in force in the end', async () => {
   const { organizationId, slow, inForce, builds } = await setUp()

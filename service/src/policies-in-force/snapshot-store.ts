@@ -2,6 +2,10 @@ import type { PolicyContent } from '@gatehouse/contract/policy'
 import { sql } from 'kysely'
 
 import { isSameGateway, type StoredGateway } from '#gateway-config/compile-gateway.ts'
+import {
+  areSameGuardrails,
+  type StoredGuardrail,
+} from '#gateway-config/guardrails/open-guardrails.ts'
 import type { Db } from '#platform/database.ts'
 
 /** The versions in force in an organization, without their content. Names are not versioned. */
@@ -10,6 +14,7 @@ export type Published = {
   epoch: number
   policies: PolicyRef[]
   gateway: StoredGateway | null
+  guardrails: readonly StoredGuardrail[]
 }
 export type PolicyRef = { policyId: string; name: string; version: number; sha256: string }
 
@@ -18,6 +23,7 @@ export function isSame(one: States, other: States): boolean {
   return (
     one.epoch === other.epoch &&
     isSameGateway(one.gateway, other.gateway) &&
+    areSameGuardrails(one.guardrails, other.guardrails) &&
     one.policies.length === other.policies.length &&
     one.policies.every((policy, index) => {
       const { policyId, sha256, name } = other.policies[index] ?? {}
@@ -27,7 +33,9 @@ export function isSame(one: States, other: States): boolean {
 }
 
 /** What is in force somewhere, or should be. */
-type States = Pick<Published, 'epoch' | 'gateway'> & { policies: readonly PolicyRef[] }
+type States = Pick<Published, 'epoch' | 'gateway' | 'guardrails'> & {
+  policies: readonly PolicyRef[]
+}
 
 export type VersionContent = PolicyContent &
   Omit<PolicyRef, 'name'> & { patternCosts: number[] | null }
@@ -59,7 +67,22 @@ export async function readPublished(
           'rolledBackUntilMs', (extract(epoch from saved.rolled_back_until) * 1000)::float8,
           'config', saved.config
         ) from gateway_config saved where saved.organization_id = organization.id
-      ) as "gateway"
+      ) as "gateway",
+      (
+        select coalesce(
+          json_agg(json_build_object(
+            'id', guardrail.id,
+            'name', guardrail.name,
+            'url', guardrail.url,
+            'mode', guardrail.mode,
+            'onError', guardrail.on_error,
+            'deadlineMs', guardrail.deadline_ms,
+            'projectIds', guardrail.project_ids,
+            'sealedSecret', encode(guardrail.secret, 'hex')
+          ) order by guardrail.created_at, guardrail.id),
+          '[]'
+        ) from guardrail where guardrail.organization_id = organization.id and guardrail.enabled
+      ) as "guardrails"
     from organization left join policy on policy.organization_id = organization.id
       and policy.deleted_at is null and policy.state in ('monitoring', 'enforcing')
     where organization.id = any(${organizationIds}::text[])

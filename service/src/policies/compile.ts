@@ -1,7 +1,7 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import { finish, type Steps } from '#text/steps.ts'
 
 import { contentOf, hashContent } from './policy.ts'
 import { type CompiledRule, compileRuleInSteps } from './rules/rule-program.ts'
@@ -31,17 +31,10 @@ export type PolicySource = PolicyContent & {
 }
 
 /**
- * Compiles a published version; throws if its content does not have the published hash. A rule that cannot be evaluated
- * here does not throw: it fails alone, and the other policies of its organization stay in force.
+ * Compiles a published version, one pattern in a step; throws if its content does not have the published hash. A rule that cannot
+ * be evaluated here does not throw: it fails alone, and the other policies of its organization stay in force.
  */
-export const compilePolicy = (source: PolicySource, engine: PatternEngine): CompiledPolicy =>
-  finish(compilePolicyInSteps(source, engine))
-
-/** The same in steps, each of which compiles one pattern. */
-export function* compilePolicyInSteps(
-  source: PolicySource,
-  engine: PatternEngine,
-): Steps<CompiledPolicy> {
+export function* compilePolicy(source: PolicySource, engine: PatternEngine): Steps<CompiledPolicy> {
   const { policyId, name, version, sha256 } = source
   const content = contentOf(source)
   if (hashContent(content).toString('hex') !== sha256) {

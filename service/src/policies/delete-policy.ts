@@ -22,7 +22,7 @@ export function serveDeletePolicy(app: FastifyInstance, deps: PolicyDeps) {
       const at = deps.now()
       const isLive = versionInForce(policy) !== null
       await markPolicyDeleted(tx, organizationId, policy, at)
-      // Nobody can read them any more, and their texts can be sensitive.
+      // No endpoint returns them any more, and their texts can be sensitive.
       await replaceExamples(tx, { organizationId, policyId: policy.id }, [])
       await deps.announce(tx, {
         organizationId,

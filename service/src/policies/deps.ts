@@ -4,7 +4,7 @@ import type { PatternEngine } from '#text/pattern-engine.ts'
 
 import type { RuleCheck } from './rule.ts'
 import type { JudgeText } from './trials/judge-trial.ts'
-import type { ScoreTextFor } from './trials/score-trial.ts'
+import type { ScoreTextFor, Scoring } from './trials/score-trial.ts'
 
 /** What the endpoints of this folder depend on. */
 export type PolicyDeps = MutationDeps & {
@@ -13,6 +13,7 @@ export type PolicyDeps = MutationDeps & {
   engine: PatternEngine
   /** For trials of rules that read scores. */
   scoreTextFor: ScoreTextFor
+  gridOf: Scoring['gridOf']
   /** For trials of rules in plain language. */
   judgeText: JudgeText
   /** Whether there is a judge for rules in plain language. */

@@ -2,7 +2,7 @@ import { pausePolicy, resumePolicy } from '@gatehouse/contract/policy'
 import type { FastifyInstance } from 'fastify'
 
 import { bindMutation } from '#http/bind-mutation.ts'
-import { startBackgroundWork } from '#platform/background/background-work.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
 
 import { compileEvaluableInSteps } from './compile.ts'
 import type { PolicyDeps } from './deps.ts'

@@ -23,7 +23,7 @@ const outcome = ({
   body: { error?: { code: string } }
 }) => (error ? `${status} ${error.code}` : `${status}`)
 
-test('409: an organization has at most so many policies; deleting one makes room', async () => {
+test('409: an organization has a limited number of policies; deleting one makes room', async () => {
   const { api, create, send } = await createPolicyApi({ environment: { POLICIES_MAX: '2' } })
   const first = await create()
   await create()

@@ -174,7 +174,7 @@ test('409 of the state comes last', async () => {
   ])
 })
 
-/** JSON of exactly so many bytes; white space means nothing. */
+/** JSON of exactly this many bytes, padded with white space. */
 const padded = (body: object, bytes: number) => {
   const text = JSON.stringify(body)
   return `${text.slice(0, -1)}${' '.repeat(bytes - Buffer.byteLength(text))}}`

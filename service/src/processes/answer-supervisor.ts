@@ -46,7 +46,7 @@ export function answerSupervisor(answers: Answers) {
   })
 }
 
-/** Says that this process serves, and that it drains by itself if the supervisor ends. */
+/** Tells the supervisor that this process serves. From now on it drains by itself if the supervisor ends. */
 export function reportUp(address: string) {
   // Without it, node:cluster would end this process at once when the supervisor ends.
   if (cluster.worker) cluster.worker.exitedAfterDisconnect = true

@@ -9,9 +9,9 @@ export type DividedSettings = {
 const bodyMemoryMinMb = 128
 
 /**
- * The settings of one of several processes. The first one also has the other roles: every background task needs to run
- * once. Memory for bodies is divided, because the machine has it once; what is counted in connections is not, because
- * the system does not divide callers evenly.
+ * The settings of one of several processes. Only the first process has the other roles too, because each background task must
+ * run only once. The memory for bodies is divided, because the processes share the machine's memory. Numbers of connections are
+ * not divided, because the operating system does not spread callers evenly.
  */
 export function divideSettings<Settings extends DividedSettings>(
   settings: Settings,

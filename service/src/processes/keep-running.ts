@@ -24,7 +24,7 @@ export function keepRunning<Settings>({ place, log, sums, nowMs }: Options<Setti
   let isStopping = false
 
   /**
-   * Resolves with the address when it serves, and with the end if it never does. After a trial that never served it is not
+   * Resolves with the address once the process serves, or with how it ended if it never did. A trial that never served is not
    * started again.
    */
   function start(isTrial = false): Promise<{ address: string } | ProcessEnd> {
@@ -55,7 +55,7 @@ export function keepRunning<Settings>({ place, log, sums, nowMs }: Options<Setti
     sums.keep(ended.lastMetrics())
   }
 
-  /** Before it is up, a process dies of the signal that would make it drain. */
+  /** A process that is not up yet is killed by the signal that makes a serving one drain, so that its end is no failure. */
   const endStop = (ended: StartedProcess, end: ProcessEnd) =>
     stopped.resolve({ hasFailed: ended.isUp() && !end.isOrderly })
 
@@ -64,7 +64,7 @@ export function keepRunning<Settings>({ place, log, sums, nowMs }: Options<Setti
     log.problem('process_ended', restartNotice(number, how, delayMs))
     restart = setTimeout(() => {
       sums.restarts.inc()
-      // The system may be short of memory or of processes; that passes.
+      // The system may be short of memory or of processes for a moment.
       start().catch((error: Error) => restartSoon({ how: `before it started: ${error.message}` }))
     }, delayMs)
   }
@@ -75,7 +75,7 @@ export function keepRunning<Settings>({ place, log, sums, nowMs }: Options<Setti
     ask: async (question: Question) => current?.ask(question),
     readiness: () => readReadiness(number, current, lastEnd),
     readMetrics: async (): Promise<MetricList> => (await current?.readMetrics()) ?? [],
-    /** Lets it drain; resolves when it has ended. */
+    /** Lets the process drain; resolves when it has ended. */
     stop(): Promise<{ hasFailed: boolean }> {
       isStopping = true
       clearTimeout(restart)

@@ -1,6 +1,6 @@
 const firstMs = 100
 const maxMs = 10_000
-/** A process that has served this long is healthy: its end has nothing to do with the ends before. */
+/** A process that has served this long is healthy: when it ends now, that is unrelated to the ends before. */
 const healthyMs = 60_000
 
 /** How long to wait before a process is started again: longer with each end, as long as it never becomes healthy. */

@@ -19,7 +19,7 @@ type Options<Settings> = {
   onEnd(end: ProcessEnd): void
 }
 
-/** A process that is busy with a long turn still answers; beyond this it counts as one that does not. */
+/** Longer than any turn of a busy process. One that takes longer counts as not answering. */
 const answerMaxMs = 2000
 
 /** Starts a process of the same program. Exactly one `onEnd` follows; `onUp` only if it comes to serve. */
@@ -72,7 +72,7 @@ export function startProcess<Settings>({ place, nowMs, onUp, onEnd }: Options<Se
     kill: (signal: NodeJS.Signals) => void worker.process.kill(signal),
     /** Undefined if the process does not answer in time. */
     ask,
-    /** Those it had last, if it does not answer in time. */
+    /** The metrics that the process had last, if it does not answer in time. */
     async readMetrics(): Promise<MetricList> {
       metrics = ((await ask({ about: 'metrics' })) as MetricList | undefined) ?? metrics
       return metrics

@@ -30,7 +30,7 @@ export function createMetricSums() {
       ended = ended.then((before) => combine([before, counts]).getMetricsAsJSON())
     },
     async print(readAll: () => Promise<MetricList[]>): Promise<string> {
-      // Before the others: a process that ends meanwhile must not be counted twice.
+      // Copied first, so that a process that ends in the meantime is not counted twice.
       const before = await ended
       const lists = await readAll()
       return combine([...lists, before, await own.getMetricsAsJSON()]).metrics()
@@ -41,5 +41,5 @@ export type MetricSums = ReturnType<typeof createMetricSums>
 
 const combine = (lists: readonly MetricList[]) => AggregatorRegistry.aggregate([...lists])
 
-/** The declared type of `type` is a number, but it is a word. */
+/** prom-client declares `type` as a number, but it is a string. */
 const isCount = (type: unknown) => type === 'counter' || type === 'histogram'

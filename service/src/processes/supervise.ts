@@ -17,21 +17,24 @@ type SupervisedSettings = DividedSettings & {
   DRAIN_SECONDS: number
 }
 
-/** A process ends its drain by itself; this much later it is ended. Orchestrators are told to wait 15 seconds longer. */
+/**
+ * Processes end their drain by themselves; one that has not is killed this long after the deadline. Orchestrators are told to
+ * wait 15 seconds longer than the drain.
+ */
 const drainGraceMs = 12_000
 
 const nowMs = () => performance.now()
 
 /**
- * Starts `PROCESSES` processes that share a port, and starts again those that end. This process serves no callers: it
- * answers on the operations port for all of them, and passes signals on.
+ * Starts `PROCESSES` processes that share a port, and restarts those that end. This process serves no callers: it answers on
+ * the operations port for all of them, and passes signals on.
  *
- * The first process starts alone. If it cannot, the reason is most likely in the settings, and all the others would repeat
- * it: then this process ends too. Later it keeps trying, whatever happens.
+ * The first process starts alone. If it cannot start, the settings are most likely wrong and every other process would fail the
+ * same way, so this process ends too. Once it has served, processes are restarted whatever happens.
  */
 export async function supervise<Settings extends SupervisedSettings>(settings: Settings, log: Log) {
   const { HOST: host, OPERATIONS_HOST, OPERATIONS_PORT } = settings
-  // The settings are given to processes as they are, with keys as bytes; JSON would not keep them.
+  // The settings contain keys as bytes, which JSON would not preserve.
   cluster.setupPrimary({ serialization: 'advanced' })
   const names = { host: 'HOST', port: 'PORT' }
   const reserved = await reservePort({ host, port: settings.PORT, settings: names })
@@ -55,7 +58,7 @@ export async function supervise<Settings extends SupervisedSettings>(settings: S
     port: OPERATIONS_PORT,
     settings: { host: 'OPERATIONS_HOST', port: 'OPERATIONS_PORT' },
   })
-  // Whatever ends this process, unless it is killed: what it has started ends with it.
+  // However this process ends, short of SIGKILL, the processes that it started end with it.
   process.on('exit', () => killAll(processes))
   stopOnSignals(
     [
@@ -82,7 +85,7 @@ export async function supervise<Settings extends SupervisedSettings>(settings: S
   process.send?.({ address, operationsAddress })
 }
 
-/** True if a process did not end in order. */
+/** Returns whether a process failed to end cleanly. */
 async function drainAll(processes: readonly KeptProcess[], settings: SupervisedSettings) {
   const drainMs = (settings.UNREADY_SECONDS + settings.DRAIN_SECONDS) * 1000
   const timer = setTimeout(() => killAll(processes), drainMs + drainGraceMs)

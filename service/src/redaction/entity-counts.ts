@@ -1,4 +1,4 @@
-import type { Steps } from '#text/steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 
 import type { EntityKind } from './entity.ts'
 import { pushInSteps, ValueFinder } from './value-finder.ts'

@@ -4,7 +4,7 @@ import { foldDashes, isAlphanumeric, isContinued, isDigit } from './characters.t
 import { passesLuhn } from './checksums.ts'
 import type { EntityKind, Find, Finding } from './entity.ts'
 
-/** A number has at most so many characters, and what stands behind it is looked at too. */
+/** A number has at most this many characters, and what follows it is looked at too. */
 const sliceLength = 42
 const numberCharacters = /^[0-9 .\-()/+]*$/
 

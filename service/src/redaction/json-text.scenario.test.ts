@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
+import { finish } from '#platform/steps/steps.ts'
 import { decodeEscapes } from '#text/escape-decoder.ts'
 
 import { entityHold } from './entity.ts'
@@ -11,7 +12,7 @@ import { redactText, TextRedactor } from './text-redactor.ts'
 // JSON as text: structured answers, results of tools, arguments.
 
 const seed = Number(process.env['REDACTION_SEED'] ?? Date.now() % 2 ** 31)
-const redact = (text: string) => redactText(text, createPlaceholders())
+const redact = (text: string) => finish(redactText(text, createPlaceholders()))
 const raw = String.raw
 
 describe('a value is found behind an escape, and the escape stays whole', () => {
@@ -25,7 +26,7 @@ describe('a value is found behind an escape, and the escape stays whole', () => 
     ['PHONE', '+49 30 901820'],
   ])('%s', (kind, value) => {
     for (const before of ['\n', '\t', '"', '\\', '\b', '/', '\u0001', '\r\n']) {
-      // What nobody sees behind a value leaves with it.
+      // Invisible characters after a value leave with it.
       const after = ['\b', '\u0001'].includes(before) ? '.' : before
       const text = JSON.stringify({ note: `Contact:${before}${value}${after}` })
       expect(redact(text)).toBe(text.replace(JSON.stringify(value).slice(1, -1), `[${kind}_1]`))
@@ -66,7 +67,7 @@ describe('a value is found behind an escape, and the escape stays whole', () => 
 
   test('a value that both readings find is replaced and counted once', () => {
     const placeholders = createPlaceholders()
-    expect(redactText(raw`\n jane@a.com and jane\u0040a.com`, placeholders)).toBe(
+    expect(finish(redactText(raw`\n jane@a.com and jane\u0040a.com`, placeholders))).toBe(
       raw`\n [EMAIL_1] and [EMAIL_1]`,
     )
     expect([...placeholders.counts]).toEqual([['EMAIL', 2]])
@@ -113,7 +114,7 @@ function inPieces(text: string, lengths: readonly number[]): string {
     at += length
     const held = text.slice(text.length - redactor.held)
     if (at >= text.length && !/[\p{M}\p{Cf}\s]/u.test(text)) {
-      expect(decodeEscapes(held).length).toBeLessThanOrEqual(entityHold + 2)
+      expect(finish(decodeEscapes(held)).length).toBeLessThanOrEqual(entityHold + 2)
     }
   }
   return output + redactor.end()

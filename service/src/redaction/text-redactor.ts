@@ -1,4 +1,4 @@
-import { finish, type Steps } from '#text/steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 
 import type { Placeholders } from './placeholders.ts'
 import { type FoundValue, pushInSteps, ValueFinder } from './value-finder.ts'
@@ -48,12 +48,9 @@ export class TextRedactor {
 }
 
 /** Replaces the values of a complete text. */
-export function* redactInSteps(text: string, placeholders: Placeholders): Steps<string> {
+export function* redactText(text: string, placeholders: Placeholders): Steps<string> {
   const redactor = new TextRedactor(placeholders)
   let output = ''
   yield* pushInSteps({ push: (piece) => void (output += redactor.push(piece)) }, text)
   return output + redactor.end()
 }
-
-export const redactText = (text: string, placeholders: Placeholders): string =>
-  finish(redactInSteps(text, placeholders))

@@ -1,6 +1,6 @@
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import { decodeEscapes } from '#text/escape-decoder.ts'
 import { normalise } from '#text/normalise.ts'
-import type { Steps } from '#text/steps.ts'
 
 import { contextBefore, findBareNumber } from './bare-number.ts'
 import type { EntityKind } from './entity.ts'
@@ -40,7 +40,7 @@ type ValuePlace = {
 
 const digitsOnly = /^\d+$/
 const isDigits = (text: string) =>
-  digitsOnly.test(text.includes('\\') ? decodeEscapes(decodeEscapes(text)) : text)
+  digitsOnly.test(text.includes('\\') ? finish(decodeEscapes(finish(decodeEscapes(text)))) : text)
 
 /** How much of what has left is kept at most: cutting it each time would take longer. */
 const keptBefore = 4096
@@ -50,7 +50,7 @@ const mergedMost = 16_000
 
 /**
  * Finds values in a text that may come in pieces and in parts; what it hands on, all together, does not depend on the pieces.
- * The text is read in every way in which somebody may read it: as it is written, and with its JSON escapes decoded; with
+ * The text is read in every way in which a reader may read it: as it is written, and with its JSON escapes decoded; with
  * nothing and with a line break between its parts. The ways divide where they begin to differ, so that most texts are read
  * once. What is found in one of them is a value, and where values overlap, all of it is one.
  */
@@ -189,7 +189,7 @@ export class ValueFinder {
     if (start >= end) return
     const written = this.#slice(start, end)
     let spelling = written
-    for (let level = 0; level < depth; level++) spelling = decodeEscapes(spelling)
+    for (let level = 0; level < depth; level++) spelling = finish(decodeEscapes(spelling))
     this.#release(from)
     this.#drop(to)
     this.#sink.value({ kind, value: normalise(spelling).text, spelling, quote })

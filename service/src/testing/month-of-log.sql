@@ -24,7 +24,7 @@ select 'sink_' || organization_id, organization_id, false,
   case when organization_id = 'org_0' then 0 when organization_id ~ '^small_[0-9]$' then 5 else org_seq end,
   0, case when organization_id = 'org_0' then date '2026-01-01' else day end, now()
 from audit_head where organization_id <> 'org_1';
--- Nobody has to list them yet.
+-- They need not be listed yet.
 insert into export_object (sink_id, key, sha256, bytes, first_seq, last_seq, at)
 select id, 'object', '', 1, 1, 1, now() + interval '1 day' from export_sink;
 

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
+import { finish } from '#platform/steps/steps.ts'
+
 import { decodeEscapes, EscapeDecoder, hasEscape } from './escape-decoder.ts'
 
 describe('decodeEscapes', () => {
@@ -13,7 +15,7 @@ describe('decodeEscapes', () => {
     ['JSON in JSON: \\\\n and \\\\\\\\u0041', 'JSON in JSON: \n and A'],
     ['C:\\quiet \\x \\u12 \\', 'C:\\quiet \\x \\u12 \\'],
   ])('%s', (text, decoded) => {
-    expect(decodeEscapes(text)).toBe(decoded)
+    expect(finish(decodeEscapes(text))).toBe(decoded)
   })
 
   test('backslashes without end are text', () => {
@@ -48,7 +50,7 @@ test('the pieces make no difference, and every character leads back to its escap
         at += length
       }
       decoded += decoder.push(whole.slice(at)) + decoder.end()
-      expect(decoded).toBe(decodeEscapes(whole))
+      expect(decoded).toBe(finish(decodeEscapes(whole)))
       const offsets = Array.from({ length: decoded.length }, (_, at) => decoder.originalOffset(at))
       expect(offsets).toEqual(offsets.toSorted((a, b) => a - b))
       for (const [index, offset] of offsets.entries()) {
@@ -63,6 +65,6 @@ test('the pieces make no difference, and every character leads back to its escap
 test('a long run of backslashes takes no longer than other text', () => {
   const startedMs = performance.now()
   expect(hasEscape('\\'.repeat(4_000_000))).toBe(false)
-  expect(decodeEscapes('\\'.repeat(4_000_000))).toHaveLength(4_000_000)
+  expect(finish(decodeEscapes('\\'.repeat(4_000_000)))).toHaveLength(4_000_000)
   expect(performance.now() - startedMs).toBeLessThan(2000)
 })

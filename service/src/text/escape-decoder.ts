@@ -1,5 +1,6 @@
+import type { Steps } from '#platform/steps/steps.ts'
+
 import { OffsetMap } from './offset-map.ts'
-import { finish, type Steps } from './steps.ts'
 
 /** A JSON escape with its last backslash. */
 const escape = /\\(?:["/bfnrt]|u[\da-fA-F]{4})/
@@ -13,7 +14,7 @@ const begunEscape = /\\{1,64}(?:u[\da-fA-F]{0,3})?$/
 /** Nothing that is longer is an escape that has begun. */
 const begunMostLength = 68
 
-/** A backspace is read as a space: nobody means it, and it would join what stands on both sides. */
+/** A backspace is read as a space: no writer means it, and without it the text on both sides would be joined. */
 const meanings: Readonly<Record<string, string>> = {
   b: ' ',
   f: ' ',
@@ -108,7 +109,7 @@ export class EscapeDecoder {
     return decoded
   }
 
-  /** What so many units of the original stand for. */
+  /** What this many units of the original stand for. */
   #add(decoded: string, units: number): string {
     if (units === 0) return ''
     this.#map.addRun(this.#length, this.#seen, decoded.length === units)
@@ -123,7 +124,7 @@ const escapesPerStep = 1024
 
 /**
  * Visits a text in runs: what stands there, or what an escape means, and how long it is in the text. Begins at a place and ends
- * after so many escapes; returns the place where it goes on.
+ * after this many escapes; returns the place where it goes on.
  */
 function visitEscapes(
   text: string,
@@ -157,7 +158,7 @@ function meaningOf(escaped: string): string {
 }
 
 /** Decodes the JSON escapes of a complete text, which may have millions of them. */
-export function* decodeEscapesInSteps(text: string): Steps<string> {
+export function* decodeEscapes(text: string): Steps<string> {
   const pattern = new RegExp(escape, 'g')
   const pieces: string[] = []
   for (let from = 0; from < text.length;) {
@@ -171,5 +172,3 @@ export function* decodeEscapesInSteps(text: string): Steps<string> {
   }
   return pieces.join('')
 }
-
-export const decodeEscapes = (text: string): string => finish(decodeEscapesInSteps(text))

@@ -1,5 +1,6 @@
+import { finish, type Steps } from '#platform/steps/steps.ts'
+
 import { sortInSteps } from './sort-in-steps.ts'
-import { finish, type Steps } from './steps.ts'
 
 /** How much of a set is built in one step. */
 const literalsPerStep = 256

@@ -1,7 +1,8 @@
 import { OffsetMap } from './offset-map.ts'
+import { isHighSurrogate, isLowSurrogate } from './surrogates.ts'
 
 /**
- * Normalising, as a function of the whole text: characters that nobody sees are removed, the rest is put into the
+ * Normalising, as a function of the whole text: invisible characters are removed, the rest is put into the
  * Unicode form NFKC, and every run of white space becomes one space. A text that arrives in pieces is cut into
  * clusters: a character and the marks that may combine with it. NFKC never looks across the start of a cluster, so
  * a cluster can be normalised alone as soon as the next one has started.
@@ -22,7 +23,7 @@ const whiteSpace = /\p{White_Space}/u
 const joiningCharacter =
   /[\p{M}\u0e33\u0eb3\u1160-\u11ff\u3131-\u318e\ud7b0-\ud7ff\uff9e\uff9f\uffa0-\uffdc\u{16d63}\u{16d67}\u{16d68}]/u
 
-/** A cluster has at most so many characters after its first one; otherwise it could grow for ever. */
+/** A cluster has at most this many characters after its first one; otherwise it could grow without limit. */
 const mostJoined = 30
 
 /** Stays as it is unless something joins it. */
@@ -37,9 +38,6 @@ const replaced = 6
 
 /** The kinds of the characters of one unit, found at first use. */
 const knownKinds = new Uint8Array(0x10000)
-
-const isHighSurrogate = (unit: number) => (unit & 0xfc00) === 0xd800
-const isLowSurrogate = (unit: number) => (unit & 0xfc00) === 0xdc00
 
 function findKind(character: string): number {
   // Before the removed ones: line breaks and tabs are control characters too.

@@ -1,4 +1,4 @@
-/** So many runs are forgotten together, because taking one from the front of an array moves all others. */
+/** This many runs are forgotten at a time, because taking one from the front of an array moves all others. */
 const forgottenTogether = 256
 
 /**

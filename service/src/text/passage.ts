@@ -1,5 +1,6 @@
-import { decodeEscapesInSteps, hasEscape } from './escape-decoder.ts'
-import { finish, type Steps } from './steps.ts'
+import { finish, type Steps } from '#platform/steps/steps.ts'
+
+import { decodeEscapes, hasEscape } from './escape-decoder.ts'
 
 /** One text as its reader sees it. What was sent in parts is read joined. */
 export type Passage = {
@@ -12,7 +13,7 @@ export type Passage = {
   readonly isRepeated?: boolean
 }
 
-/** A longer text is not judged at all, so that nobody need decode it. */
+/** A longer text is never checked, so it need not be decoded. */
 const decodedMost = 4 * 1024 * 1024
 
 const canDecode = (text: string) => text.length <= decodedMost && hasEscape(text)
@@ -59,10 +60,10 @@ const nothing: Decoded = { parts: [], wholes: [] }
 const known = new WeakMap<Passage, Decoded>()
 
 /**
- * Decodes the escapes of a passage, unless that was done before. Whoever asks for its readings later has them at once; without
+ * Decodes the escapes of a passage, unless that was done before. Its readings are then available at once; without
  * this, all of them are made in one step.
  */
-export function* decodeInSteps(passage: Passage): Steps<Decoded> {
+export function* decodePassage(passage: Passage): Steps<Decoded> {
   if (!hasEscapes(passage)) return nothing
   const done = known.get(passage)
   if (done) return done
@@ -70,7 +71,7 @@ export function* decodeInSteps(passage: Passage): Steps<Decoded> {
   for (const name of ['parts', 'wholes'] as const) {
     for (const text of passage[name]) {
       if (!canDecode(text)) continue
-      decoded[name].push(yield* decodeEscapesInSteps(text))
+      decoded[name].push(yield* decodeEscapes(text))
       yield
     }
   }
@@ -83,7 +84,7 @@ const hasEscapes = ({ parts, wholes }: Passage): boolean =>
   parts.some(canDecode) || wholes.some(canDecode)
 
 const decodedOf = (passage: Passage): Decoded =>
-  hasEscapes(passage) ? finish(decodeInSteps(passage)) : nothing
+  hasEscapes(passage) ? finish(decodePassage(passage)) : nothing
 
 /** The passage as one text, in every way in which it can be read as a whole: joined, and with its escapes decoded. */
 export function wholesOf(passage: Passage): string[] {

@@ -14,7 +14,7 @@ export type CharacterNode =
   /** Matches no characters and depends on the end of the text. */
   | { kind: 'end' }
   | { kind: 'character'; text: string; isCaseless: boolean }
-  /** One of several characters, the widest of which has so many units; `source` is how the pattern writes it. */
+  /** One of several characters, the widest of which has this many units; `source` is how the pattern writes it. */
   | { kind: 'class'; units: number; source: string }
 
 /** Thrown by the parser, and turned into a value at its edge. */

@@ -1,4 +1,4 @@
-import { type Asker, finish, type Steps } from './steps.ts'
+import { type Asker, finish, type Steps } from '#platform/steps/steps.ts'
 
 export type PatternMatch = { start: number; end: number }
 

@@ -2,9 +2,10 @@ import { createRequire } from 'node:module'
 
 import type RE2 from 're2'
 
+import type { Steps } from '#platform/steps/steps.ts'
+
 import { afterPair, asWellFormed, compileShards, createEngine, timed } from './pattern-set.ts'
 import type { CompiledPattern, PatternEngine, PatternMatch, PatternSet } from './pattern-set.ts'
-import type { Steps } from './steps.ts'
 
 type Compiled = CompiledPattern & { readonly finder: RE2 }
 

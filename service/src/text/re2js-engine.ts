@@ -1,12 +1,13 @@
 import { RE2JS, RE2Set } from 're2js'
 
+import type { Steps } from '#platform/steps/steps.ts'
+
 import { LiteralSet } from './literal-set.ts'
 import { afterPair, asWellFormed, compileShards, createEngine, timed } from './pattern-set.ts'
 import type { CompiledPattern, PatternMatch, PatternSet } from './pattern-set.ts'
 import { readPatternTree } from './pattern-tree.ts'
 import { foldCase, requiredLiterals } from './required-literals.ts'
 import type { RequiredLiterals } from './required-literals.ts'
-import type { Steps } from './steps.ts'
 
 type Compiled = CompiledPattern & {
   readonly expression: RE2JS

@@ -1,6 +1,6 @@
-import type { Steps } from './steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 
-/** So many texts are sorted or merged in one step. */
+/** How many texts are sorted or merged in one step. */
 const textsPerStep = 512
 
 /** The texts in the order of their UTF-16 units. Hundreds of thousands of them take too long for one step. */

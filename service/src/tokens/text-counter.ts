@@ -1,3 +1,5 @@
+import type { Steps } from '#platform/steps/steps.ts'
+
 import { createMerger } from './heap-bpe.ts'
 import type { RankTable } from './rank-table.ts'
 import type { PieceEnd } from './split.ts'
@@ -5,7 +7,7 @@ import type { PieceEnd } from './split.ts'
 type Options = { ranks: RankTable; pieceEnd: PieceEnd; sliceCharacters?: number }
 
 /** Counts a text in steps of at most a few milliseconds, so that the caller can do other work between them. */
-export type TextCounter = (text: string) => Generator<void, number>
+export type TextCounter = (text: string) => Steps<number>
 
 const cachedPieceCharacters = 24
 const cachedPiecesMax = 50_000

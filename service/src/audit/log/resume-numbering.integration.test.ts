@@ -28,7 +28,7 @@ async function write(db: Db, organizationId: string, count: number, at = new Dat
   return events.map(({ id }) => id)
 }
 
-/** Makes the database look as if it came with a dump from a server that had given so many more transaction numbers. */
+/** Makes the database look as if it came with a dump from a server that had given this many more transaction numbers. */
 async function moveServer(db: Db, transactions: number) {
   await db.transaction().execute(async (tx) => {
     await sql`set local session_replication_role = replica`.execute(tx) // events are immutable otherwise

@@ -122,7 +122,7 @@ test('an item that is given up while it waits is not started, and is rejected', 
   waiting.isGivenUp = true
   await turns()
   expect(statements).toEqual([])
-  expect(outcomes).toEqual(['nobody waits for it any more'])
+  expect(outcomes).toEqual(['no caller waits for it any more'])
 })
 
 test('a locked organization whose items are all given up stays in its own queue', async () => {

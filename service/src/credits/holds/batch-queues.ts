@@ -2,7 +2,7 @@ import { type CallRef, callKey } from '#credits/settlement.ts'
 import { createBatches, TooManyWaiting } from '#platform/batched.ts'
 import { BoundedMap } from '#platform/bounded-map.ts'
 import { isLockTimeout } from '#platform/database.ts'
-import { createGate } from '#platform/gate.ts'
+import { createGate } from '#platform/lines/gate.ts'
 
 import { separateStatementsMax } from './hold-pool.ts'
 
@@ -119,7 +119,7 @@ export function createBatchQueues<Item extends CallRef, Answer>(options: Options
     }
   }
 
-  /** Whoever is answered here may push its next item at once. */
+  /** A caller that is answered here may push its next item at once. */
   async function execute(entries: readonly Entry[]) {
     if (entries.length === 0) return
     try {
@@ -149,7 +149,7 @@ export function createBatchQueues<Item extends CallRef, Answer>(options: Options
   }
 }
 
-const givenUp = () => new Error('nobody waits for it any more')
+const givenUp = () => new Error('no caller waits for it any more')
 
 /** A statement has each call once: one that is asked for twice waits for the next, which finds what the first has done. */
 function isFirst(calls: Set<string>, { item }: { item: CallRef }): boolean {

@@ -79,7 +79,7 @@ test('four processes at an account near zero: nothing is promised twice, and not
   expect(await findImbalances(database.db)).toEqual([])
 }, 120_000)
 
-test('holding, settling and sweeping at overlapping organizations: nobody waits for ever', async () => {
+test('holding, settling and sweeping at overlapping organizations: none waits for ever', async () => {
   const organizations = Array.from({ length: 12 }, (_, index) => `org_${index}`)
   for (const id of organizations) await openOrganization(database.db, id, 1_000_000n)
   const all = createStores()

@@ -115,7 +115,7 @@ test('a call that is settled at the moment it is held is charged from its hold',
 test('each item of a statement has its own outcome, whatever stands before it', async () => {
   await Promise.all([reserve('known', 10n), reserve('new', 10n), reserve('over', 5n)])
   await settle('known', 1n)
-  const nobody = settle('x', 1n, { organizationId: 'org_none' }).catch(
+  const unknown = settle('x', 1n, { organizationId: 'org_none' }).catch(
     (error: Error) => error.message,
   )
   const [again, fresh, over, late, refused, held] = await Promise.all([
@@ -127,7 +127,7 @@ test('each item of a statement has its own outcome, whatever stands before it', 
     reserve('fits', 20n),
   ])
   expect([again, fresh, over, late].map(({ charged }) => charged)).toEqual([1n, 3n, 5n, 4n])
-  expect([refused.isHeld, held.isHeld, await nobody]).toEqual([
+  expect([refused.isHeld, held.isHeld, await unknown]).toEqual([
     false,
     true,
     'org_none has no credit account',
@@ -234,12 +234,12 @@ test('rows are found by their keys, also on a connection that found the tables e
 })
 
 test('an organization without an account is an error, for itself only', async () => {
-  const [nobody, somebody] = await Promise.allSettled([
+  const [unknown, known] = await Promise.allSettled([
     reserve('a', 1n, { organizationId: 'org_none' }),
     reserve('a', 1n),
   ])
-  expect(nobody).toMatchObject({ status: 'rejected', reason: { message: /no credit account/ } })
-  expect(somebody).toMatchObject({ status: 'fulfilled', value: { isHeld: true } })
+  expect(unknown).toMatchObject({ status: 'rejected', reason: { message: /no credit account/ } })
+  expect(known).toMatchObject({ status: 'fulfilled', value: { isHeld: true } })
   await expect(settle('a', 1n, { organizationId: 'org_none' })).rejects.toThrow(/no credit account/)
 })
 
@@ -379,7 +379,7 @@ test('503 when nothing can be held in time; who waited behind it has not begun, 
     .then(() => hurried.reserve(holdOf(call('second', 60n))))
   for (const each of [first, second]) await expect(each).rejects.toMatchObject({ status: 503 })
   await unlock()
-  // Comes after the first, which nobody wanted any more when it was held.
+  // Comes after the first, which no caller wanted any more when it was held.
   expect(await hurried.reserve(holdOf(call('third', 1n)))).toEqual({ isHeld: true })
   await waitUntil(async () => (await read()).held === 1n)
   expect(await hurried.reserve(holdOf(call('fourth', 60n)))).toEqual({ isHeld: true })
@@ -389,7 +389,7 @@ test('503 when nothing can be held in time; who waited behind it has not begun, 
   expect([...entries.keys()]).toEqual(['first'])
 })
 
-test('the sweep passes by an account that somebody works at, and comes back for it', async () => {
+test('the sweep passes by an account that is locked, and comes back for it', async () => {
   const other = `${organizationId}_other`
   await openOrganization(db, other, 100n)
   await Promise.all([reserve('a', 10n), reserve('b', 10n, { organizationId: other })])

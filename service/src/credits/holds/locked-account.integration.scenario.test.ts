@@ -11,7 +11,7 @@ import { createTestDatabase } from '#testing/test-database.ts'
 import { holdPool } from './hold-pool.ts'
 import { createHoldQueue, type HoldQueue } from './hold-queue.ts'
 
-// Somebody else holds some accounts locked for three seconds, while all organizations are busy in two
+// Another session holds some accounts locked for three seconds, while all organizations are busy in two
 // processes. Their pools are as large and as impatient as those that calls are paid with.
 
 const lockedMs = 3000

@@ -49,7 +49,7 @@ const subjects: readonly Subject[] = [
   { projectId: 'proj_2', keyId: `k"'\\,{}[]\n`, model: '模型 🚂 \\x00 \\u0041 $1' },
 ]
 const calls = 16
-/** What each call holds is fixed: whoever repeats it says the same. */
+/** What each call holds is fixed: every repetition says the same. */
 const holdAmount = (call: number) => BigInt([0, 1, 5, 10, 20, 30, 60, 90][call % 8]!)
 const subjectOf = (call: number) => subjects[call % subjects.length]!
 

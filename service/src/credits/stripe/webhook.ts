@@ -9,7 +9,7 @@ import { readJson } from '#http/read-json.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
-import { createGate } from '#platform/gate.ts'
+import { createGate } from '#platform/lines/gate.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 

@@ -18,7 +18,6 @@ import type { Db } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 
 import { type Batch, buildBatch } from './build-batch.ts'
-import { deliveryFailureOf } from './failure-of.ts'
 import {
   addObject,
   changeCursor,
@@ -29,7 +28,7 @@ import {
   release,
   showError,
 } from './lease-store.ts'
-import { waitForProbeMs } from './wait-after-failure.ts'
+import { deliveryFailureOf, waitForProbeMs } from './wait-after-failure.ts'
 
 export type DeliveryDeps = {
   db: Db

@@ -48,7 +48,7 @@ test('every type of destination gets every event in order, and the checkpoint af
   }
 })
 
-test('a destination that is away delays nobody and catches up when it is back', async () => {
+test('a destination that is away delays no other and catches up when it is back', async () => {
   const { api, createSink, doubles, idsOf, numbersOf, readSink, startWorker, write } =
     await openDelivery()
   const [dead, healthy] = [await createSink('splunk_hec'), await createSink('elastic')]
@@ -145,7 +145,7 @@ test('a replay delivers a past range once more, beside what is new', async () =>
   expect(wanted).toHaveLength(25)
 })
 
-test('two workers deliver nothing twice while nobody dies', async () => {
+test('two workers deliver nothing twice while neither dies', async () => {
   const { createSink, idsOf, readSink, startWorker, write } = await openDelivery()
   const id = await createSink('splunk_hec')
   startWorker()

@@ -6,7 +6,7 @@ import { transact } from '#platform/transaction.ts'
 
 import { type DeliveryLease, recordSuccess } from './lease-store.ts'
 
-/** So many objects has a digest at most; the others come in the next one. */
+/** A digest has at most this many objects; the others are in the next one. */
 const objectsMax = 1000
 
 export type PendingDigest = {

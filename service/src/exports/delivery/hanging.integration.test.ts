@@ -64,7 +64,7 @@ test('an organization has at most four cursors at a time, and two that fail', as
   expect(await lease(true, 2)).toEqual([2, 2])
 })
 
-test('a destination that never answers is given up after its time, and delays nobody', async () => {
+test('a destination that never answers is given up after its time, and delays no other', async () => {
   const delivery = await openDelivery()
   const id = await delivery.createSink('webhook')
   const healthy = await delivery.createSink('elastic')

@@ -36,7 +36,7 @@ test('while the database is away the lanes wait, and afterwards they go on by th
   expect(proxy.met.connections - before).toBeLessThan(40)
   expect(logged.filter((line) => line.includes('export_delivery_failed'))).toHaveLength(1)
   proxy.set()
-  // A lease whose answer was lost is nobody's until it ends, which takes 30 s.
+  // A lease whose answer was lost has no owner until it ends, which takes 30 s.
   await sql`update export_cursor set lease_until = now() where lease_until is not null`.execute(
     api.db,
   )

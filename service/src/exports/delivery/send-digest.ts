@@ -3,8 +3,8 @@ import { outcomeForSink } from '#exports/destinations/outcome-for-sink.ts'
 
 import type { DeliveryDeps } from './deliver-batch.ts'
 import { findPendingDigest, finishDigest, type PendingDigest } from './digest-store.ts'
-import { deliveryFailureOf } from './failure-of.ts'
 import { type DeliveryLease, recordFailure, release } from './lease-store.ts'
+import { deliveryFailureOf } from './wait-after-failure.ts'
 
 const hourMs = 60 * 60 * 1000
 

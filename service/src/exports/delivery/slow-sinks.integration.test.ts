@@ -56,7 +56,7 @@ async function measureOther(slow: { organizations: number; sinksEach: number }) 
 
 test('16 organizations with slow sinks do not have all places of a worker', async () => {
   const { waitedMs, atOnceMax } = await measureOther({ organizations: 16, sinksEach: 6 })
-  // They are served all the same, and mostly two sinks of each at a time.
+  // They are still served, and mostly two sinks of each at a time.
   expect(atOnceMax).toBeGreaterThan(16)
   expect(atOnceMax).toBeLessThanOrEqual(48)
   expect(waitedMs / slowMs).toBeLessThan(1)

@@ -1,3 +1,7 @@
+import type { DeliveryOutcome } from '#exports/destinations/destination.ts'
+
+import type { Failure } from './lease-store.ts'
+
 const baseMs = 1000
 const capMs = 5 * 60 * 1000
 /** A destination cannot ask for more patience than this. */
@@ -19,3 +23,11 @@ export function waitAfterFailure(
 /** A configuration that does not work is tried again now and then: the destination may have been changed instead. */
 export const waitForProbeMs = (random: () => number = Math.random): number =>
   capMs * 0.8 + capMs * 0.4 * random()
+
+/** What is noted about something that a destination has not taken, and when it is sent again. */
+export function deliveryFailureOf(outcome: DeliveryOutcome, attempt: number): Failure {
+  const error = 'error' in outcome ? outcome.error : 'The destination did not confirm it.'
+  return outcome.kind === 'failed'
+    ? { error, state: 'retrying', waitMs: waitAfterFailure(attempt, outcome.retryAfterMs) }
+    : { error, state: 'error', waitMs: waitForProbeMs() }
+}

@@ -52,7 +52,7 @@ export type DeliveryOutcome =
   | { readonly kind: 'itemised'; readonly items: readonly ItemResult[] }
   /** The destination is away or busy: the same batch is sent again later. */
   | { readonly kind: 'failed'; readonly error: string; readonly retryAfterMs?: number }
-  /** Somebody has to change the configuration or the destination: tried again every five minutes. */
+  /** The configuration or the destination has to be changed: tried again every five minutes. */
   | { readonly kind: 'misconfigured'; readonly error: string }
   /** The destination refuses something in the batch: smaller ones are sent until the event is found. */
   | { readonly kind: 'refused'; readonly error: string }
@@ -65,7 +65,7 @@ export type DestinationCall = {
   tls?: { ca?: string | undefined; verify?: boolean | undefined }
   /** How large an answer may be; 64 KB where it is not given. */
   answerLimitBytes?: number
-  /** Given by whoever started the delivery, not by a destination, as the next one is. */
+  /** Returned by the code that started the delivery, not by a destination, like the next one. */
   signal?: AbortSignal
   ports?: readonly number[]
 }

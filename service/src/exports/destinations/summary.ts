@@ -31,7 +31,7 @@ export function summarise(record: ExportRecord): string {
 
 const shorten = (text: string) => oneLine(text, textMax)
 
-/** Whether somebody was kept from something: by a policy, a limit or a missing permission. */
+/** Whether a caller was refused something: by a policy, a limit or a missing permission. */
 export function isWarning({ enforced, effective_decision, outcome }: ExportRecord): boolean {
   return (
     enforced === true ||

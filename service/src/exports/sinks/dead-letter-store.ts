@@ -29,7 +29,7 @@ export async function countDeadLetters(db: Db, sinkId: string, { first, last }: 
   return rows[0]?.count ?? 0
 }
 
-/** Whether a sink has so many dead letters. */
+/** Whether a sink has at least this many dead letters. */
 export async function hasDeadLetters(db: Db, sinkId: string, count: number): Promise<boolean> {
   const { rows } = await sql`
     select from export_dead_letter where sink_id = ${sinkId}

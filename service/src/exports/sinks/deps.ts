@@ -2,7 +2,7 @@ import type { Announce } from '#audit/announce.ts'
 import type { Destinations } from '#exports/destinations/destinations.ts'
 import type { MutationDeps } from '#http/bind-mutation.ts'
 import type { FindAddresses } from '#platform/egress/find-addresses.ts'
-import type { Gate } from '#platform/gate.ts'
+import type { Gate } from '#platform/lines/gate.ts'
 
 import type { SendTest } from './send-test.ts'
 

@@ -157,7 +157,7 @@ export async function listSealedSecrets(
   return rows
 }
 
-/** False if somebody has saved other secrets meanwhile. */
+/** False if other secrets have been saved in the meantime. */
 export async function replaceSealedSecrets(
   tx: Tx,
   { id, secrets }: SealedSecrets,

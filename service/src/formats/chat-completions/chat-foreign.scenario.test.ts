@@ -20,7 +20,7 @@ test('tools that are no functions are kept in the first message; functions of bo
   expect(read(request).tools.map(({ name }) => name)).toEqual(['f', 'old'])
 })
 
-test('tools that may not be called travel all the same', () => {
+test('tools that may not be called are still sent', () => {
   const allowed_tools = { mode: 'auto', tools: [called('f')] }
   const request = {
     tools: [called('f'), called('g')],

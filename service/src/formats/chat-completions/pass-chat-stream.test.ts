@@ -55,7 +55,7 @@ test('usage that came with the finish reason is moved to a chunk of its own', ()
   ])
 })
 
-test('where the upstream reports no usage, a usage chunk is written all the same', () => {
+test('where the upstream reports no usage, a usage chunk is still written', () => {
   const { closing } = pass([hi, stop], withUsage)
   expect(closing[1]?.data).toMatchObject({ choices: [], usage: { total_tokens: 0 }, ...credits })
 })

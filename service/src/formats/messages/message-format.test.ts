@@ -93,7 +93,7 @@ test('the receipt stands beside the last word on the message, and the stop follo
   expect(stop?.data).toEqual({ type: 'message_stop' })
 })
 
-test('a balance that nobody knows is null', () => {
+test('an unknown balance is null', () => {
   const [delta] = messageCallerFormat
     .createPassThrough(answering)
     .close({ ...receipt, remainingCredits: null })

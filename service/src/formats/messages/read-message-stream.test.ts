@@ -57,7 +57,7 @@ test.each([
   )
 })
 
-test('an error without a word is told all the same, also before the message', () => {
+test('an error without a message is still reported, even before the answer has started', () => {
   expect(() => read({ type: 'error' })).toThrow(expect.objectContaining({ code: 'upstream_error' }))
 })
 

@@ -6,9 +6,9 @@ import { invalidMember } from '#formats/request-member.ts'
 import { messageMembers, messageOthers } from '#formats/texts/message-others.ts'
 import { readOtherTexts } from '#formats/texts/other-texts.ts'
 import type { ForeignPart, OutputFormat, Reasoning, Tool, ToolChoice, Turn } from '#formats/turn.ts'
+import { ApiError } from '#platform/api-error.ts'
 
 import { readMessages } from './read-message-parts.ts'
-import { refuseThread } from './refuse-thread.ts'
 
 /** A caller's request as a turn. Parts that only upstreams of this format understand become foreign parts. */
 export function readMessageTurn(request: Json): Turn {
@@ -113,4 +113,19 @@ function readReasoning({ thinking, output_config: output }: CreateMessage): Reas
 function readOutputFormat(output: CreateMessage['output_config']): OutputFormat | null {
   const schema = output?.format?.schema
   return schema ? { type: 'json_schema', name: 'output', schema, isStrict: null } : null
+}
+
+const threadMessage =
+  "'body.thread' is not supported: nothing is kept between calls, so send the whole conversation."
+
+/**
+ * Refuses conversations that the provider stores, because only what is sent can be judged and counted. The
+ * details are those of the provider: its clients recognise them and continue without a thread.
+ */
+function refuseThread({ thread }: Json) {
+  if (thread === undefined || thread === null) return
+  throw new ApiError('unsupported_parameter', threadMessage, {
+    param: 'body.thread',
+    details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
+  })
 }

@@ -29,7 +29,7 @@ const read = (...frames: Json[]) => eventsOf(toSource(...frames))
 const blocksOf = (...frames: Json[]) =>
   sumUp(read(created, ...frames, completed())).blocks.map(({ block, text }) => [block.type, text])
 
-test('text without a part that was announced is taken all the same', () => {
+test('text without a part that was announced is still read', () => {
   expect(blocksOf(message, delta('Hi'))).toEqual([['text', 'Hi']])
 })
 

@@ -179,7 +179,7 @@ test('several systems are joined, and what the format cannot say is left out', (
         ],
       },
     ],
-    // Strict is this format's default and nobody else's.
+    // Strict is the default of this format only.
     tools: [{ type: 'function', name: 'f', parameters: {}, strict: false }],
   })
 })

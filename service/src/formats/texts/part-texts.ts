@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 
 import type { DocumentPart, Part, Source, Turn } from '#formats/turn.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import { joinParts, type Passage } from '#text/passage.ts'
-import type { Steps } from '#text/steps.ts'
 
 import { JsonTexts } from './json-texts.ts'
 import { type Said, type SaidIn, saidIn } from './said.ts'

@@ -1,6 +1,6 @@
 import type { Turn, TurnMessage } from '#formats/turn.ts'
-import { decodeInSteps, joinMessages, joinParts, type Passage } from '#text/passage.ts'
-import { finish, type Steps } from '#text/steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
+import { decodePassage, joinMessages, joinParts, type Passage } from '#text/passage.ts'
 
 import { callTexts, readOther, toolTexts, type Unread } from './part-texts.ts'
 import { type Said, saidIn, toSaid } from './said.ts'
@@ -38,11 +38,8 @@ export type RequestTexts = {
   hasUnreadable: boolean
 }
 
-/** Reads what a request says, all at once. */
-export const readRequestTexts = (turn: Turn): RequestTexts => finish(readTextsInSteps(turn))
-
 /** Reads what a request says. It may have tens of thousands of parts. */
-export function* readTextsInSteps(turn: Turn): Steps<RequestTexts> {
+export function* readRequestTexts(turn: Turn): Steps<RequestTexts> {
   const found: Found = { said: [], history: [], images: [], hasUnreadable: false }
   const system = saidIn('system', null, turn.system)
   let lastMessage: readonly Said[] = []
@@ -93,10 +90,10 @@ function lastRoleOf({ messages }: Turn): RequestTexts['role'] {
 }
 
 /** Decodes the escapes of all texts in steps, so that later readers find them decoded. */
-export function* decodeTextsInSteps({ text, lastMessage, history }: RequestTexts): Steps<void> {
-  for (const passage of [...text, ...lastMessage]) yield* decodeInSteps(passage)
+export function* decodeRequestTexts({ text, lastMessage, history }: RequestTexts): Steps<void> {
+  for (const passage of [...text, ...lastMessage]) yield* decodePassage(passage)
   for (const { said } of history) {
-    for (const passage of said) yield* decodeInSteps(passage)
+    for (const passage of said) yield* decodePassage(passage)
     yield
   }
 }
@@ -172,7 +169,7 @@ function* addUserRun(found: Found, { messages, first }: Run): Steps<readonly Sai
   }
   const together = toSaid('user', first, joinMessages(texts))
   addAll(found.said, together)
-  // The same object where it is the same text, so that whoever has read it knows it again.
+  // Equal texts are one object, so that what was computed for one is found for the other.
   const own =
     messages.length === 1 ? together : saidIn('user', first + messages.length - 1, ownTexts)
   return [...own, ...others]

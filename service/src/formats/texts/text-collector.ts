@@ -113,7 +113,7 @@ export class TextCollector {
     try {
       return this.addJson(channel, JSON.stringify(input), kind)
     } catch {
-      // It is nested too deeply to be written; the strings in it can be visited all the same.
+      // It is nested too deeply to be written; the strings in it can still be visited.
       return false
     }
   }
@@ -139,7 +139,7 @@ export class TextCollector {
     }
   }
 
-  /** Every string in a value that nobody here knows, each as a text of its own. */
+  /** Every string in a value of an unknown form, each as a text of its own. */
   addStrings(name: string, value: unknown) {
     visitStrings(name, value, this.#visitor)
   }

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import { cutText } from '#formats/testing/cut-text.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { decodeEscapes } from '#text/escape-decoder.ts'
 
 import { tailLength, type TextView, TextViews } from './text-views.ts'
@@ -51,7 +52,7 @@ describe('decoding', () => {
             cutText(text, lengths).flatMap((piece) => views.decode('0/text', piece)),
           )
           // What an escape begins with that is never complete has no other reading.
-          const whole = decodeEscapes(text.replace(/\\{1,64}(u[\da-fA-F]{0,3})?$/, ''))
+          const whole = finish(decodeEscapes(text.replace(/\\{1,64}(u[\da-fA-F]{0,3})?$/, '')))
           expect(read).toBe(text.includes('\\') ? whole : '')
         },
       ),

@@ -8,7 +8,7 @@ type Visitor = {
   onName?(name: string): void
 }
 
-/** Members whose values a provider chooses from a fixed list, and ids. Nobody reads them. */
+/** Members whose values a provider chooses from a fixed list, and ids. They say nothing to a reader. */
 const identifiers: ReadonlySet<string> = new Set([
   'id',
   'model',

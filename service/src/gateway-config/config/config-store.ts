@@ -24,6 +24,16 @@ export async function findConfig(db: Db, organizationId: string): Promise<SavedC
   )
 }
 
+/** The revision that is saved; 0: none was. */
+export async function findRevision(db: Db | Tx, organizationId: string): Promise<number> {
+  const row = await db
+    .selectFrom('gateway_config')
+    .select('revision')
+    .where('organization_id', '=', organizationId)
+    .executeTakeFirst()
+  return row?.revision ?? 0
+}
+
 /** Puts a revision in the place of the one before. The organization is locked; the revision is a second guard. */
 export async function putConfig(tx: Tx, organizationId: string, saved: SavedConfig) {
   const values = {

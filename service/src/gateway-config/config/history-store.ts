@@ -14,7 +14,7 @@ export type HistoryRow = {
   created_at: Date
 }
 
-/** So many of each kind are kept. */
+/** How many entries of each kind are kept. */
 const entriesMax = 50
 
 /** Adds an entry and removes the oldest of its kind. The organization is locked, so that there are never more. */

@@ -2,7 +2,7 @@ import { GivenGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { finish } from '#text/steps.ts'
+import { finish } from '#platform/steps/steps.ts'
 
 import { buildTermLists } from './term-lists.ts'
 
@@ -10,7 +10,7 @@ const listsOf = (rules: { allowlist?: string[]; denylist?: string[] }) =>
   finish(buildTermLists(GivenGatewayConfig.parse({ rules }).rules))
 
 const locate = (text: string, denylist: string[], allowlist: string[] = []) =>
-  finish(listsOf({ denylist, allowlist }).locateInSteps(text))
+  finish(listsOf({ denylist, allowlist }).locate(text))
 
 test.each([
   ['bomb', 'A BOMB.', 'BOMB'],
@@ -76,8 +76,8 @@ test('terms have places exactly where they are found, within the text and in ord
   fc.assert(
     fc.property(texts, terms.filter(isSavable), (text, denylist) => {
       const lists = listsOf({ denylist })
-      const found = finish(lists.locateInSteps(text))
-      expect(found.length > 0).toBe(lists.find(text).denylist.length > 0)
+      const found = finish(lists.locate(text))
+      expect(found.length > 0).toBe(finish(lists.find([text])).denylist.length > 0)
       for (const [index, { start, end }] of found.entries()) {
         expect([start >= (found[index - 1]?.start ?? 0), start < end, end <= text.length]).toEqual([
           true,

@@ -1,7 +1,7 @@
+import type { Steps } from '#platform/steps/steps.ts'
 import { foldCases } from '#text/folded-scan.ts'
 import type { LiteralSet } from '#text/literal-set.ts'
 import { normalise } from '#text/normalise.ts'
-import type { Steps } from '#text/steps.ts'
 
 /** A term of a list, and where it is, in UTF-16 code units of the text as it was sent. */
 export type TermMatch = { start: number; end: number; pattern: string }

@@ -2,7 +2,7 @@ import { GivenGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { finish } from '#text/steps.ts'
+import { finish } from '#platform/steps/steps.ts'
 
 import { buildTermLists } from './term-lists.ts'
 
@@ -10,7 +10,7 @@ const listsOf = (rules: { allowlist?: string[]; denylist?: string[] }) =>
   finish(buildTermLists(GivenGatewayConfig.parse({ rules }).rules))
 
 const isFound = (term: string, text: string) =>
-  listsOf({ denylist: [term] }).find(text).denylist.length === 1
+  finish(listsOf({ denylist: [term] }).find([text])).denylist.length === 1
 
 test.each([
   ['bomb', 'How to build a BOMB?'],
@@ -41,12 +41,12 @@ test.each([
 
 test('all terms that are in a text are told, each once, as they stand in their list', () => {
   const lists = listsOf({ allowlist: ['Fish', 'bird', 'fish'], denylist: ['fish', 'IS'] })
-  expect(lists.find('fish is fish')).toEqual({
+  expect(finish(lists.find(['fish is fish']))).toEqual({
     allowlist: ['Fish', 'fish'],
     denylist: ['fish', 'IS'],
   })
-  expect(lists.find('bird')).toEqual({ allowlist: ['bird'], denylist: [] })
-  expect(lists.find('')).toEqual({ allowlist: [], denylist: [] })
+  expect(finish(lists.find(['bird']))).toEqual({ allowlist: ['bird'], denylist: [] })
+  expect(finish(lists.find(['']))).toEqual({ allowlist: [], denylist: [] })
 })
 
 test('every term that can be saved is found in a text that has it, and in no empty one', () => {
@@ -69,6 +69,6 @@ test('a thousand long terms are looked for in a long text at once', () => {
   const denylist = Array.from({ length: 1000 }, (_, index) => `${'a'.repeat(190)}${index}`)
   const lists = listsOf({ denylist })
   const startedMs = performance.now()
-  expect(lists.find('a'.repeat(20_000)).denylist).toEqual([])
+  expect(finish(lists.find(['a'.repeat(20_000)])).denylist).toEqual([])
   expect(performance.now() - startedMs).toBeLessThan(500)
 })

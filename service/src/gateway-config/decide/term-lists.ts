@@ -1,11 +1,11 @@
 import type { GatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 
+import type { Steps } from '#platform/steps/steps.ts'
 import { foldCases, scanFolded } from '#text/folded-scan.ts'
 import { type LiteralScan, LiteralSet } from '#text/literal-set.ts'
 import { normalise } from '#text/normalise.ts'
 import { normalisedPieces } from '#text/normalised-pieces.ts'
 import { type Passage, readingsOf, toPassage } from '#text/passage.ts'
-import { finish, type Steps } from '#text/steps.ts'
 
 import { locateTerms, type SoughtTerms, type TermMatch } from './locate-terms.ts'
 
@@ -17,11 +17,10 @@ export type TermHits = {
 
 /** The terms of both lists. */
 export type TermLists = {
-  find(text: string): TermHits
   /** Finds the terms in texts of any length. No term begins in one of them and ends in another. */
-  findInSteps(texts: readonly (string | Passage)[]): Steps<TermHits>
+  find(texts: readonly (string | Passage)[]): Steps<TermHits>
   /** Where the terms of both lists are in a text of moderate length. */
-  locateInSteps(text: string): Steps<TermMatch[]>
+  locate(text: string): Steps<TermMatch[]>
   /** Null where nothing is on the denylist. */
   readonly denied: DeniedTerms | null
 }
@@ -40,7 +39,7 @@ export function* buildTermLists({ allowlist, denylist }: GatewayConfig['rules'])
   const soughtLists = [yield* seek(allowlist), yield* seek(denylist)] as const
   const [{ set: allowed }, { set: denied }] = soughtLists
 
-  function* findInSteps(texts: readonly (string | Passage)[]): Steps<TermHits> {
+  function* find(texts: readonly (string | Passage)[]): Steps<TermHits> {
     const hits = { allowlist: new Set<string>(), denylist: new Set<string>() }
     for (const text of texts.flatMap((each) => readingsOf(toPassage(each)))) {
       const collected = { allowlist: allowed.collect(), denylist: denied.collect() }
@@ -60,9 +59,8 @@ export function* buildTermLists({ allowlist, denylist }: GatewayConfig['rules'])
   }
 
   return {
-    findInSteps,
-    locateInSteps: (text) => locateTerms(text, soughtLists),
-    find: (text) => finish(findInSteps([text])),
+    find,
+    locate: (text) => locateTerms(text, soughtLists),
     denied:
       denylist.length === 0
         ? null

@@ -1,4 +1,8 @@
-import { readGatewayRollout } from '@gatehouse/contract/policy-gateway/gateway'
+import {
+  type GatewayArmReport,
+  gatewayDecisions,
+  readGatewayRollout,
+} from '@gatehouse/contract/policy-gateway/gateway'
 import type { FastifyInstance } from 'fastify'
 
 import { findConfig } from '#gateway-config/config/config-store.ts'
@@ -11,9 +15,9 @@ import { readEpoch } from '#policies/rollout/epoch-store.ts'
 import { readProcessGroups } from '#policies/rollout/rollout-store.ts'
 import { countProcesses } from '#policies/rollout/rollout.ts'
 
-import { reportArms } from './arm-report.ts'
-import { readDecisionCounts } from './decision-count-store.ts'
+import { type CountRow, readDecisionCounts } from './decision-count-store.ts'
 import { windowStart } from './spike.ts'
+import { wilsonInterval } from './wilson.ts'
 
 const countedMinutes = 24 * 60
 
@@ -36,3 +40,24 @@ export function serveReadGatewayRollout(app: FastifyInstance, { db, now }: { db:
     }
   })
 }
+
+const arms = ['canary', 'shadow', 'enforced'] as const
+
+/** What each arm of one organization's rollout has decided. */
+const reportArms = (rows: readonly CountRow[]): GatewayArmReport[] =>
+  arms.map((arm) => {
+    const ofArm = rows.filter((row) => row.arm === arm)
+    const requests = ofArm.reduce((sum, { count }) => sum + count, 0)
+    const decisions = gatewayDecisions.map((decision) => {
+      const count = ofArm.find((row) => row.decision === decision)?.count ?? 0
+      const { low, high } = wilsonInterval(count, requests)
+      return {
+        decision,
+        requests: count,
+        share: requests === 0 ? null : count / requests,
+        share_low: low,
+        share_high: high,
+      }
+    })
+    return { arm, requests, decisions }
+  })

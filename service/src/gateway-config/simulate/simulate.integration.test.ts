@@ -268,7 +268,7 @@ test('with an Idempotency-Key a simulation is kept once', async () => {
   expect((await readAll()).history).toHaveLength(1)
 })
 
-test('403: whoever may only read can simulate, but not persist, and is told so before anything else', async () => {
+test('403: a caller who may only read can simulate, but not persist, and is told so before anything else', async () => {
   const { value: credential } = await createProjectKey(api.house, api.organization)
   expect((await simulate({ categories }, { credential })).status).toBe(200)
   for (const body of [{ persist: true }, { persist: true, colour: 'red' }]) {

@@ -19,18 +19,18 @@ import { bindMutation, type MutationDeps } from '#http/bind-mutation.ts'
 import type { Principal } from '#http/principal.ts'
 import { categories, type Category } from '#moderation/categories.ts'
 import { ApiError } from '#platform/api-error.ts'
-import { startBackgroundWork } from '#platform/background/background-work.ts'
 import type { Tx } from '#platform/database.ts'
 import { within } from '#platform/deadline.ts'
 import { createId } from '#platform/id.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
+import { type Asker, finish } from '#platform/steps/steps.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
-import { redactInSteps } from '#redaction/text-redactor.ts'
-import type { Asker } from '#text/steps.ts'
+import { redactText } from '#redaction/text-redactor.ts'
 
 export type SimulationDeps = MutationDeps & {
   /**
-   * The categories that a text reaches, among the flagged ones and those always blocked; null: it cannot be told. Whoever
-   * is asked outside of this process gets `sent`.
+   * The categories that a text reaches, among the flagged ones and those always blocked; null if that cannot be known. Scorers
+   * outside of this process get `sent`.
    */
   findCategories(
     asked: { text: string; sent: string },
@@ -107,19 +107,24 @@ async function read(
   const sent = redacted && isProtectedIn(mode) ? redacted.text : text
   const work = startBackgroundWork()
   const lists = await work.run(buildTermLists(config.rules))
-  const matches = await work.run(lists.locateInSteps(text))
+  const matches = await work.run(lists.locate(text))
   const flagged = categories.filter((each) => isFlagged(config.rules.flagged_categories, each))
   const found = await within(scoringMaxMs, notScored, (signal) =>
     findCategories({ text, sent }, flagged, { owner: caller.organizationId, signal, caller }),
   )
   if (!found) throw notScored()
-  return { terms: lists.find(text), matches, categories: found, redactions: redacted?.redactions }
+  return {
+    terms: finish(lists.find([text])),
+    matches,
+    categories: found,
+    redactions: redacted?.redactions,
+  }
 }
 
 /** What would be replaced, whether or not that is enforced. */
 async function redact(text: string) {
   const placeholders = createPlaceholders()
-  const redacted = await startBackgroundWork().run(redactInSteps(text, placeholders))
+  const redacted = await startBackgroundWork().run(redactText(text, placeholders))
   const { counts } = placeholders
   const redactions = Array.from(counts, ([type, replaced]) => ({ type, replaced }))
   return { text: redacted, redactions }

@@ -4,7 +4,7 @@ import { createLine, type Line } from './line.ts'
 
 /** How many calls may have their limits and credits decided at a time. */
 const atOnce = 32
-/** An organization with this many of them has its share: some turns are kept for organizations with fewer. */
+/** An organization with this many calls in progress has its share. Some turns are kept for organizations with fewer. */
 const share = 4
 const keptForOthers = 16
 
@@ -12,9 +12,9 @@ type Owner = { running: number; waiting: Waiting[]; line: Line }
 type Waiting = { since: number; line: Line; begin: () => void; refuse: (error: Error) => void }
 
 /**
- * Calls on their way to being admitted: some at a time, the others wait. Without a limit, a turn of the event loop would
- * work for all of them at once, and all would be slow. Organizations with less than their share wait in a line together,
- * each of the others in its own: its trouble must not look like everybody's.
+ * Limits how many calls have their limits and credits decided at a time; the others wait. Otherwise each turn of the event loop
+ * would work on all of them, and all would be slow. Organizations below their share wait in one common line. An organization
+ * above it has a line of its own, so that its backlog does not look like an overload of the whole process.
  */
 export function createAdmissionQueue(nowMs: () => number) {
   const common = createLine(nowMs)
@@ -51,9 +51,12 @@ export function createAdmissionQueue(nowMs: () => number) {
   }
 
   return {
-    /** Where the next call of an organization would wait; without a name, that of any organization. */
+    /** The line in which the organization's next call would wait; without a name, the common line. */
     lineOf: (name?: string): Line => (name === undefined ? common : lineOf(owners.get(name))),
-    /** Resolves when it is this call's turn, to what ends the turn. Rejects if it waits for too long, or is cancelled. */
+    /**
+     * Resolves when it is this call's turn, with the function that ends the turn. Rejects if the call waits too long or is
+     * cancelled.
+     */
     async enter(name: string, cancellation: Cancellation): Promise<() => void> {
       const owner = owners.get(name) ?? { running: 0, waiting: [], line: createLine(nowMs) }
       if (mayBegin(owner)) begin(name, owner)

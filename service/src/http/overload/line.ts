@@ -1,21 +1,24 @@
-/** How long a call may wait for its turn. If there is always a call waiting for longer than this, it is an overload. */
+/** How long a call may wait for its turn. A line that has had waiting calls for longer than this is overloaded. */
 const burstMs = 2000
-/** How many calls may wait at once: not even an idle process could serve more in good time. */
+/** How many calls may wait at once. Even an idle process could not serve more in acceptable time. */
 const waitingMax = 1000
-/** In an overload: how long a call may wait. As many may wait as are admitted in that time, but always a few. */
+/**
+ * How long a call may wait during an overload. As many calls may wait as the process admits in that time, but at least
+ * `overloadedWaitingMin`.
+ */
 const overloadedWaitMs = 250
 const overloadedWaitingMin = 20
-/** How long it takes after the last refusal until a burst is taken for a burst again. */
+/** For this long after the last refusal, a line with waiting calls still counts as overloaded and not as a burst. */
 const calmMs = 1000
 
 /** Calls that wait for their turn, and whether there are more than the process can serve. */
 export function createLine(nowMs: () => number) {
   let waiting = 0
-  /** Since when there has always been a waiting call. */
+  /** Since when the line has never been empty. */
   let waitingSinceMs = 0
   let refusedAtMs = -Infinity
 
-  /** Whether this is more than a burst. Five hundred callers who come at once are not an overload. */
+  /** Whether this is more than a burst. Five hundred callers who arrive at once are not yet an overload. */
   function isOverloaded(): boolean {
     if (nowMs() - refusedAtMs < calmMs) return true
     return waiting > 0 && nowMs() - waitingSinceMs > burstMs

@@ -1,10 +1,10 @@
 const checkedEveryMs = 20
-/** A turn of the event loop in which this much work waited for its turn. */
+/** A turn of the event loop that ends this late counts as long. */
 const longTurnMs = 50
 /** One large body can make a turn long. Only several in a row mean that work arrives faster than it is done. */
 const turnsMin = 3
 
-/** Knows for how long every turn of the event loop has been long. */
+/** Measures for how long every turn of the event loop has been long. */
 export function createLoopWatch(nowMs: () => number, onTurn: () => void = () => undefined) {
   let dueAtMs = nowMs() + checkedEveryMs
   let behindSinceMs = 0

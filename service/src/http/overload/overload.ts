@@ -6,19 +6,19 @@ import { createAdmissionQueue } from './admission-queue.ts'
 import type { Line } from './line.ts'
 import { createLoopWatch } from './loop-watch.ts'
 
-/** How long every turn of the event loop may be long: in an overload, and before it is one. */
+/** For how long all turns of the event loop may be long before calls are refused: during an overload, and otherwise. */
 const overloadedLoopMs = 200
 const loopMs = 2000
-/** Administrators may be needed to help. */
+/** Longer for administration, because an administrator may be fixing the cause of the overload. */
 const administrationLoopMs = 5000
 /** With fewer waiting calls, turns are long because other programs use the machine: refusing calls would not help. */
 const busyMin = 20
 type Kind = 'inference' | 'administration'
 
 /**
- * Refuses calls when the process has more work than it can do, if possible before work is done for them: the others then
- * stay fast. There are two signs. For too long there have been calls that wait for their turn to have their limits and
- * credits decided; or every turn of the event loop is long.
+ * Refuses calls when the process has more work than it can do, if possible before it has spent any work on them, so that the
+ * other calls stay fast. There are two signs of an overload: for too long there have been calls waiting for their limits and
+ * credits to be decided, or every turn of the event loop is long.
  */
 export function createOverload(metrics: Pick<Metrics, 'requestsShed'>, nowMs = defaultNow) {
   const queue = createAdmissionQueue(nowMs)
@@ -41,7 +41,7 @@ export function createOverload(metrics: Pick<Metrics, 'requestsShed'>, nowMs = d
   }
 
   return {
-    /** Throws if there is no room for another call, of this organization or, before it is known, of any. */
+    /** Throws if there is no room for another call of this organization or, while the organization is unknown, of any. */
     refuseInference(organizationId?: string) {
       const line = queue.lineOf(organizationId)
       if (line.isTooLong(admitted.perSecond()) || isLoopTooSlow(line)) {
@@ -68,7 +68,7 @@ export function createOverload(metrics: Pick<Metrics, 'requestsShed'>, nowMs = d
 }
 export type Overload = ReturnType<typeof createOverload>
 
-/** How many per second there were lately: in the current second and the one before. */
+/** Counts calls per second: the higher of the current second and the one before it. */
 function createRate(nowMs: () => number) {
   let startedAtMs = nowMs()
   let current = 0

@@ -34,16 +34,16 @@ type AdmittedCall = CallOrigin & RuledCall & Pick<InferenceCall, 'addHeaders' | 
 
 type Asked = {
   model: string | null
-  /** The most that it can use. */
+  /** The most tokens that it can use. */
   tokens: number
-  /** They are only counted: they use up neither the day nor quotas. */
+  /** The tokens are only counted, not generated: they use up neither the limits per day nor quotas. */
   isCount?: boolean
   credits(): number
-  /** What it has used when it ends. */
+  /** The tokens that it has used when it ends. */
   usedTokens(): Promise<number>
 }
 
-/** What a call asks for whose body cannot be read. */
+/** What a call with an unreadable body asks for. */
 export const asksForNothing: Asked = {
   model: null,
   tokens: 0,
@@ -62,7 +62,7 @@ const askFor = (request: ModelRequest, meter: Meter): Asked => ({
   usedTokens: async () => usedTokens(await meter.usage(), request),
 })
 
-/** Takes the slot of a call of any kind; throws what refuses it. */
+/** Takes the slot of a call of any kind; throws if the call is refused. */
 export async function admitWith(
   call: AdmittedCall,
   asked: Asked,
@@ -84,10 +84,10 @@ export async function admitWith(
     await deps.noteBudgets(budgetUsages(organizationId, rules.budgets, counted.call, credits))
   }
   if (refusal) {
-    // Where it has a policy, it is by a quota of the configuration.
+    // A refusal that names a policy comes from a quota of the configuration.
     if (refusal.policy) openConfigured(call)?.announce('refuse')
     await settle()
-    // A call that can never fit, or exceeds a quota, has passed the limits.
+    // A call that can never fit, or that exceeds a quota, has passed the rate limits, so it leaves an event.
     if (admission.isCounted)
       await deps.recordRefusal({ ...call, model: asked.model }, refusal, null)
     throw refusal

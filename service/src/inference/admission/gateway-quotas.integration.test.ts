@@ -13,7 +13,7 @@ import {
 
 // Whom the quotas of a saved configuration count, and which calls they refuse.
 
-test('each user has a quota, by the header or by the key; without `user_quotas` nobody has', async () => {
+test('each user has a quota, by the header or by the key; without `user_quotas` no user has', async () => {
   const { api, save, call, readUsage } = await prepareQuotaCalls({ config: userQuota('daily', 1) })
   const { org_controls } = userQuota('daily', 1)
   const statuses = async () => [
@@ -64,7 +64,7 @@ test('every family of endpoints is refused, and says by which quota', async () =
 })
 
 const everyone = { enabled: true, sample_percent: 100 }
-const nobody = { enabled: true, sample_percent: 0 }
+const emptySample = { enabled: true, sample_percent: 0 }
 
 test('in the shadow nothing is refused: what would be is counted, and told by the event', async () => {
   const config = { ...userQuota('daily', 1), rollout: { shadow: everyone } }
@@ -90,7 +90,7 @@ test('in the shadow nothing is refused: what would be is counted, and told by th
 
 test('outside of the sample nothing is counted, in the canary calls are refused', async () => {
   const { save, call, readUsage } = await prepareQuotaCalls({
-    config: { ...userQuota('daily', 1), rollout: { canary: nobody } },
+    config: { ...userQuota('daily', 1), rollout: { canary: emptySample } },
   })
   const ann = { user: 'ann' }
   expect([(await call(ann)).status, (await call(ann)).status]).toEqual([200, 200])

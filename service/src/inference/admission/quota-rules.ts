@@ -6,7 +6,7 @@ import { armOfCall } from '#inference/configured/arm-of-call.ts'
 import type { InferenceCall } from '#inference/inference-call.ts'
 import type { Budget, Quota, QuotaRules } from '#limits/quotas/quota.ts'
 
-/** What of a call its quotas and budgets depend on. */
+/** The part of a call that decides its quotas and budgets. */
 export type RuledCall = Pick<InferenceCall, 'principal' | 'policies' | 'policySubject' | 'target'>
 
 /**
@@ -16,10 +16,10 @@ export type RuledCall = Pick<InferenceCall, 'principal' | 'policies' | 'policySu
 export function quotaRulesOf(call: RuledCall): QuotaRules | null {
   const { principal, policies } = call
   const { gateway } = policies.snapshot
-  // Anonymous callers belong to no organization that could have any.
+  // Anonymous callers belong to no organization that could have quotas or budgets.
   if ((!gateway && !principal.budgets) || principal.kind === 'anonymous') return null
   const configured = gateway ? quotasOf(gateway, call) : []
-  // The draw costs a hash, and few configurations have quotas.
+  // Drawing the arm costs a hash, and few configurations have quotas.
   const arm = gateway && configured.length > 0 ? armOfCall(gateway, call) : 'outside'
   const quotas = arm === 'outside' ? [] : configured
   const budgets = budgetsOf(call)
@@ -46,7 +46,7 @@ function quotasOf(
   ].filter(isLimited)
 }
 
-/** Budgets hold for every call, whatever part of a rollout it belongs to: they are about money, not about behaviour. */
+/** Budgets hold for every call in every arm of a rollout, because they are about money and not about behaviour. */
 function budgetsOf({ principal, policies }: RuledCall): Budget[] {
   const { budgets, projectId, credentialId } = principal
   const own = policies.snapshot.gateway?.config.org_controls.monthly_budget

@@ -8,7 +8,7 @@ import { type FailingCall, prepareFailingCalls, type Result } from './testing/fa
 import { failures } from './testing/failures.ts'
 
 // Random failures of scorers, judges, upstreams and callers, against a model that says who has caused what: nothing that was
-// delivered is free, and nobody pays for nothing where the gateway or a provider failed.
+// delivered is free, and no caller pays for an answer that failed at the gateway or a provider.
 
 const count = sizeOf({ usual: 150, long: 1000, variable: 'MONEY_FAILURES' })
 

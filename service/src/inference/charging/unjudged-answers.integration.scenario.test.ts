@@ -5,7 +5,7 @@ import { priceOfUsage } from '#testing/plain-calls.ts'
 import { prepareFailingCalls } from './testing/failing-calls.ts'
 import { failures } from './testing/failures.ts'
 
-// What answers cost that nobody could judge, and what their callers are told about it.
+// What answers without a verdict cost, and what their callers are told about it.
 
 const failureOf = (name: string) => failures.find((each) => each.name === name)!
 const windows = 'Nobody may be rude.'

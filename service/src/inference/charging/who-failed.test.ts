@@ -31,12 +31,12 @@ test.each([
   ['their own guardrail is left alone', guardrail('paused', true)],
   ['the judge has no verdict on a text', judge('no_verdict')],
   ['a text is too long for the judge', judge('too_long')],
-  ['the judge is late, for whoever asks too much', judge('late', true)],
+  ['the judge is late, because the organization asks too much', judge('late', true)],
   ['the organization’s own line to the judge is full', judge('overloaded', true)],
   ['a scorer answers with nonsense', scorer('malformed')],
   ['a scorer does not take a text', scorer('rejected')],
   ['a text is too long for a scorer', scorer('too_long')],
-  ['a scorer is slow, for whoever asks too much', scorer('timeout', true)],
+  ['a scorer is slow, because the organization asks too much', scorer('timeout', true)],
   ['an answer is too large', answerBeyondLimits()],
   ['patterns are too slow for the answer', new SearchTooSlow()],
   ['an answer takes longer than a call may', toFailure(new TotalTimeout()).error],
@@ -62,7 +62,7 @@ const byOthers: readonly (readonly [string, unknown])[] = [
     'the judge cannot be reached',
     new JudgeFailure('unavailable', 'No.', { cause: judge('late', true) }),
   ],
-  ['nobody knows why', new Error('odd')],
+  ['the reason is unknown', new Error('odd')],
   ['an upstream stands still', toFailure(stalled).error],
   ['this process ends', new ApiError('overloaded', 'This process is shutting down.')],
   ['there is no failure', undefined],
@@ -73,7 +73,7 @@ test.for(byOthers)('callers cannot bring it about that %s', ([, failure]) => {
   expect([isByCaller(failure), isByCaller(wrapped)]).toEqual([false, false])
 })
 
-test('whoever fills the own line to the judge has brought that about, and nobody else', async () => {
+test('an organization that fills its own line to the judge has brought that about, and no other has', async () => {
   const pool = createJudgePool(1)
   const leaving = new AbortController()
   const enter = (organization: string) => pool.enter(organization, leaving.signal)

@@ -3,64 +3,29 @@ import {
   GuardrailFailure,
   type GuardrailProblem,
 } from '#moderation/guardrails/guardrail-failure.ts'
-import { JudgeFailure, type JudgeFailureKind } from '#moderation/judge/judge.ts'
-import { ScorerFailure, type ScorerProblem } from '#moderation/scorer.ts'
+import { ModelFailure } from '#moderation/model-failure.ts'
 import { BeyondLimits } from '#policies/guard/guard-end.ts'
 import { SearchTooSlow } from '#policies/rules/search-in-threads.ts'
 
-/** `either`: the failure itself knows whether what was sent, or how much of it, may have led to it. */
-type Blamed = 'caller' | 'others' | 'either'
-
-const judgeFailures = {
-  no_verdict: 'caller', // it has answered, and what it was shown may be why that is no verdict
-  too_long: 'caller',
-  late: 'either',
-  overloaded: 'either', // by the organization's own questions, or by all of them together
-  misconfigured: 'others',
-  unavailable: 'others',
-  throttled: 'others',
-} as const satisfies Record<JudgeFailureKind, Blamed>
-
-const scorerProblems = {
-  malformed: 'caller',
-  rejected: 'caller',
-  too_long: 'caller',
-  busy: 'either',
-  error: 'either',
-  overloaded: 'either',
-  timeout: 'either',
-  misconfigured: 'others',
-  paused: 'others',
-  unreachable: 'others',
-} as const satisfies Record<ScorerProblem, Blamed>
-
-const guardrailProblems = {
-  malformed: 'caller', // it has answered, and what it was asked about may be why that is no decision
-  too_large: 'caller',
-  unwritable: 'caller',
-  status: 'others',
-  misconfigured: 'others',
-  unreachable: 'others',
-  late: 'others',
-  paused: 'others',
-  overloaded: 'others',
-} as const satisfies Record<GuardrailProblem, Blamed>
+/** The problems of guardrails that callers may bring about. */
+const guardrailProblems: ReadonlySet<GuardrailProblem> = new Set<GuardrailProblem>([
+  'malformed', // it has answered, and what it was asked about may be why that is no decision
+  'too_large',
+  'unwritable',
+])
 
 /**
- * Whether callers can bring it about that an answer ends with this failure, by what they send, by what they ask for, or by how
- * much of it. If so they are charged for what was generated, because they could otherwise have the operator pay for answers
- * as long as they like. Everything else is a failure of the gateway or of a provider.
+ * Whether callers can make an answer end with this failure, by what they send, what they ask for, or how much of it. If they
+ * can, what was generated is charged; otherwise the operator would pay for answers of any length. All other failures are the
+ * gateway's or a provider's.
  */
 export function isByCaller(failure: unknown): boolean {
-  if (failure instanceof JudgeFailure) return isBlamed(judgeFailures[failure.kind], failure)
-  if (failure instanceof ScorerFailure) return isBlamed(scorerProblems[failure.problem], failure)
-  if (failure instanceof GuardrailFailure)
-    return failure.isOfOrganization || guardrailProblems[failure.problem] === 'caller'
-  // An upstream that stands still is given up long before the time of a whole answer is over.
+  if (failure instanceof ModelFailure) return failure.isByCaller
+  if (failure instanceof GuardrailFailure) {
+    return failure.isOfOrganization || guardrailProblems.has(failure.problem)
+  }
+  // An upstream that stalls is given up long before the time for a whole answer has passed.
   if (failure instanceof BeyondLimits || failure instanceof TotalTimeout) return true
   if (failure instanceof SearchTooSlow) return true
   return failure instanceof Error && isByCaller(failure.cause)
 }
-
-const isBlamed = (blamed: Blamed, { mayBeByCaller }: { mayBeByCaller: boolean }): boolean =>
-  blamed === 'caller' || (blamed === 'either' && mayBeByCaller)

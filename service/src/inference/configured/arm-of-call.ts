@@ -12,7 +12,7 @@ export type DrawnCall = {
   readonly target: CallTarget
 }
 
-/** Which part of the rollout of its organization's configuration a call belongs to. */
+/** The arm of the rollout of the organization's configuration that a call belongs to. */
 export function armOfCall(
   gateway: GatewayInForce,
   { policies, policySubject, target }: DrawnCall,

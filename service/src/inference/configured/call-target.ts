@@ -1,9 +1,9 @@
 import type { CallerFormatName } from '#formats/format-name.ts'
 
-/** What is called: a model, by the format of the call, or the counter of its tokens. */
+/** What a call is made to: a model, named by the format of the call, or the counter of tokens. */
 export type CallTarget = CallerFormatName | 'count_tokens'
 
-/** The names in events, which sinks filter by. */
+/** The names of targets in events, by which export sinks filter. */
 export const targetNames = {
   messages: 'messages',
   responses: 'responses',

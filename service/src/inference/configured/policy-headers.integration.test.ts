@@ -31,19 +31,22 @@ async function eventsOf({ house, organization }: PlainCalls) {
   return rows.map(({ header }) => header)
 }
 
-test.for(routes)('400: a malformed header is refused by %s, and reaches nobody', async (route) => {
-  const calls = await preparePlainCalls()
-  for (const [name, value] of [
-    ['X-Policy-User', 'a'.repeat(201)],
-    ['X-Policy-Target', 'gr\u00fcn'],
-  ] as const) {
-    const answer = await post(calls, { [name]: value }, route)
-    expect([answer.statusCode, answer.body]).toEqual([400, expect.stringContaining(name)])
-  }
-  expect(calls.upstream.bodies).toEqual([])
-  const refused = { outcome: 'refused', status: 400, code: 'invalid_request' }
-  expect(await eventsOf(calls)).toMatchObject([refused, refused])
-})
+test.for(routes)(
+  '400: a malformed header is refused by %s, and reaches no provider',
+  async (route) => {
+    const calls = await preparePlainCalls()
+    for (const [name, value] of [
+      ['X-Policy-User', 'a'.repeat(201)],
+      ['X-Policy-Target', 'gr\u00fcn'],
+    ] as const) {
+      const answer = await post(calls, { [name]: value }, route)
+      expect([answer.statusCode, answer.body]).toEqual([400, expect.stringContaining(name)])
+    }
+    expect(calls.upstream.bodies).toEqual([])
+    const refused = { outcome: 'refused', status: 400, code: 'invalid_request' }
+    expect(await eventsOf(calls)).toMatchObject([refused, refused])
+  },
+)
 
 test('the event names user and target, and no model provider gets the headers', async () => {
   const calls = await preparePlainCalls()

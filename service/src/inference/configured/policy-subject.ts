@@ -3,13 +3,13 @@ import { PolicyHeaders } from '@gatehouse/contract/policy-gateway/policy-headers
 import type { Principal } from '#http/principal.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-/** Whom and what a call is for, as far as the configuration of the policy gateway asks. */
+/** Who and what a call is made for, as the configuration of the policy gateway sees it. */
 export type PolicySubject = {
   /** The header X-Policy-User. */
   readonly user: string | null
   /** The header X-Policy-Target. */
   readonly target: string | null
-  /** Who is drawn in a rollout and counted in quotas: the user, else whom the credential stands for. */
+  /** The subject of rollouts and quotas: the user that the call names, otherwise the subject of the credential. */
   readonly subject: string
 }
 
@@ -19,9 +19,9 @@ type ReadSubject = { policySubject: PolicySubject; error: ApiError | null }
 const { 'X-Policy-User': User, 'X-Policy-Target': Target } = PolicyHeaders.shape
 
 /**
- * Reads the headers of a call; its project was checked together with its credential. What is wrong with them is returned,
- * not thrown: the attempt is counted first, as that of a caller who sent none. Anonymous callers belong to no organization
- * that could have a configuration.
+ * Reads the policy headers of a call. Its project was checked together with the credential. Errors are returned and not thrown:
+ * the attempt is counted first, as if it had no policy headers. Anonymous callers belong to no organization that could have a
+ * configuration.
  */
 export function readPolicySubject(headers: Headers, { kind, subject }: Principal): ReadSubject {
   const [user, target] = [headers['x-policy-user'], headers['x-policy-target']]

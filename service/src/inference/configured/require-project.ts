@@ -2,7 +2,7 @@ import type { Principal } from '#http/principal.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Pinned } from '#policies-in-force/in-force.ts'
 
-/** 403 where the organization wants every call to belong to a project, and the credential belongs to none. */
+/** 403 if the organization requires every call to belong to a project and the credential is bound to none. */
 export function requireProject({
   principal,
   policies,

@@ -4,9 +4,9 @@ import { loadRanks } from '#tokens/ranks.ts'
 import type { CountInThread, Patience } from './count-turn.ts'
 
 /**
- * How long a count may take. Every call waits for the count of its input, and can go on with a high estimate: a second is
- * enough for 8 MB of prose, and only texts that are made to be slow take longer. The other counts are answers to callers,
- * or charged to them. They get longer, and as long to wait as to run: a count that is next in turn is never refused.
+ * How long a count may take. `short` is for the input of a call: every call waits for it, and can go on with a high estimate. A
+ * second is enough for 8 MB of prose, so only texts that are made to be slow take longer. `long` is for counts that are answers
+ * to callers or are charged to them. They may wait as long as they may run, so that the next count in line is never refused.
  */
 const patience = {
   short: { waitMs: 250, runMs: 1000 },

@@ -23,7 +23,7 @@ export function readCountTokens(body: unknown): CountTokens {
   throw new ApiError('invalid_parameter', 'The body does not match its schema.', { violations })
 }
 
-/** Fills in the members that may be left out: from here on it is an ordinary Messages request. */
+/** Fills in the members that may be left out, so that the result is an ordinary Messages request. */
 function withDefaults(body: CountTokens): CountTokens {
   const { messages, tool_choice: choice, thinking } = body
   return {
@@ -50,7 +50,7 @@ export function keepsAllThinking({ context_management: management }: CountTokens
 const unsupported = (param: string, only: string) =>
   new ApiError('unsupported_context_edit', `'${param}' must be ${only}.`, { param })
 
-/** A count and its origin. */
+/** A count and where it comes from. */
 export type InputCount = {
   tokens: number
   origin: 'upstream' | 'local-exact' | 'local-estimate'
@@ -61,7 +61,7 @@ type Counting = {
   keepsAll: boolean
   rule: CountingRule
   counter: TurnCounter
-  /** Null if the upstream has no counter. */
+  /** The counter of the upstream; null if it has none. */
   upstream: UpstreamCounter | null
   /** Builds the request for the upstream's counter from the turn without the reasoning that does not count. */
   toRequest: (turn: Turn) => Json

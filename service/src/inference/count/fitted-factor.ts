@@ -1,4 +1,4 @@
-/** Vocabularies differ most beyond ASCII, so the two kinds of text have factors of their own. */
+/** Vocabularies differ most beyond ASCII, so each of the two kinds of text has a factor of its own. */
 export type Script = 'ascii' | 'other'
 
 /** A model's tokens per token of the local encoding. */
@@ -22,7 +22,7 @@ export type Observation = {
 const factorMin = 0.7
 const factorMax = 1.6
 const modelsMax = 1000
-/** In shorter prompts the chat template outweighs the vocabulary. */
+/** In prompts shorter than this, the chat template outweighs the vocabulary. */
 const localTokensMin = 50
 /** The start weighs as much as ten observations; each new observation weighs at least a fiftieth. */
 const startWeight = 10

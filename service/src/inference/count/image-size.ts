@@ -40,7 +40,7 @@ function readGif(head: Buffer): ImageSize | null {
   return { width: head.readUInt16LE(6), height: head.readUInt16LE(8) }
 }
 
-/** Three kinds: lossy, lossless, and extended, which has the size of its canvas. */
+/** There are three kinds of WebP: lossy, lossless, and extended, which has the size of its canvas. */
 function readWebp(head: Buffer): ImageSize | null {
   if (head.length < 30 || head.toString('latin1', 8, 12) !== 'WEBP') return null
   switch (head.toString('latin1', 12, 16)) {
@@ -57,7 +57,7 @@ function readWebp(head: Buffer): ImageSize | null {
   }
 }
 
-/** Photographs have previews and profiles before their size, but not more segments than this. */
+/** Photographs have previews and profiles before their size, but never more segments than this. */
 const jpegSegmentsMax = 200
 /** The markers of a start of frame; three markers in their range mean something else. */
 const isFrame = (marker: number) =>

@@ -82,14 +82,15 @@ export function createInputCounting(options: Options) {
             : chatUpstreamFormat.writeRequest(turn, { ...leastOutput, model: name }),
       }
     },
-    /** The local count by which tokens are reserved before a call. */
+    /** The local count, by which tokens are reserved before a call. */
     async estimate(
       { turn, model, hasUnseenInput }: EstimateRequest,
       caller: Caller,
     ): Promise<TurnCount> {
       const count = await countSoon(turn, model, caller)
       if (hasUnsizedPart(withoutEarlierReasoning(turn))) return fillContext(count, model)
-      // A tool that was offered may not have been used: unless the upstream says so, what was sent is charged.
+      // The model may not have used a tool that was offered, so unless the upstream reports otherwise, only what was sent is
+      // charged.
       const billedTokens = count.tokens
       return hasUnseenInput ? { ...fillContext(count, model), billedTokens } : count
     },
@@ -114,7 +115,7 @@ export function createInputCounting(options: Options) {
   }
 }
 
-/** A high estimate if the count cannot be had soon. */
+/** Falls back to a high estimate if the count takes too long. */
 function countOrOverestimate(
   counter: TurnCounter,
   { turn, rule }: { turn: Turn; rule: CountingRule },
@@ -148,10 +149,10 @@ function createUpstreamCounters(pools: OriginPools, now: Clock) {
   }
 }
 
-/** Nearly the most that were found: noise has 0.75 tokens per byte of ASCII, and rare scripts have 1 per byte. */
+/** Close to the highest ratios we have measured: noise has 0.75 tokens per byte of ASCII, and rare scripts have 1 per byte. */
 const tokensPerByteMax = { ascii: 0.75, other: 1 } as const
 
-/** Used if no thread is free or the count takes too long: a high estimate is better than refusing the call. */
+/** Used if no thread is free or the count takes too long, because a high estimate is better than refusing the call. */
 function overestimate(turn: Turn, rule: CountingRule): TurnCount {
   const { texts, bytes, otherTokens } = requireCountable(turn, rule)
   const isAscii = texts.every((text) => Buffer.byteLength(text) === text.length)
@@ -166,7 +167,7 @@ function overestimate(turn: Turn, rule: CountingRule): TurnCount {
 
 type FindCounter = (model: CatalogueModel) => UpstreamCounter | null
 
-/** Servers fetch media also to count them: what an upstream may not get is counted here instead. */
+/** Servers fetch media even to count them, so a request with a URL that the upstream may not get is counted here instead. */
 function guardMedia(
   find: FindCounter,
   findRefusedMediaUrl: Options['findRefusedMediaUrl'],
@@ -184,7 +185,7 @@ function guardMedia(
   }
 }
 
-/** No model reads more than its context. Nothing is learned from such a call: its local count means nothing. */
+/** A model reads no more than its context. We learn nothing from such a call, because its local count means nothing. */
 const fillContext = (count: TurnCount, { contextTokens }: CatalogueModel): TurnCount => ({
   ...count,
   tokens: Math.max(count.tokens, contextTokens),

@@ -14,7 +14,7 @@ const tokensPerMessage = 3
 const tokensPerBlock = 1
 const tokensPerTool = 8
 const pixelsPerToken = 750
-/** A few pages, for a mere count. Documents that are not text are not read. */
+/** Documents that are not text are not read. For a mere count they stand for a few pages. */
 const tokensOfUnknownDocument = 3000
 /** Encrypted reasoning is base64: 4 characters are 3 bytes, and 4 bytes of prose are about a token. */
 const encryptedCharactersPerToken = 16 / 3

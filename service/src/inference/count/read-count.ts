@@ -6,7 +6,7 @@ import { readOpenJson } from '#http/read-json.ts'
 import type { CatalogueModel } from '#inference/upstreams/catalogue.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
-import { runInTurns } from '#text/steps.ts'
+import { runInTurns } from '#platform/steps/steps.ts'
 
 import { keepsAllThinking, readCountTokens } from './count-tokens.ts'
 import { requireCountable } from './count-turn.ts'
@@ -27,11 +27,11 @@ export type CountRequest = {
   keepsAll: boolean
   model: CatalogueModel
   turn: Turn
-  /** About how many tokens there are. */
+  /** An estimate of the number of tokens. */
   expectedTokens: number
 }
 
-/** A body that was read, or why it could not be. The error is thrown only after the attempt was counted. */
+/** The request that was read from a body, or the error. The error is thrown only after the attempt has been counted. */
 export type ParsedCount = { ok: true; request: CountRequest } | { ok: false; error: ApiError }
 
 export async function readCount(deps: Deps, sent: Sent): Promise<ParsedCount> {
@@ -61,7 +61,7 @@ function* readInSteps(bytes: Buffer, findModel: Deps['findModel']) {
   const model = findModel(body.model)
   const turn = messageCallerFormat.readTurn(body)
   yield
-  // What is too long to be counted is not judged before.
+  // Text that is too long to be counted is refused before it is checked.
   requireCountable(keepsAll ? turn : withoutEarlierReasoning(turn), model)
   yield
   return { body, keepsAll, model, turn }

@@ -16,7 +16,7 @@ export type CounterKind = 'anthropic' | 'vllm' | 'llama_cpp'
 type Headers = Readonly<Record<string, string>>
 
 export type UpstreamCounter = {
-  /** Undefined: the upstream gave no count. `request` is in the upstream's own format. */
+  /** Returns undefined if the upstream gave no count. `request` is in the upstream's own format. */
   count(request: Json, signal: AbortSignal, headers?: Headers): Promise<number | undefined>
 }
 
@@ -36,11 +36,11 @@ export function createUpstreamCounter(options: Options): UpstreamCounter {
 
   async function ask(request: Json, signal: AbortSignal, headers: Headers) {
     try {
-      const answer = await within(deadlineMs, tooLate, (deadline) =>
-        counters[kind](request, async (path, json) => {
-          return readAnswer(await post(path, json, AbortSignal.any([deadline, signal]), headers))
-        }),
-      )
+      const count = (either: AbortSignal) =>
+        counters[kind](request, async (path, json) =>
+          readAnswer(await post(path, json, either, headers)),
+        )
+      const answer = await within(deadlineMs, tooLate, count, signal)
       const tokens = requireCount(answer)
       breaker.succeeded()
       return tokens
@@ -57,7 +57,7 @@ export function createUpstreamCounter(options: Options): UpstreamCounter {
     async count(request, signal, headers = {}) {
       signal.throwIfAborted()
       const text = JSON.stringify([request, headers])
-      // Each takes up to a tenth of a second for the largest request: other calls get their turn between them.
+      // Each of these takes up to a tenth of a second for the largest request, so other calls run between them.
       await setImmediate()
       const key = hash('sha256', text, 'base64')
       const cached = cache.find(key)

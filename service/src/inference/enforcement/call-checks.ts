@@ -24,13 +24,13 @@ export type CallChecks<Request extends CheckedRequest = ModelRequest> = {
   /** Makes the checks that cost nothing, and redacts the request. Throws where it is refused. */
   beforeHold(): Promise<void>
   /**
-   * Waits for verdicts that cost something, of remote scorers and the judge. Throws where the request is refused and nothing
-   * replaces it.
+   * Waits for the verdicts that cost something: those of remote scorers and the judge. Throws if the request is refused and
+   * nothing replaces it.
    */
   afterHold(): Promise<void>
   /**
-   * The answer of the model as far as it is cleared; throws where it may not go on. Where the request was replaced, the replacement is
-   * the answer, and no model is called.
+   * Passes on the model's answer as far as it is cleared; throws if the rest may not leave. If the request was replaced, the
+   * replacement is the answer and no model is called.
    */
   guard(callModel: () => AsyncIterable<Piece>): AsyncIterable<Piece> | Iterable<Piece>
 }
@@ -39,9 +39,9 @@ export type CallToCheck<Request extends CheckedRequest> = {
   call: CheckedCall
   request: Request
   checked: Checked
-  /** The rules that are applied: those of the request, and those of its answer or of earlier ones. */
+  /** The rules that apply: those for the request, and those for its answer or for earlier answers. */
   sets: readonly RuleSet[]
-  /** Null where no model answers: a count of tokens. */
+  /** The rules for the answer; null for a count of tokens, which no model answers. */
   answerSet: RuleSet | null
   questions: QuestionsOf
 }
@@ -71,7 +71,7 @@ export function createCallChecks<Request extends CheckedRequest>(
     async beforeHold() {
       const refusal = await findRefusal(checked)
       const redaction = refusal ? null : openRedaction(findings)
-      // What leaves this process is redacted; what is checked in it is not, so that rules can count what was said.
+      // What leaves this process is redacted. The checks in it see the original texts, so that rules can count what was said.
       if (redaction) {
         const redacting = { call, request, findings, texts: checked.texts, asker }
         const redacted = await redactCall(redaction, redacting, estimate)
@@ -109,7 +109,7 @@ export function createCallChecks<Request extends CheckedRequest>(
   }
 }
 
-/** The first refusal counts. Later checks still find what the event reports. */
+/** Returns the first refusal. Later checks still look for what the event reports. */
 async function findRefusal(checked: Checked): Promise<ApiError | null> {
   let refusal: ApiError | null = null
   for (const check of checks) {
@@ -119,7 +119,10 @@ async function findRefusal(checked: Checked): Promise<ApiError | null> {
   return refusal
 }
 
-/** Throws where the organization has asked too much of scorers or the judge. The answer is not ended for its questions. */
+/**
+ * Throws if the organization has already asked scorers or the judge too many questions. The questions about an answer are only
+ * counted, so that they never end it.
+ */
 async function requireQuestions(questions: QuestionsOf, sets: readonly RuleSet[]) {
   await questions.scorer.check()
   if (sets.some(({ needsJudge }) => needsJudge)) await questions.judge.check()

@@ -6,7 +6,7 @@ import { checks } from './checks.ts'
 import type { CheckedCall } from './findings.ts'
 import type { SentRequest } from './guardrails/check-request.ts'
 import { noteUnjudged } from './note-matches.ts'
-import { needsVerdict } from './plain-language/needs-verdict.ts'
+import { needsVerdict } from './plain-language/ask-judge.ts'
 
 type Counted = { call: CheckedCall; checked: Checked; sets: readonly RuleSet[] }
 

@@ -1,10 +1,10 @@
 import type { RequestTexts } from '#formats/texts/request-texts.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import type { AnswerEnding, AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { OpenTexts, RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import type { Asker } from '#text/steps.ts'
 
 import type { Findings } from './findings.ts'
 import type { CallGuardrails } from './guardrails/call-guardrails.ts'
@@ -13,12 +13,12 @@ import type { CheckedHistory } from './history/check-history.ts'
 import type { ModeratedCall } from './moderation/moderate-call.ts'
 import type { CallJudge } from './plain-language/ask-judge.ts'
 
-/** What a call can be refused for, or its answer ended. `checks.ts` lists all of them. */
+/** A reason to refuse a call or to end its answer. `checks.ts` lists all checks. */
 export type Check = {
   readonly name: string
-  /** Finds what the audit event reports, also of a request that an earlier check has refused. */
+  /** Looks for what the audit event reports, even if an earlier check has refused the request. */
   find?(checked: Checked): Promise<void>
-  /** Before credits are held, so nothing outside of this process is asked. Returns why the request is refused. */
+  /** Runs before credits are held, so it asks nothing outside of this process. Returns why the request is refused. */
   beforeHold?(checked: Checked): Promise<ApiError | null>
   /**
    * After credits are held: may ask others outside of this process. `sent` are the texts that they may see, and `request` is what
@@ -35,14 +35,14 @@ export type Checked = {
   /** The rules for requests. */
   readonly set: RuleSet
   readonly facts: CallFacts
-  /** The texts of the request as it came. */
+  /** The texts of the request as the caller sent it. */
   readonly texts: RequestTexts
-  /** The same, prepared for the rules. */
+  /** The same texts, prepared for the rules. */
   readonly open: OpenTexts
   readonly moderated: ModeratedCall
-  /** Null where no judge is configured; then no enforcing rule needs one. */
+  /** Null if no judge is configured; then no enforcing rule needs one. */
   readonly callJudge: CallJudge | null
-  /** Null where the request has no earlier answers. */
+  /** Null if the request contains no earlier answers. */
   readonly history: CheckedHistory | null
   /** Null where none is asked about the call. */
   readonly guardrails: CallGuardrails | null
@@ -58,11 +58,11 @@ type CheckedAnswer = {
 /** Something that ends an answer, and the error by which it does. */
 export type Ending = AnswerEnding & { toError(ended: EndedAnswer): ApiError }
 
-/** What is known of an answer that something has ended. */
+/** What is known of an answer that was ended. */
 type EndedAnswer = {
   readonly findings: Findings
   readonly facts: CallFacts
-  /** What ended it could not be evaluated. */
+  /** Whether the ending could not be evaluated and therefore counts as a match. */
   readonly isError: boolean
   scoreOf(rule: SetRule): number
 }

@@ -9,8 +9,8 @@ import { exactRules } from './rules/exact-rules.ts'
 import { scoredRules } from './rules/scored-rules.ts'
 
 /**
- * Every check of a call, in the order in which they refuse it. Redaction changes a request and refuses none, so it is not
- * among them: it takes place between the stages before and after the hold.
+ * Every check of a call, in the order in which they refuse it (docs/specification/order-of-refusals.md). Redaction is not among
+ * them: it changes a request and refuses none, between the stages before and after the hold.
  *
  * | check           | before the hold      | after the hold           | what ends an answer      |
  * | --------------- | -------------------- | ------------------------ | ------------------------ |

@@ -6,11 +6,11 @@ import { findRefuser } from './refusals.ts'
 
 type CountedDecision = {
   decision: GatewayReport['decision']
-  /** `enforcing`: it was applied; `monitoring`: it would have been, and is only recorded. */
+  /** `enforcing`: the decision was applied. `monitoring`: it was only recorded. */
   mode: 'enforcing' | 'monitoring'
 }
 
-/** Adds a call that was judged to the metrics, when it is over. */
+/** Adds a checked call to the metrics, when it is over. */
 export function countDecision(
   { policyDecisions }: Pick<Metrics, 'policyDecisions'>,
   findings: Findings,

@@ -1,6 +1,6 @@
 import {
-  decodeTextsInSteps,
-  readTextsInSteps,
+  decodeRequestTexts,
+  readRequestTexts,
   type RequestTexts,
 } from '#formats/texts/request-texts.ts'
 import { shareOf } from '#http/principal.ts'
@@ -11,13 +11,13 @@ import type { CurrentModeration } from '#moderation/create-moderation.ts'
 import type { Guardrail } from '#moderation/guardrails/guardrail.ts'
 import { createLogThrottle } from '#platform/log-throttle.ts'
 import type { Log } from '#platform/log.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import { type ProjectRules, ruleSetsOf } from '#policies-in-force/rule-sets.ts'
 import type { Snapshot } from '#policies-in-force/snapshot.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { type CallChecks, createCallChecks } from './call-checks.ts'
 import type { Checked } from './check.ts'
@@ -31,12 +31,11 @@ import {
 } from './guardrails/call-guardrails.ts'
 import { checkHistory } from './history/check-history.ts'
 import { moderateCall, type ModerationDeps, refuseTooLong } from './moderation/moderate-call.ts'
-import type { CallJudge } from './plain-language/ask-judge.ts'
-import { needsVerdict } from './plain-language/needs-verdict.ts'
+import { type CallJudge, needsVerdict } from './plain-language/ask-judge.ts'
 import type { EstimateTokens } from './redaction/redact-call.ts'
 import { cannotEnforce } from './refusals.ts'
 
-/** Prepares the checks of a call. Throws where they cannot be made; what was found out by then is in `findings`. */
+/** Prepares the checks of a call. Throws if they cannot be made; `findings` then has what was found out before. */
 export type OpenChecks = <Request extends CheckedRequest>(
   call: CheckedCall,
   request: Request,
@@ -64,14 +63,14 @@ export function createChecks(deps: ChecksDeps): OpenChecks {
     const building = inForce.for(projectId, 'request')
     const forRequest = building instanceof Promise ? await building : building
     const texts = await readTexts(request, asker)
-    // A count of tokens gets no answer of a model, but may have earlier ones in it.
+    // No model answers a count of tokens, but the request may contain earlier answers.
     const isAnswered = call.target !== 'count_tokens'
     const hasHistory = texts.history.length > 0
     const forAnswer = isAnswered || hasHistory ? await inForce.for(projectId, 'response') : null
     const all = forAnswer ? [forRequest, forAnswer] : [forRequest]
     const [broken] = all.flatMap(({ unenforceable }) => unenforceable)
     if (broken) throw cannotEnforce(broken)
-    // The same until the call ends.
+    // Taken once, so that the whole call uses the same moderation.
     const moderation = deps.moderation()
     requireJudge(moderation, all)
     findings.configured = openConfigured(call)
@@ -84,7 +83,7 @@ export function createChecks(deps: ChecksDeps): OpenChecks {
     const flagged = readCategories(request.body['flagged_categories'])
     const facts = toFacts(call, request, { texts, flagged })
     const moderated = moderateCall(
-      { moderation, local: deps.local },
+      { moderation, local: deps.local, metrics: deps.metrics },
       { call, asker, set, texts, flagged, findings, questions },
     )
     const callJudge = openCallJudge(moderation, call, { findings, questions })
@@ -112,15 +111,15 @@ export function createChecks(deps: ChecksDeps): OpenChecks {
   }
 }
 
-/** What may be checked of a request; throws where it is too long for that. */
+/** The texts of a request that are checked; throws if they are too long for that. */
 async function readTexts({ turn }: CheckedRequest, asker: Asker): Promise<RequestTexts> {
-  const texts = await runInTurns(readTextsInSteps(turn), asker)
+  const texts = await runInTurns(readRequestTexts(turn), asker)
   refuseTooLong(texts)
-  await runInTurns(decodeTextsInSteps(texts), asker)
+  await runInTurns(decodeRequestTexts(texts), asker)
   return texts
 }
 
-/** Earlier answers, by the rules for answers. */
+/** Prepares the check of earlier answers by the rules for answers. */
 function openHistory(
   checked: Omit<Checked, 'open' | 'history'>,
   answered: RuleSet,
@@ -143,7 +142,7 @@ function openHistory(
   })
 }
 
-/** A configuration may have lost its judge since a policy was published. */
+/** The operator may have removed the judge after a policy was published. */
 function requireJudge({ judge }: CurrentModeration, rules: readonly ProjectRules[]) {
   if (judge) return
   const unjudged = rules.flatMap(({ set }) => set.rules).find(needsVerdict)
@@ -152,7 +151,7 @@ function requireJudge({ judge }: CurrentModeration, rules: readonly ProjectRules
 
 const isWatchedOnly = ({ mode, rule }: SetRule) => mode === 'monitoring' && rule.needs.judge
 
-/** Monitoring rules that cannot be evaluated; without a judge, also those in plain language. */
+/** Notes the monitoring rules that cannot be evaluated. Without a judge, these include the rules in plain language. */
 function noteUnasked(
   { judge }: CurrentModeration,
   rules: readonly ProjectRules[],
@@ -165,7 +164,7 @@ function noteUnasked(
   findings.unevaluated.push(...new Set(unevaluated))
 }
 
-/** Null where no judge is configured; then no enforcing rule needs one. */
+/** Null if no judge is configured; then no enforcing rule needs one. */
 function openCallJudge(
   { judge, settings }: CurrentModeration,
   { policies, target }: CheckedCall,
@@ -204,7 +203,7 @@ function openGuardrails(
 /** A caller that hangs up needs no verdict on its request. Few calls ask for the signal, and making one is not cheap. */
 const askerOf = ({ principal, cancellation, onDecided }: CheckedCall): Asker => ({
   owner: shareOf(principal),
-  // Searches in threads may take seconds, and the process has a few dozen turns for all organizations.
+  // A search in a thread may take seconds, and all organizations share a few dozen turns.
   onElsewhere: () => onDecided?.(),
   get signal() {
     return cancellation.signal
@@ -233,6 +232,6 @@ function toFacts(
   }
 }
 
-/** The body was checked, so there are no others. */
+/** The schema of the body has refused all other values. */
 const readCategories = (value: unknown): readonly Category[] =>
   Array.isArray(value) ? categories.filter((each) => value.includes(each)) : []

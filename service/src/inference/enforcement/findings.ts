@@ -14,7 +14,7 @@ import type { JudgedContent, JudgedRule } from '#moderation/judge/judge.ts'
 import type { RedactionCounts } from './redaction/call-redaction.ts'
 import type { Blocked, Replacement } from './replacement/replacement.ts'
 
-/** A call as far as its policies may know it: one to a model, or one that counts tokens. */
+/** The part of a call that its policies may know. The call may be one to a model or one that counts tokens. */
 export type CheckedCall = Pick<
   InferenceCall,
   | 'requestId'
@@ -28,7 +28,7 @@ export type CheckedCall = Pick<
 > &
   Partial<Pick<InferenceCall, 'counted' | 'onDecided'>>
 
-/** A request as far as its policies may know it. The estimate of a request that is only counted is 0. */
+/** The part of a request that its policies may know. The estimate of a request whose tokens are only counted is 0. */
 export type CheckedRequest = Pick<
   ModelRequest,
   'body' | 'turn' | 'model' | 'isStreamed' | 'hasUnseenInput'
@@ -36,20 +36,20 @@ export type CheckedRequest = Pick<
   estimate: Pick<ModelRequest['estimate'], 'tokens'>
 }
 
-/** Texts that the judge is still to be asked about, when the call is over, because of rules that only monitor. */
+/** Texts about which the judge will be asked when the call is over, because of monitoring rules. */
 export type WatchedTexts = {
   readonly direction: 'request' | 'response'
   readonly rules: readonly (JudgedRule & { readonly threshold: number })[]
-  /** How many characters are kept until then. */
+  /** How many characters these texts keep in memory until then. */
   readonly length: number
-  /** Takes time for a long text, so that no caller may wait for it. */
+  /** Slow for a long text, so it must not run while a caller waits. */
   contents(): readonly JudgedContent[]
 }
 
-/** What was found out about a call, for its event. It grows while the answer is checked. */
+/** Everything that was found out about a call, for its event. It grows while the answer is checked. */
 export type Findings = {
   readonly matches: MatchReport[]
-  /** Where something was found. */
+  /** Where matches and categories were found. */
   readonly foundIn: FoundIn[]
   /** Ids of policies that could not be evaluated and let the call pass. */
   readonly unevaluated: string[]
@@ -66,17 +66,17 @@ export type Findings = {
   readonly guardrails: GuardrailReport[]
   /** There are parts that nothing has scored, in the request or in the answer: images, files, sound, encrypted data. */
   hasUnscoredParts: boolean
-  /** What was redacted; null where nothing is to be. */
+  /** What was redacted; null if the call is not redacted. */
   redacted: RedactionCounts | null
-  /** What replays need; null where no policy applies. */
+  /** What replays need; null if no policy applies. */
   features: Features | null
-  /** What decided, if anything was blocked. The functions that make the errors of blocks set it. */
+  /** What blocked the call, if anything did. The functions that create the errors of blocks set it. */
   blockedBy: Refuser | null
   /** The configuration of the policy gateway, and what it has found; null where there is none. */
   configured: ConfiguredCall | null
-  /** What is to be replaced, if the configuration blocked it and wants that; null: the call is refused. */
+  /** What is to be replaced, if the configuration blocked it and wants a replacement; null if the call is refused. */
   replaceable: Blocked | null
-  /** What was said instead of what was blocked. */
+  /** The replacement of what was blocked, if there is one. */
   replacement: Pick<Replacement, 'model' | 'tokens'> | null
 }
 

@@ -1,17 +1,17 @@
 import type { Said } from '#formats/texts/said.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import type { Findings } from './findings.ts'
 import { noteFound } from './note-matches.ts'
 
-/** Reading everything once more, part by part, is worth it for a request of ordinary length. */
+/** Up to this length it is worth reading the request once more, part by part. */
 const partsMost = 200
 const lengthMost = 256 * 1024
 
-/** Notes in which parts of a request something is that was found in all of it. */
+/** Notes which parts of a request contain what was found in the whole of it. */
 export async function locate(
   findings: Findings,
   texts: readonly Said[],
@@ -37,7 +37,7 @@ type Located = {
   asker: Asker
 }
 
-/** The same for rules that have matched. One that depends on several parts together is in none of them. */
+/** The same for rules that have matched. A rule that needs several parts together is found in none of them. */
 export async function locateMatches(
   { findings, set, facts, texts, asker }: Located,
   matching: ReadonlySet<SetRule>,

@@ -5,7 +5,7 @@ import type { SetRule } from '#policies/rules/set-rule.ts'
 import type { Findings } from './findings.ts'
 import type { Decider } from './refusals.ts'
 
-/** Adds to the findings of a call what matched, and what could not be evaluated; returns the first rule that enforces. */
+/** Adds to the findings which rules matched and which could not be evaluated; returns the first enforcing rule that matched. */
 export function noteMatches(
   { matches, unevaluated, features }: Findings,
   outcomes: readonly RuleOutcome[],
@@ -14,7 +14,7 @@ export function noteMatches(
   let first: Decider | null = null
   for (const { rule, score, isMatch, isError, isUnscored } of outcomes) {
     if (isUnscored && rule.mode === 'enforcing') continue
-    // An enforcing rule that cannot be evaluated matches.
+    // An enforcing rule that cannot be evaluated counts as a match.
     if (isError && !isMatch && !unevaluated.includes(rule.policyId)) unevaluated.push(rule.policyId)
     const { policyId: policy_id, version, mode, threshold } = rule
     if (!isMatch) {
@@ -27,7 +27,7 @@ export function noteMatches(
   return first
 }
 
-/** Notes where something was found, each place once. */
+/** Notes where something was found, once per place. */
 export function noteFound({ foundIn }: Findings, found: FoundIn) {
   const isKnown = foundIn.some(
     ({ direction, part, message }) =>
@@ -36,15 +36,15 @@ export function noteFound({ foundIn }: Findings, found: FoundIn) {
   if (!isKnown) foundIn.push(found)
 }
 
-/** The first enforcing rule that cannot be decided, because a score that it reads is missing. */
+/** The first enforcing rule that has no verdict because a score that it reads is missing. */
 export const findUnscored = (outcomes: readonly RuleOutcome[]): SetRule | undefined =>
   outcomes.find(({ rule, isUnscored }) => isUnscored && rule.mode === 'enforcing')?.rule
 
-/** Why scores are missing; undefined where the reason is not known. */
+/** Why scores are missing; undefined if the reason is unknown. */
 export const whyUnscored = (outcomes: readonly RuleOutcome[]): unknown =>
   outcomes.find(({ failure }) => failure !== undefined)?.failure
 
-/** The monitoring rules of the set could not be evaluated, which is no reason to refuse a call. */
+/** Notes that the monitoring rules of the set could not be evaluated, which is no reason to refuse a call. */
 export function noteUnevaluated(findings: Findings, { rules }: RuleSet) {
   noteUnjudged(
     findings,
@@ -52,7 +52,7 @@ export function noteUnevaluated(findings: Findings, { rules }: RuleSet) {
   )
 }
 
-/** It is unknown whether these match. */
+/** Notes rules of which it is unknown whether they match. */
 export function noteUnjudged(
   { unevaluated }: Findings,
   rules: readonly { readonly policyId: string }[],

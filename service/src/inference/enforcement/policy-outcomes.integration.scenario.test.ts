@@ -78,7 +78,7 @@ const routes = [
 ] as const
 
 test.for(routes)(
-  '400: a request to %s that a rule blocks costs nothing and reaches nobody',
+  '400: a request to %s that a rule blocks costs nothing and reaches no model',
   async ([url, body, target, hasPolicy]) => {
     const calls = await prepare(() => ({
       found: { matches: [matchOf()], blockedBy },

@@ -74,7 +74,7 @@ async function prepare({ numbers = {}, hasCounter = false }: Given = {}) {
     judge,
     post,
     says,
-    /** A call with a text that nobody knows. */
+    /** A call with a text that no scorer has seen. */
     call: (body: object = {}) => post({ ...says(`Hello ${said++}`), ...body }),
     count: (content: unknown) => post(says(content), '/v1/messages/count_tokens'),
     events: async () =>
@@ -214,7 +214,7 @@ test(
 )
 
 test(
-  'nobody is asked about a count of tokens, which its answer and its event say',
+  'no scorer and no judge is asked about a count of tokens, and its answer and its event say so',
   patience,
   async () => {
     const calls = await prepare({ hasCounter: true })

@@ -10,16 +10,16 @@ import type { SetRule } from '#policies/rules/set-rule.ts'
 
 import type { Findings } from './findings.ts'
 
-/** Whether a policy, or a category that is always blocked, ended the call. */
+/** Whether a policy, the configuration or a category has blocked the call. */
 export const isBlock = (error: unknown): boolean =>
   error instanceof ApiError &&
   (error.code === 'policy_blocked' || error.code === 'moderation_blocked')
 
-/** Whether the call ended because it could not be judged. */
+/** Whether the call ended because there was no verdict on it. */
 export const isUnjudgedError = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 'policy_evaluation_unavailable'
 
-/** What refused a call or ended its answer on behalf of the policies; null where something else, or nothing, did. */
+/** What refused a call or ended its answer on behalf of the policies; null if nothing did, or something else. */
 export function findRefuser(findings: Findings | null, error: unknown): Refuser | null {
   if (findings?.blockedBy) return findings.blockedBy
   if (!(error instanceof ApiError)) return null
@@ -33,7 +33,7 @@ export function findRefuser(findings: Findings | null, error: unknown): Refuser 
   }
 }
 
-/** The enforcing rule that decided against a call. `isError`: it blocks because it could not be evaluated. */
+/** The enforcing rule that decided against a call. `isError`: it counts as a match because it could not be evaluated. */
 export type Decider = { rule: SetRule; isError: boolean }
 
 /** 400 for a request that an enforcing rule matches. */
@@ -117,7 +117,7 @@ function blockedByConfiguration(
   )
 }
 
-/** Null where nothing but the always-blocked categories counts, or the configuration has nothing against the call. */
+/** Null if only the always-blocked categories count for the call, or if the configuration allows it. */
 function refuseByConfiguration(findings: Findings): DecidingPolicy | null {
   const { configured } = findings
   const outcome = configured?.decide()
@@ -142,24 +142,24 @@ function refuseByConfiguration(findings: Findings): DecidingPolicy | null {
   }
 }
 
-/** An answer that was ended because it could not be judged. Whether it is charged is known when the call has ended. */
+/** An answer that was ended because there was no verdict on it. Whether it is charged is known only when the call has ended. */
 export class UnjudgedAnswer extends ApiError {
   constructor(message: string, cause: unknown) {
     super('policy_evaluation_unavailable', message, { cause })
   }
 
-  /** What the caller is told. The cause is recorded where the failure happens. */
+  /** The error that the caller gets. The cause is recorded where the failure happens. */
   tell(isCharged: boolean): ApiError {
     const charge = isCharged ? 'What was generated is charged.' : 'Nothing is charged.'
     return new ApiError(this.code, `${this.message} ${charge}`)
   }
 }
 
-/** Whether an answer could not be judged because of what it is, and not because something failed here. */
+/** Whether an answer got no verdict because of its own size, and not because something failed here. */
 export const isBeyondLimits = (error: unknown): boolean =>
   error instanceof UnjudgedAnswer && error.cause instanceof BeyondLimits
 
-/** The error by which an answer ends that is beyond the limits of judging. */
+/** The error for an answer that is beyond the limits of checking. */
 export const answerBeyondLimits = () =>
   new UnjudgedAnswer(
     'The answer is too large to be judged, so it was ended.',
@@ -167,8 +167,9 @@ export const answerBeyondLimits = () =>
   )
 
 /**
- * People in distress meet the messages about self-harm: they must read that help exists, and no reproach. The addresses are
- * those of a directory that covers all countries. With what stands before it, the message must not be longer than an error may be.
+ * People in distress read the messages about self-harm: they must learn that help exists, and find no reproach. The address is
+ * a directory that covers all countries. Together with what comes before it, the text must not exceed the length of an error
+ * message.
  */
 const helpLine =
   'If you are thinking about harming yourself, you are not alone: https://findahelpline.com lists free, confidential help in your country. In an acute crisis, call the emergency services.'
@@ -199,7 +200,7 @@ function moderated(findings: Findings, category: Category, what: string, param?:
   )
 }
 
-/** 400 where the operator does not let content pass that no scorer can read. */
+/** 400 if the operator refuses content that no scorer can read. */
 export const partUnscored = (configured: ConfiguredCall | null) =>
   new ApiError(
     'moderation_blocked',
@@ -207,7 +208,7 @@ export const partUnscored = (configured: ConfiguredCall | null) =>
     { contact: contactOf(configured) },
   )
 
-/** 400 where the configuration of the policy gateway does not let such content pass, although the operator does. */
+/** 400 if the configuration of the policy gateway refuses such content, although the operator does not. */
 export function partUnscoredByConfiguration(configured: ConfiguredCall): ApiError {
   const { config, revision } = configured.gateway
   configured.announce('refuse')
@@ -225,21 +226,21 @@ export function partUnscoredByConfiguration(configured: ConfiguredCall): ApiErro
   )
 }
 
-/** 400 where a scorer that must answer does not take the request: trying again would not help. */
+/** 400 if a scorer whose verdict is needed does not take the request, so that trying again would not help. */
 export const requestUnscorable = () =>
   new ApiError(
     'moderation_blocked',
     'This request was not sent to a model, and it costs nothing: its texts are too long or too many for moderation, or they or its images are in a form that moderation does not accept.',
   )
 
-/** 503 where a scorer that must answer does not. */
+/** 503 if a scorer whose verdict is needed does not answer. */
 export const requestUnscored = () =>
   new ApiError(
     'policy_evaluation_unavailable',
     'The request could not be moderated at the moment, so it was not sent to a model; it costs nothing. Retry later.',
   )
 
-/** 503 where an enforcing rule reads a score that the scorer of its category did not give. */
+/** 503 if an enforcing rule reads a score that the scorer of its category did not give. */
 export const ruleUnscored = ({ policyId, version }: SetRule) =>
   new ApiError(
     'policy_evaluation_unavailable',
@@ -247,14 +248,14 @@ export const ruleUnscored = ({ policyId, version }: SetRule) =>
     { policy: { policy_id: policyId, version, reason_code: 'RULE_ERROR' } },
   )
 
-/** 503 until the operator has decided what watches over calls. */
+/** 503 until the operator has configured moderation of the always-blocked categories. */
 export const moderationMissing = () =>
   new ApiError(
     'policy_evaluation_unavailable',
     'This gateway has no moderation that covers the categories that are always blocked, so it refuses calls to models; its operator has to configure it.',
   )
 
-/** An answer that could not be judged, or not in time. */
+/** The error for an answer without a verdict, or without one in time. */
 export const answerUnjudged = (cause: unknown) =>
   new UnjudgedAnswer(
     'The answer could not be judged by moderation or by the policies of your organization, so it was ended.',

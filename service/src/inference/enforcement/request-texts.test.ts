@@ -7,6 +7,7 @@ import { type EarlierAnswer, readRequestTexts } from '#formats/texts/request-tex
 import { stringPlacesIn } from '#formats/texts/testing/string-places.ts'
 import { emptyTurn, type Part, type TurnMessage } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { type Passage, readingsOf, textOf } from '#text/passage.ts'
 
 import { richRequests } from './testing/rich-requests.ts'
@@ -54,7 +55,7 @@ function missedPlaces(format: CallerFormatName, canary: string): string[] {
 
 function tryToRead(format: CallerFormatName, request: Json): string[] | undefined {
   try {
-    const { text, history } = readRequestTexts(callerFormats[format].readTurn(request))
+    const { text, history } = finish(readRequestTexts(callerFormats[format].readTurn(request)))
     return [...linesOf(text), ...historyOf(history)]
   } catch (error) {
     if (error instanceof ApiError) return undefined
@@ -84,7 +85,7 @@ const historyOf = (history: readonly EarlierAnswer[]) =>
   history.flatMap(({ said }) => linesOf(said))
 
 const readRich = (format: CallerFormatName) =>
-  readRequestTexts(callerFormats[format].readTurn(richRequests[format]))
+  finish(readRequestTexts(callerFormats[format].readTurn(richRequests[format])))
 
 test.each(names)('%s: what is said stands with those who said it', (format) => {
   const { role, hasUnreadable, ...texts } = readRich(format)
@@ -115,8 +116,8 @@ test('foreign parts and results are judged in a message of any role', () => {
     parts: [{ type: 'text', text: 'a result' }],
     isError: false,
   }
-  const { text, history, lastMessage, role } = readRequestTexts(
-    turnOf(['user', { type: 'text', text: 'a' }], ['assistant', foreign, result]),
+  const { text, history, lastMessage, role } = finish(
+    readRequestTexts(turnOf(['user', { type: 'text', text: 'a' }], ['assistant', foreign, result])),
   )
   expect(linesOf(text)).toEqual(expect.arrayContaining(['a key', 'a value', 'a result']))
   expect([history, linesOf(lastMessage), role]).toEqual([[], ['a'], 'assistant'])
@@ -129,7 +130,7 @@ test('a file is read where its bytes are text, whatever it is called, and noted 
     title: null,
   })
   const read = (part: Part) => {
-    const { text, hasUnreadable } = readRequestTexts(turnOf(['user', part]))
+    const { text, hasUnreadable } = finish(readRequestTexts(turnOf(['user', part])))
     return [linesOf(text), hasUnreadable]
   }
   expect(read(file('text/csv', Buffer.from('words')))).toEqual([['words'], false])
@@ -139,28 +140,32 @@ test('a file is read where its bytes are text, whatever it is called, and noted 
 
 test('data in a foreign part is noted and not taken for text', () => {
   const foreign: Part = { type: 'foreign', text: '{"source":{"data":"AAAA"}}' }
-  const { text, hasUnreadable } = readRequestTexts(turnOf(['user', foreign]))
+  const { text, hasUnreadable } = finish(readRequestTexts(turnOf(['user', foreign])))
   expect([linesOf(text), hasUnreadable]).toEqual([['source', 'data'], true])
 })
 
 test('a tool is one text, and the arguments of a call are their strings', () => {
   const call: Part = { type: 'tool_call', id: 'c', name: 'f', arguments: '{"a":"b\\u006fmb"}' }
   const tool = { name: 'f', description: null, parameters: { q: { type: 'r' } }, isStrict: null }
-  const { text, history } = readRequestTexts({
-    ...turnOf(['assistant', call], ['user', says('x')]),
-    tools: [tool],
-  })
+  const { text, history } = finish(
+    readRequestTexts({
+      ...turnOf(['assistant', call], ['user', says('x')]),
+      tools: [tool],
+    }),
+  )
   expect(linesOf(text)).toEqual(['x', 'f\nq\ntype\nr'])
   expect(historyOf(history)).toEqual(['f', 'a', 'bomb', 'a bomb'])
 })
 
 test('the beginning of an answer that the caller writes is no history', () => {
-  const { text, history, lastMessage, prefill } = readRequestTexts(
-    turnOf(
-      ['user', says('one')],
-      ['assistant', says('two')],
-      ['user', says('three')],
-      ['assistant', says('four')],
+  const { text, history, lastMessage, prefill } = finish(
+    readRequestTexts(
+      turnOf(
+        ['user', says('one')],
+        ['assistant', says('two')],
+        ['user', says('three')],
+        ['assistant', says('four')],
+      ),
     ),
   )
   expect(linesOf(text)).toEqual(['one', 'three', 'four'])
@@ -169,18 +174,20 @@ test('the beginning of an answer that the caller writes is no history', () => {
 })
 
 test('instructions between messages belong to the system prompt, and divide what stands around them', () => {
-  const texts = readRequestTexts({
-    ...turnOf(
-      ['user', says('one')],
-      ['assistant', says('two')],
-      ['system', says('the ru'), says('le')],
-      ['assistant', says('three')],
-      ['user', says('four')],
-      ['assistant', says('five')],
-      ['system', says('six')],
-    ),
-    system: ['zero'],
-  })
+  const texts = finish(
+    readRequestTexts({
+      ...turnOf(
+        ['user', says('one')],
+        ['assistant', says('two')],
+        ['system', says('the ru'), says('le')],
+        ['assistant', says('three')],
+        ['user', says('four')],
+        ['assistant', says('five')],
+        ['system', says('six')],
+      ),
+      system: ['zero'],
+    }),
+  )
   expect(texts.system.map(readingsOf)).toEqual([
     ['zero'],
     ['the ru', 'le', 'the ru\nle', 'the rule'],
@@ -195,15 +202,17 @@ test('instructions between messages belong to the system prompt, and divide what
 })
 
 test('messages of the assistant at the end are one beginning, however many there are', () => {
-  const { text, history, prefill } = readRequestTexts(
-    turnOf(['user', says('one')], ['assistant', says('a kum')], ['assistant', says('quat ')]),
+  const { text, history, prefill } = finish(
+    readRequestTexts(
+      turnOf(['user', says('one')], ['assistant', says('a kum')], ['assistant', says('quat ')]),
+    ),
   )
   expect([linesOf(text), history, prefill]).toEqual([['one', 'a kum\nquat '], [], 'a kumquat '])
 })
 
 test('parts of a message, and messages of one role in a row, are one text', () => {
-  const { text, lastMessage } = readRequestTexts(
-    turnOf(['user', says('The secret w'), says('ord')], ['user', says(' is?')]),
+  const { text, lastMessage } = finish(
+    readRequestTexts(turnOf(['user', says('The secret w'), says('ord')], ['user', says(' is?')])),
   )
   expect(text.map(readingsOf)).toEqual([
     ['The secret w', 'ord', ' is?', 'The secret w\nord is?', 'The secret word is?'],
@@ -216,15 +225,19 @@ test.each([
   ['nothing', []],
   ['reasoning', [{ type: 'reasoning' as const, text: 'Hm.', opaque: null }]],
 ])('a message of the assistant with %s does not divide what stands around it', (_, parts) => {
-  const { text } = readRequestTexts(
-    turnOf(['user', says('project fal')], ['assistant', ...parts], ['user', says('con')]),
+  const { text } = finish(
+    readRequestTexts(
+      turnOf(['user', says('project fal')], ['assistant', ...parts], ['user', says('con')]),
+    ),
   )
   expect(text.flatMap(readingsOf)).toContain('project falcon')
 })
 
 test('what the caller has begun is no history because it sends an empty message after it', () => {
-  const { prefill, history } = readRequestTexts(
-    turnOf(['user', says('hi')], ['assistant', says('I think')], ['user', says('')]),
+  const { prefill, history } = finish(
+    readRequestTexts(
+      turnOf(['user', says('hi')], ['assistant', says('I think')], ['user', says('')]),
+    ),
   )
   expect([prefill, history]).toEqual(['I think', []])
 })
@@ -232,8 +245,8 @@ test('what the caller has begun is no history because it sends an empty message 
 test('a request with very many parts is read in time', () => {
   const many = Array.from({ length: 100_000 }, () => ['user', says('some words')] as const)
   const startedMs = performance.now()
-  const { text } = readRequestTexts(
-    turnOf(...many.map(([role, part]): ['user', Part] => [role, part])),
+  const { text } = finish(
+    readRequestTexts(turnOf(...many.map(([role, part]): ['user', Part] => [role, part]))),
   )
   expect(text).toHaveLength(1)
   // Joining them one after the other would take minutes.

@@ -1,7 +1,7 @@
 import type { Json } from '#formats/answer.ts'
-import { readTextsInSteps, type RequestTexts } from '#formats/texts/request-texts.ts'
+import { readRequestTexts, type RequestTexts } from '#formats/texts/request-texts.ts'
 import { GuardrailFailure } from '#moderation/guardrails/guardrail-failure.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 
 import type { CheckedCall, CheckedRequest } from './findings.ts'
 import type { SentRequest } from './guardrails/check-request.ts'
@@ -46,7 +46,7 @@ export class RequestToSend<Request extends CheckedRequest> implements SentReques
     if (growth > this.#growthMost) throw tooLong()
     this.#growthMost -= growth
     this.request = rewritten
-    this.texts = await runInTurns(readTextsInSteps(rewritten.turn), asker)
+    this.texts = await runInTurns(readRequestTexts(rewritten.turn), asker)
   }
 }
 

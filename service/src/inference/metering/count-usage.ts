@@ -5,7 +5,7 @@ import type { Metrics } from '#platform/metrics.ts'
 export type UsageMetrics = Pick<Metrics, 'tokens' | 'costUsd'>
 
 type CallUsage = {
-  /** Its id in the catalogue, never the name that a caller has sent. */
+  /** The model's id in the catalogue, never the name that a caller has sent. */
   model: string
   usage: PricedUsage
   credits: bigint

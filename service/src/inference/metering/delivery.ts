@@ -1,6 +1,6 @@
 import type { AnswerEvent, Frame, Piece } from '#formats/answer.ts'
 
-/** Knows whether the caller has got something of what the model has written. */
+/** Tracks whether the caller has received anything that the model has written. */
 export function createDelivery() {
   let hasLeft = false
   return {
@@ -15,7 +15,7 @@ export function createDelivery() {
 const showsSomething = ({ events, hasMedia = false }: Frame): boolean =>
   hasMedia || events.some(isShown)
 
-/** Blocks that begin or end show nothing by themselves, unless they name a tool. */
+/** The start or end of a block shows nothing by itself, unless it names a tool. */
 function isShown(event: AnswerEvent): boolean {
   if (event.type === 'block_delta') return event.text !== ''
   if (event.type === 'block_started') return event.block.type === 'tool_call'

@@ -6,13 +6,13 @@ import { createDelivery } from './delivery.ts'
 import { createVisibleTimes } from './visible-times.ts'
 
 type Options = {
-  /** The local estimate of the input, used where the upstream reports none. */
+  /** The local estimate of the input, used if the upstream reports none. */
   inputTokens: number
   maxOutputTokens: number
   countText: (text: string) => Promise<number>
-  /** The tokens per second that the model writes while it shows nothing; 0 for a model that does not reason. */
+  /** How many tokens per second the model writes while it shows nothing; 0 for a model that does not reason. */
   hiddenTokensPerSecond: () => number
-  /** Whether the caller has hung up: only then it pays for what it did not wait for. */
+  /** Whether the caller has hung up. Only then does it pay for output that it did not wait for. */
   isHungUp: () => boolean
   now: Clock
 }
@@ -20,14 +20,14 @@ type Options = {
 export type MeteredUsage = Usage & {
   /** `time-estimate`: counted here, with output that was never seen. */
   origin: 'upstream' | 'local-estimate' | 'time-estimate'
-  /** The upstream's own numbers, where they were not, or not all, believed. */
+  /** The upstream's own report, if we believed it only in part or not at all. */
   said?: Readonly<Record<string, number | string>>
 }
 
-/** The most of an answer that is kept in order to count it, in case its upstream reports no usage. */
+/** How much of an answer is kept so that it can be counted if the upstream reports no usage. */
 const textMaxLength = 4 * 1024 * 1024
 
-/** Observes an answer and knows, whenever it ends, how many tokens it has used. */
+/** Observes an answer and can tell at any time how many tokens it has used. */
 export function createMeter({ inputTokens: estimated, countText, now, ...hiding }: Options) {
   let inputTokens = estimated
   const times = createVisibleTimes(now)
@@ -44,12 +44,12 @@ export function createMeter({ inputTokens: estimated, countText, now, ...hiding 
     if (event.type !== 'started') hasWritten = true
   }
 
-  /** For an answer whose upstream reported no believable output. */
+  /** Counts an answer whose upstream reported no believable output. */
   async function estimateOutput(reportedTokens: number) {
     const { answered, reasoned } = await shown.count()
     const visible = Math.max(reportedTokens, answered + reasoned)
     const isCut = hiding.isHungUp() && !reported.hasFinished()
-    // What was shown of the reasoning may be a summary of it.
+    // The visible reasoning may be a summary of what the model wrote.
     const hidden = isCut ? hiddenTokens(times.hiddenMs(), hasMedia, hiding) : 0
     const all = Math.min(answered + hidden, Math.max(visible, hiding.maxOutputTokens))
     return all > visible
@@ -58,7 +58,7 @@ export function createMeter({ inputTokens: estimated, countText, now, ...hiding 
   }
 
   return {
-    /** Called where the request that is sent was counted anew. */
+    /** Called when the request that is sent was counted anew. */
     noteInput: (tokens: number) => void (inputTokens = tokens),
     /** Called when the request is sent to an upstream; the last attempt counts. */
     noteSent: times.noteSent,
@@ -72,15 +72,15 @@ export function createMeter({ inputTokens: estimated, countText, now, ...hiding 
       }
     },
     ...createDelivery(),
-    /** Called when a plain answer was given up after its caller had hung up: only time tells what it has cost. */
+    /** Called when a plain answer is given up after its caller has hung up. Then only the elapsed time tells what it has cost. */
     noteUnseen: () => void (hasBegun = true),
-    /** True once the upstream has started to answer: from then on it may have cost something. */
+    /** True once the upstream has started to answer, because from then on the call may have cost something. */
     hasBegun: () => hasBegun,
-    /** True once the model has written something: a bare start does not count. */
+    /** True once the model has written something; the start of an answer alone does not count. */
     hasWritten: () => hasWritten,
     /** From the request to the end of the answer. */
     tookMs: times.tookMs,
-    /** As the upstream reports it, member by member; missing or impossible members are counted here. */
+    /** The usage as the upstream reports it, member by member. Members that are missing or impossible are counted here. */
     async usage(): Promise<MeteredUsage> {
       times.end()
       if (!hasBegun) return { ...noUsage, origin: 'local-estimate' }
@@ -102,7 +102,7 @@ export function createMeter({ inputTokens: estimated, countText, now, ...hiding 
 }
 export type Meter = ReturnType<typeof createMeter>
 
-/** What a cut answer has cost beyond the text that it showed: by time, because nothing else is known. */
+/** The tokens of a cut answer beyond its visible text. They are estimated from the time, because nothing else is known. */
 function hiddenTokens(
   hiddenMs: number,
   hasMedia: boolean,
@@ -115,7 +115,7 @@ function hiddenTokens(
   return Math.ceil((hiddenMs / 1000) * hiddenTokensPerSecond())
 }
 
-/** The visible texts of an answer: its reasoning, as far as it was shown, and everything else. */
+/** The visible texts of an answer: the reasoning that was shown, and everything else. */
 function createShownTexts(countText: Options['countText'], onText: (isReasoning: boolean) => void) {
   const prose = createWrittenText(countText)
   const reasoning = createWrittenText(countText)
@@ -136,7 +136,7 @@ function createShownTexts(countText: Options['countText'], onText: (isReasoning:
   }
 }
 
-/** A text that is kept in order to count it. */
+/** A text that is kept so that it can be counted. */
 function createWrittenText(countText: Options['countText']) {
   const texts: string[] = []
   let length = 0
@@ -148,7 +148,7 @@ function createWrittenText(countText: Options['countText']) {
       length += text.length
     },
     isEmpty: () => length === 0,
-    /** A count that fails is estimated, because it must not make the call fail. */
+    /** If counting fails, the tokens are estimated: counting must never make the call fail. */
     count: () =>
       (counted ??=
         length === 0
@@ -157,7 +157,7 @@ function createWrittenText(countText: Options['countText']) {
   }
 }
 
-/** The usage that an upstream reports, as far as it is possible. Input and output are judged separately. */
+/** The parts of the reported usage that are possible. Input and output are judged separately. */
 function createReportedUsage() {
   let usage: Usage = noUsage
   let isLastPossible = false
@@ -170,7 +170,7 @@ function createReportedUsage() {
       if (isPossibleInput(input)) usage = { ...usage, ...input }
       const isPossible = isTokenCount(outputTokens) && isTokenCount(reasoningTokens)
       if (isPossible) usage = { ...usage, outputTokens, reasoningTokens }
-      // The output that is reported at the start is not a result.
+      // Output that is reported at the start of an answer is not a result.
       if (type === 'started') return
       hasFinished = true
       isLastPossible = isPossible
@@ -183,12 +183,12 @@ function createReportedUsage() {
       usage,
       isOutputReported: isLastPossible && (usage.outputTokens > 0 || isNothingWritten),
     }),
-    /** The last report of the upstream, for a ledger entry that does not follow it. */
+    /** The upstream's last report, for a ledger entry that does not follow it. */
     said: () => raw && numbersIn(raw),
   }
 }
 
-/** Cached tokens are part of the input: a report with more of them is not believed at all. */
+/** Cached tokens are part of the input, so a report with more of them than input is not believed at all. */
 function isPossibleInput(input: Omit<Usage, 'outputTokens' | 'reasoningTokens'>): boolean {
   const { inputTokens, cachedInputTokens, cacheWriteTokens } = input
   const { cacheWriteHourTokens = 0, webSearches = 0 } = input

@@ -53,7 +53,7 @@ test('what one organization has written is not the price of another one', () => 
   expect(rateOf(writer('org_2'))).toBeCloseTo(5000)
 })
 
-test('whoever has no rate yet gets the mean of all, but no more than nine of ten calls had', () => {
+test('an organization without a rate gets the mean of all, but no more than nine of ten calls had', () => {
   const { observe, rateOf } = open()
   const fresh = writer('org_new')
   observe(5, { outputTokens: 20 })

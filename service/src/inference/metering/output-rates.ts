@@ -1,26 +1,29 @@
 import { BoundedMap } from '#platform/bounded-map.ts'
 
-/** Means, taken apart: a short answer says little about how fast a model writes. */
+/** The means of output and of time are kept separately, because a short answer says little about how fast a model writes. */
 type Rate = { tokens: number; seconds: number; calls: number }
 type Known = { mean: Rate; last: LastRates }
 type Written = { outputTokens: number; tookMs: number }
 
 const pairsMax = 1000
-/** Those that have called last are known; the others are charged by the mean of all, as new ones are. */
+/**
+ * Only the organizations that called most recently have rates of their own. All others are charged by the mean of all
+ * organizations, as new ones are.
+ */
 const ownMax = 10_000
-/** Until as many calls are known. */
+/** The rate that is used until this many calls are known. */
 const callsMin = 10
 const usualTokensPerSecond = 50
-/** The mean is that of about as many calls. */
+/** The mean covers about this many calls. */
 const callsMax = 100
 const capShare = 0.9
 
 export type OutputWriter = { organizationId: string; upstream: string; model: string }
 
 /**
- * How fast each model writes at each upstream, by the usage that upstreams report. By it the reasoning is estimated
- * that an upstream does not show and a caller does not wait for. Each organization has rates of its own, so that what one has
- * written, or an upstream has reported for it, does not become the price of the others.
+ * How fast each model writes at each upstream, according to the usage that upstreams report. The rates serve to estimate
+ * reasoning that an upstream does not show and a caller does not wait for. Each organization has rates of its own, so that what
+ * one organization had written, or an upstream reported for it, never becomes the price of others.
  */
 export function createOutputRates() {
   const own = new BoundedMap<string, Rate>(ownMax)
@@ -31,8 +34,8 @@ export function createOutputRates() {
 
   return {
     /**
-     * Called with every complete answer whose upstream has reported its usage. A report of more than was asked for counts as
-     * what was asked for.
+     * Called with every complete answer whose upstream has reported its usage. If the report exceeds what was asked for, only
+     * what was asked for counts.
      */
     observe(
       writer: OutputWriter,
@@ -71,7 +74,7 @@ function add({ tokens, seconds, calls }: Rate, { outputTokens, tookMs }: Written
   }
 }
 
-/** The rates of the last calls, each for itself: a few odd ones move a mean, but not this. */
+/** The rates of the last calls, one by one. A few odd calls move a mean, but not a quantile. */
 class LastRates {
   readonly #rates: number[] = []
   #next = 0

@@ -2,7 +2,7 @@ import type { ModelRequest } from '#inference/model-request.ts'
 
 import type { MeteredUsage } from './meter.ts'
 
-/** An upstream's false report must not use up the limits of its caller. */
+/** The tokens that count in the limits: an upstream's false report must not use up the limits of its caller. */
 export const usedTokens = (
   { inputTokens, outputTokens }: MeteredUsage,
   { model, maxOutputTokens }: Pick<ModelRequest, 'model' | 'maxOutputTokens'>,

@@ -1,8 +1,8 @@
 import type { Clock } from '#platform/clock.ts'
 
 /**
- * When an answer showed something, and when it did not. A model that reasons is silent, or shows a summary of its
- * reasoning, before the first word of its answer; and it may be silent again after any other.
+ * When an answer showed something and when it did not. A model that reasons is silent, or shows a summary of its reasoning,
+ * before the first word of its answer. It may also fall silent again after any later word.
  */
 export function createVisibleTimes(now: Clock) {
   const read = () => now().getTime()
@@ -16,7 +16,7 @@ export function createVisibleTimes(now: Clock) {
     noteSent() {
       sentAtMs = read()
     },
-    /** What follows has arrived at one time, which is read at most once. */
+    /** What follows has arrived at the same time, so the clock is read at most once. */
     startPiece() {
       pieceAtMs = undefined
     },

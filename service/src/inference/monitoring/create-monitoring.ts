@@ -16,7 +16,7 @@ import { type QueueSize, createFairQueue } from './fair-queue.ts'
 import { judgeWatched } from './judge-watched.ts'
 
 type Deps = {
-  /** The one that is configured now; null if none is. */
+  /** The judge that is configured now; null if none is. */
   judge(): Judge | null
   openQuestions(caller: Principal): QuestionsOf
   events: Pick<EventWriter, 'write'>
@@ -32,12 +32,12 @@ const usualSizes = {
   mostOfOne: { entries: 250, bytes: 8 * mebibyte },
 }
 const callsAtOnce = 4
-/** A process that stops gives the calls that wait so much time; its supervisor does not wait for long. */
+/** How long a stopping process lets the waiting calls go on; its supervisor does not wait long. */
 const stopMaxMs = 2000
 
 /**
- * Asks the judge about rules in plain language that only monitor, when a call is over. No caller waits for it, and the event of
- * the call does not: what is found out is an event of its own.
+ * Asks the judge about plain-language rules in monitoring mode once a call is over. Neither the caller nor the call's event
+ * waits for it; what the judge finds becomes an event of its own.
  */
 export function createMonitoring(deps: Deps) {
   const { metrics, now } = deps
@@ -48,7 +48,7 @@ export function createMonitoring(deps: Deps) {
     onWaiting: (count) => metrics.monitoringWaiting.set(count),
   })
 
-  /** Where nothing was found, nothing is written. */
+  /** Writes an event only if something was found. */
   async function record(callEvent: CallEvent, report: MonitoringReport) {
     metrics.monitoredCalls.inc({ outcome: outcomeOf(report) })
     const { matches, unevaluated } = report
@@ -73,7 +73,7 @@ export function createMonitoring(deps: Deps) {
     drop: () => record(callEvent, { ...nobodyAsked(watched), reason: 'dropped' }),
   })
 
-  /** A full queue causes no further writes: the call's own event says what was not judged. */
+  /** A full queue must not cause more writes: the call's own event names what was not judged. */
   function reserve(owner: string, findings: NonNullable<CallEnding['findings']>) {
     const { watched } = findings
     const characters = watched.reduce((sum, { length }) => sum + length, 0)
@@ -105,7 +105,10 @@ export function createMonitoring(deps: Deps) {
   }
 }
 
-/** Where the organization has had too much asked in this minute, the rules are unevaluated, as if the judge had no time. */
+/**
+ * If the organization has had too many questions asked in this minute, its rules count as unevaluated, as if the judge had no
+ * time.
+ */
 const refuseAsJudge = (questions: Questions): Questions => ({
   ...questions,
   begin: (number) =>
@@ -129,7 +132,7 @@ async function judgeAll(
   }
 }
 
-/** All that is kept of the event of a call. */
+/** What is kept of the event of a call. */
 type CallEvent = Pick<Event, 'id' | 'organizationId' | 'header'>
 
 const nobodyAsked = (watched: readonly WatchedTexts[]) => ({

@@ -1,3 +1,5 @@
+import { createFairLine } from '#platform/lines/fair-line.ts'
+
 /** What waits. Neither of its functions may throw. */
 export type QueuedWork = {
   run(signal: AbortSignal): Promise<void>
@@ -12,15 +14,22 @@ type Options = Sizes & { atOnce: number; onWaiting(count: number): void }
 type Entry = { owner: string; bytes: number; work: QueuedWork }
 
 /**
- * Work that no caller waits for. It is bounded by its number and by what it keeps in memory, in all and for each organization, and
- * organizations take turns.
+ * A queue of work that no caller waits for. Both the number of entries and the memory they keep are bounded, in total and for
+ * each organization, and organizations take turns.
  */
 export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
   const stopping = new AbortController()
   const room = createRoom(sizes)
-  const lines = createLines(onWaiting)
+  /** What may wait is decided by the room, which also counts what runs. */
+  const line = createFairLine<Entry>()
   let running = 0
   let isStopping = false
+
+  function takeNext(): Entry | undefined {
+    const entry = line.takeNext()
+    onWaiting(line.size())
+    return entry
+  }
 
   async function begin({ owner, bytes, work }: Entry) {
     running++
@@ -32,7 +41,7 @@ export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
 
   function beginMore() {
     while (running < atOnce) {
-      const entry = lines.takeNext()
+      const entry = takeNext()
       if (!entry) return
       void begin(entry)
     }
@@ -40,7 +49,7 @@ export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
 
   function dropAll() {
     const dropped: Entry[] = []
-    for (let entry = lines.takeNext(); entry; entry = lines.takeNext()) dropped.push(entry)
+    for (let entry = takeNext(); entry; entry = takeNext()) dropped.push(entry)
     stopping.abort(new Error('the process stops'))
     for (const { owner, bytes, work } of dropped) {
       void work.drop().then(() => room.free(owner, bytes))
@@ -48,46 +57,22 @@ export function createFairQueue({ atOnce, onWaiting, ...sizes }: Options) {
   }
 
   return {
-    /** Takes a place for work, which must follow; null if there is no room. */
+    /** Reserves a place for work, which the caller must then add; null if there is no room. */
     reserve(owner: string, bytes: number): ((work: QueuedWork) => void) | null {
       if (isStopping || !room.take(owner, bytes)) return null
       return (work) => {
-        lines.append({ owner, bytes, work })
+        line.add(owner, { owner, bytes, work })
+        onWaiting(line.size())
         // The caller goes on first.
         setImmediate(beginMore)
       }
     },
-    /** Ends what can be ended in this time, and drops the rest. */
+    /** Lets work go on for this long, and drops the rest. */
     async stop(maxMs: number) {
       isStopping = true
       const timer = setTimeout(dropAll, maxMs)
       await room.empty()
       clearTimeout(timer)
-    },
-  }
-}
-
-/** What waits, in one line for each organization. */
-function createLines(onWaiting: (count: number) => void) {
-  /** The organization that had its turn last is the last in the map. */
-  const lines = new Map<string, Entry[]>()
-  let waiting = 0
-  return {
-    append(entry: Entry) {
-      const line = lines.get(entry.owner) ?? []
-      line.push(entry)
-      lines.set(entry.owner, line)
-      onWaiting(++waiting)
-    },
-    takeNext(): Entry | undefined {
-      const [next] = lines
-      if (!next) return undefined
-      const [owner, line] = next
-      const entry = line.shift()
-      lines.delete(owner)
-      if (line.length > 0) lines.set(owner, line)
-      onWaiting(--waiting)
-      return entry
     },
   }
 }
@@ -98,7 +83,7 @@ function createRoom({ most, mostOfOne }: Sizes) {
   let used = nothing
   let onEmpty = () => {}
   return {
-    /** False if it does not fit. */
+    /** Returns false if the work does not fit. */
     take(owner: string, bytes: number): boolean {
       const [all, own] = [add(used, 1, bytes), add(usedBy.get(owner) ?? nothing, 1, bytes)]
       if (exceeds(all, most) || exceeds(own, mostOfOne)) return false

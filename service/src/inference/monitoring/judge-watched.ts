@@ -3,7 +3,7 @@ import type { WatchedTexts } from '#inference/enforcement/findings.ts'
 import { ask } from '#inference/enforcement/plain-language/ask-judge.ts'
 import type { Judge, JudgeCall } from '#moderation/judge/judge.ts'
 
-/** What the judge says of one direction of a call. Throws the reason of the signal, and unexpected errors. */
+/** Asks the judge about one direction of a call. Throws the reason of the signal, and unexpected errors. */
 export async function judgeWatched(
   judge: Judge,
   { direction, rules, contents }: WatchedTexts,
@@ -11,7 +11,7 @@ export async function judgeWatched(
 ): Promise<Omit<MonitoringReport, 'judge'>> {
   const scores = new Map<string, number>()
   let reason: string | null = null
-  // One after the other: no caller waits for it, and each has the judge's whole time.
+  // One after the other, so that each gets the judge's whole time. No caller is waiting.
   for (const content of contents()) {
     const reply = await ask(judge, rules, content, call)
     reason ??= reply.failure?.kind ?? null
@@ -29,7 +29,7 @@ export async function judgeWatched(
     score,
     threshold,
   }))
-  // A match counts whatever is missing; anything else may still be one.
+  // A match counts even if other verdicts are missing; without a match, a missing verdict might have been one.
   const unknown = reason === null ? [] : judged.filter((each) => !isMatch(each))
   return { matches, unevaluated: unknown.map(({ policyId }) => policyId), reason }
 }

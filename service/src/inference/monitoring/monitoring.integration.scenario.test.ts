@@ -138,7 +138,7 @@ test('no judge is asked about a request that is blocked', patience, async () => 
   expect(calls.double.requests).toEqual([])
 })
 
-test('a judge that takes two seconds delays nobody', patience, async () => {
+test('a judge that takes two seconds delays no caller', patience, async () => {
   const calls = await prepareJudgedCalls({ deadline_ms: 5000, hedge_ms: 4900 })
   calls.double.become(async (request, response) => {
     await sleep(2000)

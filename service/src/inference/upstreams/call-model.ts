@@ -23,7 +23,7 @@ type Deps = {
   findRefusedMediaUrl: FindRefusedMediaUrl
   metrics: Metrics
   now: Clock
-  /** From 0 to 1, as a share of the longest pause before a retry. */
+  /** A random number from 0 to 1: the share of the longest pause to wait before a retry. */
   random?: () => number
 }
 
@@ -64,7 +64,7 @@ export function createModelCalls(deps: Deps) {
         breaker.record(call.organizationId, failure.health)
       }
       count(failure?.error.code ?? 'given_up')
-      // The caller is gone, and waits neither for another attempt nor for the error.
+      // The caller has hung up, so there is neither another attempt nor an error to report.
       call.cancellation.throwIfCancelled()
       if (!failure) throw error
       return failure
@@ -80,7 +80,8 @@ export function createModelCalls(deps: Deps) {
       for (let attempts = 1; attempts <= attemptsMax; attempts++) {
         const leftMs = endsAtMs - now().getTime()
         if (leftMs <= 0 || breaker.isPausing(call.organizationId)) break
-        // Before `mayTry`, which may claim the probe of an upstream that is out: a refused call would waste it.
+        // Checked before `mayTry`, which may claim the probe of an upstream that is out of service: a refused call would waste
+        // it.
         const sent = await prepareAttempt(call, candidate, leftMs, deps)
         call.cancellation.throwIfCancelled()
         if (!breaker.mayTry(call.organizationId)) break
@@ -100,15 +101,15 @@ export function createModelCalls(deps: Deps) {
 }
 export type CallModel = ReturnType<typeof createModelCalls>
 
-/** Whether the deadline of the call ended an attempt that earlier ones had left little time: the upstream may be well. */
+/** Whether the deadline of the call ended an attempt that had little time left after earlier ones. The upstream may be healthy. */
 const isCutShort = ({ error }: UpstreamFailure, { upstream, timeoutMs }: UpstreamAttempt) =>
   error.cause instanceof TotalTimeout && timeoutMs < upstream.totalTimeoutMs
 
-/** Whether the attempt was ended here, by its deadline or with the process, and did not fail at the upstream. */
+/** Whether we ended the attempt, by its deadline or because the process stops, so that it did not fail at the upstream. */
 const isGivenUp = (error: unknown) =>
   !(error instanceof AttemptFailed) || error.failure.error.cause instanceof TotalTimeout
 
-/** A turn with opaque state can only go to the upstream that made that state. */
+/** A turn with opaque state can only go to the upstream that made the state. */
 async function findCandidates(
   { model, turn }: ModelCall,
   sticky: Sticky,

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 
 import { features } from '#formats/fields/field-table.ts'
-import { explainIssue } from '#http/validate.ts'
-
-import { findJsonFault } from './json-fault.ts'
+import { explainFileIssue } from '#http/validate.ts'
+import { fileError, memberName } from '#platform/operator-file/file-error.ts'
+import { KeyReference } from '#platform/operator-file/key-reference.ts'
+import { findJsonFault } from '#platform/operator-file/scan-json.ts'
 
 // The model catalogue as the operator writes it (docs/models.md). Nothing behind catalogue.ts sees these names.
 
@@ -18,20 +19,10 @@ const UsdPerCall = z
   .string({ error: callPriceRule })
   .regex(/^\d{1,3}(\.\d{1,6})?$/, { error: callPriceRule })
 
-/** Never the secret itself: where it is kept. */
-const KeyReference = z.union(
-  [
-    z.strictObject({ env: z.string().regex(/^[A-Z][A-Z0-9_]{0,99}$/) }),
-    z.strictObject({ file: z.string().min(1).max(1000) }),
-  ],
-  { error: 'must be {"env": "VARIABLE"} or {"file": "/path"}, never the key itself' },
-)
-export type KeyReference = z.infer<typeof KeyReference>
-
 const FormatNames = z.array(Name).min(1, { error: 'must name at least one format' }).max(20)
 
 const UpstreamEntry = z.strictObject({
-  /** The vendor whose API it imitates: its credential header, and its formats unless they are listed. */
+  /** The vendor whose API the upstream imitates. It decides the credential header, and the formats unless they are listed. */
   kind: z.enum(['openai', 'anthropic']).optional(),
   base_url: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }),
   key: KeyReference.optional(),
@@ -46,7 +37,7 @@ const UpstreamEntry = z.strictObject({
   counter: z.enum(['anthropic', 'vllm', 'llama_cpp']).optional(),
   /** What happens to members of a request that no table knows; by default it depends on the host. */
   unknown_fields: z.enum(['pass', 'drop']).optional(),
-  /** Which URLs of images and other media it gets; see media-urls.ts for what applies if absent. */
+  /** Which URLs of images and other media the upstream gets. media-urls.ts has the default. */
   media_urls: z.enum(['refuse', 'public', 'any']).optional(),
   connections: z.int().min(1).max(10_000).default(1000),
   connect_timeout_ms: Milliseconds.default(5000),
@@ -71,7 +62,7 @@ const ModelEntry = z.strictObject({
   encoding: z.enum(['o200k', 'cl100k']).default('o200k'),
   /** Is `encoding` the model's own, so that a local count is exact? */
   is_encoding_exact: z.boolean().default(false),
-  /** The first guess at its tokens per token of `encoding`, from where learning goes on. */
+  /** The initial factor of the model's tokens per token of `encoding`, which is then learned. */
   token_factor: z.number().min(0.7).max(1.6).default(1),
   prices: z.strictObject({
     input: Usd,
@@ -83,7 +74,7 @@ const ModelEntry = z.strictObject({
     /** US dollars for each call of a tool that the provider runs. */
     per_call: z.strictObject({ web_search: UsdPerCall }).optional(),
   }),
-  /** When the prices were last checked: a note to the people who keep the file. */
+  /** When the prices were last checked; a note for the people who maintain the file. */
   prices_as_of: z.iso.date({ error: 'must be a date like "2026-01-31"' }).optional(),
   capabilities: z
     .strictObject({
@@ -94,11 +85,11 @@ const ModelEntry = z.strictObject({
       json_schema: capability,
     })
     .prefault({}),
-  /** What callers may use although it costs more than its tokens, or reaches further than the model. */
+  /** Features that callers may use although they cost more than tokens, or reach further than the model. */
   allows: z.array(z.enum(features)).max(features.length).default([]),
   /** The most tokens of one image; an image of unknown size counts as this many. */
   image_tokens_max: z.int().min(1).max(1_000_000).default(3000),
-  /** Whether its upstreams may be asked for plain answers, where the caller wants one; else they are always streamed. */
+  /** Whether upstreams may be asked for a plain answer if the caller wants one. Otherwise they are always asked to stream. */
   plain: z.boolean().default(true),
   /** In the order in which they are tried. */
   upstreams: z
@@ -118,17 +109,12 @@ export function parseCatalogueFile(text: string): CatalogueFile {
   const json = parseJson(text)
   const result = CatalogueFile.safeParse(json)
   if (result.success) return result.data
-  throw catalogueError(result.error.issues.map((issue) => describe(issue, json)))
-}
-
-const problemsMax = 20
-
-/** All that is wrong with a catalogue, one problem per line. */
-export function catalogueError(problems: readonly string[]): Error {
-  const lines = problems.slice(0, problemsMax)
-  const others = problems.length - lines.length
-  if (others > 0) lines.push(`and ${others} more`)
-  return new Error(lines.map((line) => `  ${line}`).join('\n'))
+  throw fileError(
+    result.error.issues.map((issue) => {
+      const { path, rule } = explainFileIssue(issue, json)
+      return `${toPlace(path, json)}: ${rule}`
+    }),
+  )
 }
 
 function parseJson(text: string): unknown {
@@ -136,30 +122,15 @@ function parseJson(text: string): unknown {
     return JSON.parse(text)
   } catch {
     const { line, column, expected } = findJsonFault(text)
-    throw catalogueError([`line ${line}, column ${column}: it is not JSON; expected ${expected}`])
+    throw fileError([`line ${line}, column ${column}: it is not JSON; expected ${expected}`])
   }
-}
-
-function describe(issue: z.core.$ZodIssue, json: unknown): string {
-  if (issue.code === 'unrecognized_keys') {
-    const names = issue.keys.map((name) => `'${name.slice(0, 100)}'`)
-    return `${toPlace(issue.path, json)}: has no member ${names.join(', ')}`
-  }
-  if (issue.code === 'invalid_key') return `${toPlace(issue.path, json)}: its name ${nameRule}`
-  const { path, rule } = explainIssue(issue, json)
-  const hasOwnRule = rule !== 'is required' && issue.message.startsWith('must')
-  return `${toPlace(path, json)}: ${hasOwnRule ? issue.message : rule}`
 }
 
 /** `models.gpt-5.prices.input`: models by their id, where they have one. */
 function toPlace(path: readonly PropertyKey[], json: unknown): string {
   const [list, index, ...rest] = path
   const id = list === 'models' && typeof index === 'number' ? idOfModel(json, index) : undefined
-  const steps = id === undefined ? path : [list, id, ...rest]
-  const place = steps
-    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step).slice(0, 100)}`))
-    .join('')
-  return place === '' ? 'the file' : place.slice(1)
+  return memberName(id === undefined ? path : ['models', id, ...rest])
 }
 
 function idOfModel(json: unknown, index: number): string | undefined {

@@ -1,9 +1,10 @@
 import type { Price } from '#credits/price.ts'
 import type { Feature } from '#formats/fields/field-table.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
+import type { KeyReference } from '#platform/operator-file/key-reference.ts'
 import type { Origin } from '#platform/origin-pools.ts'
 
-import type { KeyReference, ModelEntry, UpstreamEntry } from './catalogue-file.ts'
+import type { ModelEntry, UpstreamEntry } from './catalogue-file.ts'
 import type { MediaUrls } from './media-urls.ts'
 
 /** Where the requests to an upstream go. */

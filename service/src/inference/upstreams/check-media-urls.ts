@@ -12,7 +12,7 @@ import { findMediaUrls, type MediaUrl, mediaUrlsMax } from './find-media-urls.ts
 
 type Options = { findAddresses: FindAddresses; now: Clock; deadlineMs?: number }
 
-/** `reason` is one sentence that is safe to show: it reveals nothing about our network. */
+/** `reason` is one sentence that is safe to show to callers: it reveals nothing about our network. */
 type RefusedMediaUrl = MediaUrl & { reason: string }
 
 /** Finds a URL in a request that its upstream may not get; null where there is none. */
@@ -96,11 +96,11 @@ function readHost(url: string): { host: string } | { reason: string } {
   }
 }
 
-/** Does not tell the two apart, so that callers cannot find out which names exist on a private network. */
+/** One message for both, so that callers cannot find out which names exist on a private network. */
 const notPublic = 'The host name has no address, or one outside the public internet.'
 const notResolved = 'The host name could not be resolved; retry later.'
 
-/** Resolves a name once a minute. A failure is no answer, and is not kept. */
+/** Resolves a name at most once a minute. A failure is not cached. */
 function createHostCheck({ findAddresses, now, deadlineMs = 1000 }: Options): FindFault {
   const answers = new BoundedMap<string, { isPublic: Promise<boolean>; untilMs: number }>(cachedMax)
 

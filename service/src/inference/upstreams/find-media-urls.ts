@@ -5,8 +5,8 @@ import { isDataUrl } from '#formats/data-url.ts'
 export type MediaUrl = { url: string; path: string }
 
 /**
- * What text means at a place of a request. `address`: it is fetched, or opened as a file, whatever it looks like.
- * `media`: it is base64, or fetched if it looks like an address. `source`: only its member `url` is an address.
+ * What a string means at a place in a request. `address`: servers fetch it or open it as a file, whatever it looks like.
+ * `media`: it is base64, or is fetched if it looks like an address. `source`: only its member `url` is an address.
  */
 type Place = 'address' | 'media' | 'source' | 'other'
 
@@ -17,9 +17,9 @@ const mediaMembers = (
 ).split(' ')
 
 /**
- * Places by the name of a member, in lower case because servers in Go ignore the case. Where the `type` of a part
- * is not decisive, nor is it here: vLLM reads `image_url` in a text part that has a `uuid`. llama.cpp fetches
- * `input_audio.data` that starts with `http`, and SGLang opens an `image_url` that is the path of a file.
+ * Places by the name of a member, in lower case because servers written in Go ignore the case. If the `type` of a part does not
+ * decide for servers, it does not decide here either: vLLM reads `image_url` in a text part that has a `uuid`. llama.cpp
+ * fetches `input_audio.data` that starts with `http`, and SGLang opens an `image_url` that is the path of a file.
  */
 const places: ReadonlyMap<string, Place> = new Map([
   ...addressMembers.map((name) => [name, 'address'] as const),
@@ -44,9 +44,9 @@ const addressLike = /^\s*(?:http|file:|[a-z][a-z\d+.-]*:\/\/)/i
 export const mediaUrlsMax = 100
 
 /**
- * Finds the different media URLs of a request, as an upstream gets it, in any format; if there are more than
- * `mediaUrlsMax`, one more than that. Data URLs are not among them, nor are URLs in texts, citations and search
- * results. Requests are read with a bounded depth, so recursion is safe.
+ * Finds the different media URLs of a request as an upstream gets it, in any format. Stops at one more than `mediaUrlsMax`.
+ * Data URLs are not among them, nor are URLs in texts, citations and search results. Requests are read with a bounded depth, so
+ * recursion is safe.
  */
 export function findMediaUrls(body: Json): MediaUrl[] {
   const found = new Map<string, MediaUrl>()

@@ -2,14 +2,13 @@ import type { UpstreamFormats } from '#formats/format.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { followFile } from '#platform/operator-file/follow-file.ts'
+import { type KeyReference, readReferencedKey } from '#platform/operator-file/key-reference.ts'
 
-import { catalogueError, type KeyReference } from './catalogue-file.ts'
 import { type Catalogue, emptyCatalogue } from './catalogue.ts'
 import { readCatalogue } from './read-catalogue.ts'
-import { readUpstreamKey } from './read-key.ts'
 
 type Options = {
-  /** Without one there are no models. */
+  /** The path of the catalogue. Without a file there are no models. */
   file: string | undefined
   formats: UpstreamFormats
   environment: Readonly<Record<string, string | undefined>>
@@ -18,8 +17,6 @@ type Options = {
   onChange: (catalogue: Catalogue) => void
   everyMs?: number
 }
-
-const fileMaxLength = 8 * 1024 * 1024
 
 /**
  * Holds the catalogue that is in force. The file and the files of its keys are read every two seconds; while
@@ -31,7 +28,7 @@ export function followCatalogue(options: Options) {
   let currentText = ''
   if (file === undefined) return { current: () => current, stop: () => undefined }
 
-  const readSecret = (reference: KeyReference) => readUpstreamKey(reference, environment)
+  const readSecret = (reference: KeyReference) => readReferencedKey(reference, environment)
   const isCurrent = (text: string) =>
     text === currentText && current.upstreams.every((upstream) => hasSameKey(upstream, readSecret))
 
@@ -40,10 +37,10 @@ export function followCatalogue(options: Options) {
     title: 'model catalogue',
     setting: 'MODELS_FILE',
     remedy: 'correct MODELS_FILE, or write the file as docs/models.md shows',
+    maxKib: 8192,
     everyMs,
     take(text, wasUnusable) {
       if (!wasUnusable && isCurrent(text)) return false
-      if (text.length > fileMaxLength) throw catalogueError(['the file is larger than 8 MiB'])
       current = readCatalogue(text, { formats, readSecret })
       currentText = text
       onChange(current)
@@ -56,7 +53,7 @@ export function followCatalogue(options: Options) {
   return { current: () => current, stop }
 }
 
-/** A key that can no longer be read is not the same: reading the catalogue again reports it. */
+/** A key that can no longer be read counts as changed, so that reading the catalogue again reports it. */
 function hasSameKey(
   { key, secret }: Catalogue['upstreams'][number],
   readSecret: (reference: KeyReference) => string,

@@ -33,7 +33,7 @@ test('two organizations that see failures keep out themselves; a third keeps out
   expect(['one', 'two', 'three', 'other'].map(breaker.mayTry)).toEqual([false, false, false, false])
 })
 
-test('an upstream that cannot be reached is out of service for all, whoever tried', () => {
+test('an upstream that one organization cannot reach is out of service for all', () => {
   const { breaker, fail, clock } = prepare()
   fail('one', 4, true)
   expect(breaker.mayTry('other')).toBe(true)

@@ -44,16 +44,16 @@ export function createUpstreamBreaker(now: Clock) {
   }
 
   return {
-    /** Whether calls are refused at the moment. Unlike `mayTry` it does not claim the probe. */
+    /** Whether calls are refused at the moment. Unlike `mayTry`, it does not claim the probe. */
     isPausing: (organizationId: string): boolean =>
       shared.isPausing() || (own.get(organizationId)?.isPausing() ?? false),
     mayTry(organizationId: string): boolean {
       const breaker = own.get(organizationId)
-      // The probe of the organization is not claimed unless the circuit of all lets the call through.
+      // The organization's probe is claimed only if the circuit of all organizations lets the call through.
       if (breaker?.isPausing() || !shared.mayTry()) return false
       return breaker?.mayTry() ?? true
     },
-    /** Records the health of the upstream that an attempt has shown. */
+    /** Records what an attempt has shown about the health of the upstream. */
     record(organizationId: string, health: UpstreamFailure['health']) {
       if (health === 'good') succeeded(organizationId)
       if (health === 'bad') findOrAddOwn(organizationId).failed()

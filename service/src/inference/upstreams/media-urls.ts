@@ -13,7 +13,10 @@ export const isVendorHost = (baseUrl: string): boolean => vendorHosts.has(new UR
 /** Which URLs of media an upstream gets: none, those of the public internet, or all. */
 export type MediaUrls = NonNullable<UpstreamEntry['media_urls']>
 
-/** Without a word of the operator, an upstream on a private network gets no media URLs: it could fetch from there. */
+/**
+ * Unless the operator decides otherwise, an upstream on a private network gets no media URLs, because it could fetch from that
+ * network.
+ */
 export function decideMediaUrls({
   base_url,
   media_urls,
@@ -23,7 +26,7 @@ export function decideMediaUrls({
   return decided === 'public' && isVendorHost(base_url) ? 'any' : decided
 }
 
-/** Decided by the spelling alone: names are not resolved when the catalogue is read. */
+/** Decided by the spelling of the address alone: names are not resolved when the catalogue is read. */
 function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '')
   if (isIP(host) !== 0) return !isPublicAddress(host)

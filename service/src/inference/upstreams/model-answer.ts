@@ -1,13 +1,14 @@
-import type { Piece } from '#formats/answer.ts'
+import type { Piece, PieceSource, TakePiece } from '#formats/answer.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import type { Upstream } from './catalogue.ts'
 import type { ModelCall } from './model-call.ts'
 import type { OpenAnswer, UpstreamAttempt } from './open-answer.ts'
+import type { PieceReader } from './read-pieces.ts'
 import type { Sticky } from './sticky.ts'
 import { toFailure } from './upstream-failure.ts'
 
-/** An answer that has started, and what was sent for it. */
+/** An answer that has started, and the request that was sent for it. */
 export type StartedAnswer = OpenAnswer & { sent: Pick<UpstreamAttempt, 'upstream' | 'isPlain'> }
 
 type Deps = {
@@ -17,8 +18,11 @@ type Deps = {
   metrics: Pick<Metrics, 'upstreamAttempts'>
 }
 
-/** The pieces of an answer. The first `next` makes the call; a generator here would cost microtasks for every piece. */
-export class ModelAnswer implements AsyncIterableIterator<Piece> {
+/**
+ * The pieces of an answer. The first `next` makes the call. This is no generator, because that would cost microtasks for every
+ * piece.
+ */
+export class ModelAnswer implements AsyncIterableIterator<Piece>, PieceSource {
   readonly #call: ModelCall
   readonly #deps: Deps
   #started: StartedAnswer | undefined
@@ -35,6 +39,18 @@ export class ModelAnswer implements AsyncIterableIterator<Piece> {
       await this.#readUnwanted(this.#started, piece)
     }
     return piece ? { done: false, value: piece } : { done: true, value: undefined }
+  }
+
+  async readWhile(take: TakePiece): Promise<boolean> {
+    for (;;) {
+      const started = this.#started
+      if (started?.reader && !started.sent.isPlain) {
+        return this.#passOn(started.reader, started.sent.upstream, take)
+      }
+      const next = await this.next()
+      if (next.done) return true
+      if (!take(next.value)) return false
+    }
   }
 
   async return(): Promise<IteratorResult<Piece, undefined>> {
@@ -63,14 +79,28 @@ export class ModelAnswer implements AsyncIterableIterator<Piece> {
 
   async #readNext({ reader, sent: { upstream } }: StartedAnswer): Promise<Piece | undefined> {
     if (!reader) return undefined
+    const piece = await this.#reading(() => reader.read())
+    if (piece) this.#observe(piece, upstream)
+    return piece
+  }
+
+  #passOn(reader: PieceReader, upstream: Upstream, take: TakePiece): Promise<boolean> {
+    return this.#reading(() =>
+      reader.readWhile((piece) => {
+        this.#observe(piece, upstream)
+        return take(piece)
+      }),
+    )
+  }
+
+  async #reading<Result>(read: () => Promise<Result>): Promise<Result> {
     try {
-      const piece = await reader.read()
-      if (piece) this.#observe(piece, upstream)
-      return piece
+      return await read()
     } catch (error) {
-      reader.close()
+      this.#started?.reader?.close()
       this.#call.cancellation.throwIfCancelled()
-      this.#deps.metrics.upstreamAttempts.inc({ upstream: upstream.name, outcome: 'broken' })
+      const upstream = this.#started?.sent.upstream.name ?? ''
+      this.#deps.metrics.upstreamAttempts.inc({ upstream, outcome: 'broken' })
       throw toFailure(error).error
     }
   }

@@ -5,17 +5,17 @@ import type { Cancellation } from '#platform/calls/cancellation.ts'
 
 import type { CatalogueModel } from './catalogue.ts'
 
-/** A call to a model, as its upstreams are asked. */
+/** A call to a model, as needed to ask its upstreams. */
 export type ModelCall = {
   organizationId: string
   model: CatalogueModel
-  /** Null: no caller has sent it, and there is only the turn. */
+  /** Null if no caller has sent the request, so that there is only the turn. */
   callerFormat: CallerFormatName | null
-  /** The caller's own request, which an upstream of the same format gets. */
+  /** The caller's own request, which is sent to an upstream of the same format. */
   body: Json
   turn: Turn
   maxOutputTokens: number
-  /** Headers of the caller's request that an upstream of the same format gets too. */
+  /** Headers of the caller's request that are passed on to an upstream of the same format. */
   headers: Record<string, string>
   /** Whether upstreams may be asked for a plain answer. */
   isPlain: boolean
@@ -27,6 +27,6 @@ export type ModelCall = {
   /** Called once, before the first piece. */
   onAnswering(upstream: string): void
   onPiece(piece: Piece): void
-  /** Called when a plain answer is given up before it has come: what was written of it was never seen. */
+  /** Called when a plain answer is given up before it has arrived: the model may have written something that was never seen. */
   onUnseen(upstream: string): void
 }

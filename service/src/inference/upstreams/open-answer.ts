@@ -30,16 +30,16 @@ export type UpstreamAttempt = {
   isPlain: boolean
   /** How long the whole answer may take. */
   timeoutMs: number
-  /** Set when an attempt has failed: whether the upstream may have written something that was never seen. */
+  /** Set when an attempt fails: whether the upstream may have written something that was never seen. */
   mayHaveWritten: boolean
-  /** The caller's; for a plain answer that of the process. */
+  /** The cancellation of the caller; of a plain answer, that of the process. */
   cancellation: Cancellation
 }
 
 export type OpenAnswer = {
   /** The first piece of the answer. */
   first: Piece
-  /** Reads the others; null where the first is the whole answer. */
+  /** Reads the other pieces; null if the first is the whole answer. */
   reader: PieceReader | null
 }
 
@@ -57,7 +57,7 @@ export async function openAnswer(
     if (attempt.isPlain && isOfType(answer.headers, plainMediaType)) {
       return { first: await readPlainAnswer(answer, attempt), reader: null }
     }
-    // An upstream that streams although it was asked for a plain answer is understood too.
+    // Also understands an upstream that streams although it was asked for a plain answer.
     refuseOtherBodies(answer, attempt.format)
     const reader = new PieceReader(answer, attempt)
     const first = await reader.read()
@@ -84,7 +84,7 @@ function send(pools: OriginPools, attempt: UpstreamAttempt): StreamedAnswer {
     cancellation,
     timeoutMs,
     createTimeout,
-    isSilent: isPlain, // nothing comes of a plain answer until it is complete
+    isSilent: isPlain, // nothing of a plain answer arrives until it is complete
   })
 }
 
@@ -100,7 +100,7 @@ async function readRefusal(
 ): Promise<UpstreamFailure> {
   const { format, upstream } = attempt
   const { status, headers } = answer
-  answer.endWithin(upstream.idleTimeoutMs) // also where the answer itself could have been silent for longer
+  answer.endWithin(upstream.idleTimeoutMs) // even if the answer itself was allowed to stay silent for longer
   const json = readJson(withoutSecret(await readStart(answer), upstream))
   return toStatusFailure(status, readComplaint(json, format), {
     retryAfter: headers['retry-after']?.toString(),

@@ -11,7 +11,7 @@ import { answerTooLarge, AttemptFailed, plainMaxBytes, toFailure } from './upstr
 
 export const plainMediaType = 'application/json'
 
-/** Whether a body has this type and is not compressed: nothing else was asked for. */
+/** Whether a body has this type and is not compressed, as the request demanded. */
 export function isOfType(headers: AnswerHeaders, mediaType: string): boolean {
   const type = String(headers['content-type'] ?? '')
   return type.startsWith(mediaType) && (headers['content-encoding'] ?? 'identity') === 'identity'
@@ -48,8 +48,8 @@ function parse(text: string): Json {
 }
 
 /**
- * An answer that has begun to arrive is not asked for again, because the model has written it already. Like a stream
- * that breaks in the middle, it does not count against the upstream.
+ * An answer that has begun to arrive is not requested again, because the model has already written it. Like a stream that
+ * breaks in the middle, it does not count against the upstream.
  */
 async function readWhole(answer: StreamedAnswer): Promise<Buffer> {
   const chunks: Buffer[] = []

@@ -15,7 +15,7 @@ export type PostToUpstream = (
 
 const answerMaxBytes = 16 * 1024 * 1024
 
-/** Requests to an upstream that are no model calls, such as token counts. Paths start at the root of its server. */
+/** Requests to an upstream other than model calls, such as token counts. Paths start at the root of its server. */
 export function createUpstreamPosts(pools: OriginPools) {
   return (upstream: Upstream): PostToUpstream =>
     async (path, json, signal, headers) => {

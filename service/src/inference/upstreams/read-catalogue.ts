@@ -1,10 +1,10 @@
 import { readPrice, readPriceOfCall } from '#credits/price.ts'
 import type { UpstreamFormats } from '#formats/format.ts'
+import { fileError } from '#platform/operator-file/file-error.ts'
+import type { KeyReference } from '#platform/operator-file/key-reference.ts'
 
 import {
-  catalogueError,
   type CatalogueFile,
-  type KeyReference,
   type ModelEntry,
   parseCatalogueFile,
   type UpstreamEntry,
@@ -15,7 +15,7 @@ import { originPlaceOf } from './origins.ts'
 
 type Options = {
   formats: UpstreamFormats
-  /** Throws where there is no usable key. */
+  /** Reads the key; throws if there is no usable one. */
   readSecret: (reference: KeyReference) => string
 }
 
@@ -23,7 +23,7 @@ type Options = {
 export function readCatalogue(text: string, options: Options): Catalogue {
   const file = parseCatalogueFile(text)
   const problems = findUnknownUpstreams(file)
-  /** What a step throws is one problem of the catalogue; reading goes on. */
+  /** Runs one step of reading. What it throws becomes one problem of the catalogue, and reading goes on. */
   const attempt = <Result>(place: string, step: () => Result): Result | undefined => {
     try {
       return step()
@@ -50,7 +50,7 @@ export function readCatalogue(text: string, options: Options): Catalogue {
       byName.set(name, model)
     }
   }
-  if (problems.length > 0) throw catalogueError(problems)
+  if (problems.length > 0) throw fileError(problems)
   return { models, upstreams: [...upstreams.values()], find: (name) => byName.get(name) }
 }
 
@@ -129,7 +129,7 @@ function toModel(entry: ModelEntry, upstreams: ReadonlyMap<string, Upstream>): C
     tokenFactor: entry.token_factor,
     usdPerMillion,
     price: toPrice(prices, usdPerMillion),
-    // A price is a permission too.
+    // A feature with a price is allowed, too.
     allows: new Set([...entry.allows, ...(prices.per_call ? (['web_search'] as const) : [])]),
     imageTokensMax: entry.image_tokens_max,
     capabilities: {

@@ -1,4 +1,12 @@
-import type { AnswerEvent, Frame, Json, Piece, Reader, SourceFrame } from '#formats/answer.ts'
+import type {
+  AnswerEvent,
+  Frame,
+  Json,
+  Piece,
+  Reader,
+  SourceFrame,
+  TakePiece,
+} from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
 import type { FrameParser, RawFrame } from '#formats/framing.ts'
@@ -10,13 +18,13 @@ import type { StreamedAnswer } from '#platform/calls/streamed-answer.ts'
 import type { Upstream } from './catalogue.ts'
 
 const frameMaxBytes = 8 * 1024 * 1024
-/** A connection can be used again when its answer was read to the end, unless that is too much work. */
+/** A connection can be reused if its answer is read to the end. More than this is not read just for that. */
 const restMax = { maxBytes: 64 * 1024, maxMs: 1000 }
 const preambleMax = 100
 
 type Options = { format: UpstreamFormat; upstream: Upstream }
 
-/** Reads an answer as it comes, until it is finished. What arrives together is one piece. */
+/** Reads an answer as it arrives, until it is finished. Frames that arrive together are one piece. */
 export class PieceReader {
   readonly #answer: StreamedAnswer
   readonly #format: UpstreamFormat
@@ -24,12 +32,12 @@ export class PieceReader {
   readonly #parser: FrameParser
   readonly #reader: Reader
   readonly #repeated = new RepeatedFrame()
-  /** The block of the frame that may be repeated. */
+  /** The block that the repeated frames belong to. */
   #repeatedIndex = 0
   /** Comments and pings before the answer: with those alone it has not started. */
   #preamble: Frame[] = []
   #hasBegun = false
-  /** Thrown when the frames before it were read, which are still part of the answer. */
+  /** Thrown only after the frames before it have been read, which are still part of the answer. */
   #problem: Error | undefined
   #isClosed = false
 
@@ -43,14 +51,41 @@ export class PieceReader {
 
   /** The next piece; undefined when the answer is finished. Throws when it is broken or ends in the middle. */
   async read(): Promise<Piece | undefined> {
+    for (;;) {
+      const next = this.#next()
+      if (next !== 'waiting') return next
+      await this.#answer.arrival()
+    }
+  }
+
+  /**
+   * Passes pieces on where they arrive, until `take` wants no more for now: nothing that awaits is woken for each of them. Resolves to
+   * whether the answer is finished; rejects as `read` does.
+   */
+  readWhile(take: TakePiece): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+    const go = () => {
+      try {
+        for (let next = this.#next(); next !== undefined; next = this.#next()) {
+          // All chunks that the connection has read at once are one piece.
+          if (next === 'waiting') return this.#answer.onArrival(() => queueMicrotask(go))
+          if (!take(next)) return resolve(false)
+        }
+        resolve(true)
+      } catch (error) {
+        reject(error as Error)
+      }
+    }
+    go()
+    return promise
+  }
+
+  #next(): Piece | 'waiting' | undefined {
     try {
       while (!this.#isClosed) {
         if (this.#problem) throw this.#problem
         const bytes = this.#answer.take()
-        if (!bytes && !this.#answer.isRead) {
-          await this.#answer.arrival()
-          continue
-        }
+        if (!bytes && !this.#answer.isRead) return 'waiting'
         const piece = this.#toPiece(bytes ? this.#parser.feed(bytes) : this.#lastFrames())
         if (this.#reader.isFinished()) this.close()
         else if (!bytes) this.#problem ??= new BrokenAnswer('The answer ended in the middle.')
@@ -63,7 +98,7 @@ export class PieceReader {
     }
   }
 
-  /** Frees the connection. For every answer, unless it was read to its end or has failed. */
+  /** Frees the connection. Must be called for every answer that was neither read to its end nor failed. */
   close() {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -135,7 +170,7 @@ function onlyDelta(events: readonly AnswerEvent[]) {
   return events.length === 1 && first?.type === 'block_delta' ? first : undefined
 }
 
-/** The JSON of a repeated frame; most of them are passed on without anybody reading it. */
+/** The JSON of a repeated frame, parsed only if needed: most are passed on unread. */
 class UnparsedFrame implements SourceFrame {
   readonly event: string
   readonly data: string
@@ -153,13 +188,13 @@ class UnparsedFrame implements SourceFrame {
   }
 }
 
-/** Some providers quote our key in their errors: such an error must not reach callers or the log. */
+/** Some providers quote our key in their errors. Such an error must reach neither callers nor the log. */
 export const withoutSecret = (problem: Error, { secret }: Upstream) =>
   secret !== null && wordsOf(problem).some((text) => text.includes(secret))
     ? new BrokenAnswer('An error quoted our key.')
     : problem
 
-/** A message is cut, perhaps in the middle of a key, so that what was said is looked at too. */
+/** A message may have been cut in the middle of a key, so we look at the whole text as well. */
 const wordsOf = (problem: Error): string[] =>
   problem instanceof ProviderError
     ? [problem.message, ...Object.values(problem.said).filter((each) => each !== null)]

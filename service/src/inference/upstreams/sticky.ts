@@ -20,7 +20,7 @@ export function createSticky({ redis, namespace }: Options) {
   const keyOf = (digest: string) => `${namespace}:home:${digest}`
 
   return {
-    /** Called with the frames of an answer whose upstream is not the first of the model. */
+    /** Called with the frames of an answer whose upstream is not the first one of the model. */
     remember(frames: readonly Frame[], upstream: string) {
       for (const event of frames.flatMap((frame) => frame.events)) {
         if (event.type !== 'block_sealed') continue

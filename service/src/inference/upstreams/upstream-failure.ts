@@ -53,7 +53,7 @@ export function toStatusFailure(
     const error = new ApiError('upstream_error', `The model provider failed with ${status}.`)
     return { remedy: 'again', error, health: 'bad' }
   }
-  // The gateway's own credential or configuration is at fault: another upstream may have a good one.
+  // The gateway's own credential or configuration is at fault. Another upstream may have a good one.
   if (status === 401 || status === 402 || status === 403 || status === 404) {
     const cause = new Error(`The upstream answered ${status}${reason}`)
     const error = new ApiError('upstream_error', 'The model provider refused the gateway.', {
@@ -74,7 +74,7 @@ function toRejection(
   complaint: UpstreamComplaint | null,
   requestId: string | undefined,
 ): ApiError {
-  // The id is repeated only where a header can carry it.
+  // The provider's id is repeated only if a header can carry it.
   const isSafe = requestId !== undefined && /^[\x21-\x7e]{1,200}$/.test(requestId)
   return new ProviderError(complaint ?? nothingSaid, ({ type, code, param = null, ...said }) => {
     const message = said.message || `The model provider refused the request with ${status}.`
@@ -95,7 +95,7 @@ function toRejection(
   })
 }
 
-/** More than any model writes. A plain answer is in memory twice: as it came and as it is sent. */
+/** More than any model writes. A plain answer is in memory twice: as it arrived and as it is sent. */
 export const plainMaxBytes = 32 * 1024 * 1024
 
 export const answerTooLarge = () =>
@@ -110,7 +110,7 @@ export class TotalTimeout extends Error {
 
 const timeouts = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 
-/** There was no connection, so the request cannot be the cause. */
+/** No connection was made, so the request cannot be the cause. */
 const notConnected =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_|CERT_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_)/
 

@@ -3,20 +3,20 @@ import { RedisLate } from '#platform/redis.ts'
 
 type Options = { now: Clock; onChange: (state: CircuitState) => void }
 
-/** What each state means stands in counters-with-fallback.ts. */
+/** counters-with-fallback.ts explains what each state means. */
 export type CircuitState = 'closed' | 'open' | 'returning'
 
 const failuresMax = 5
 const failuresWithinMs = 2000
 /**
- * Answers that are late together count once: on a busy machine Redis waits for the processor as everything else does, and all
- * commands that were sent meanwhile are late.
+ * Answers that are late together count as one failure: on a busy machine Redis waits for the processor like everything else,
+ * and then all commands that were sent in the meantime are late.
  */
 const lateEveryMs = 100
 /** Several times the interval between two probes, so that every process has sent its counts by then. */
 const returningMs = 2000
 
-/** Decides from the outcome of earlier tries whether Redis is asked. */
+/** Decides by the outcome of earlier tries whether Redis is asked. */
 export function createCircuitBreaker({ now, onChange }: Options) {
   let state: CircuitState = 'closed'
   let failedAtMs: number[] = []

@@ -15,10 +15,9 @@ type Circumstances = {
 const countsForMs = (window: LimitWindow) => windows[window].bucketMs + windows[window].lengthMs
 
 /**
- * This process's share of the limits, which it enforces while it cannot ask Redis: what was left in each
- * scope by the last known usage, divided by the number of processes and rounded up. Together the processes
- * then admit at most one call per process more than was left. Known usage counts until its window has
- * passed; without any, the whole limit is divided.
+ * This process's share of the limits, which it enforces while it cannot ask Redis: what the last known usage leaves of each
+ * scope's limits, divided by the number of processes and rounded up. All processes together then admit at most one call per
+ * process too many. Known usage counts until its window has passed; without known usage the whole limit is divided.
  */
 export function divideLimits(limits: Limits, circumstances: Circumstances): Limits {
   const { processes, lastKnown, slotsFromRedis, nowMs } = circumstances

@@ -35,7 +35,7 @@ beforeEach(() => {
 })
 afterEach(() => {
   process.off('unhandledRejection', note)
-  if (unhandled.length > 0) throw new AggregateError(unhandled, 'rejections nobody handled')
+  if (unhandled.length > 0) throw new AggregateError(unhandled, 'unhandled rejections')
 })
 
 /** What the server was asked, call by call. */
@@ -215,7 +215,7 @@ test('answers late, lost and cut: every call ends in time, and no retry counts t
   })
   // What the server counted is what it was told: each lease once, however often it was asked about it.
   expect(sums.counted).toBe(sums.executed + sums.absorbed)
-  // Nobody is missing. Too many are possible: a call whose answer was lost twice counts here and there.
+  // No call is missing. Too many are possible: a call whose answer was lost twice counts here and there.
   expect(sums.counted).toBeGreaterThanOrEqual(sums.admitted)
   expect(sums.executed).toBeGreaterThanOrEqual(sums.answeredByRedis)
 }, 60_000)
@@ -265,7 +265,7 @@ test('a connection that has gone silent is replaced, and the limiter comes back'
   await until(async () => bench.watched.calls('absorb').length === 1)
   await sleep(500)
   proxy.set({ drop: 1 })
-  await admit(5) // two misses open the circuit: nobody asks any more but the probe
+  await admit(5) // two misses open the circuit: only the probe still asks
   proxy.set() // every new connection would work
   await until(async () => shared.isExact(), 9000)
   expect(shared.isExact()).toBe(true)

@@ -1,9 +1,10 @@
-/** Redis does nothing else while it works through what it was sent at once, and calls wait for it. */
+/** Redis does nothing else while it processes one batch, and calls wait for it. */
 const atOnce = 20
 
 /**
- * Sends something for each item, many at once: in a busy process every round trip takes a turn of the event loop, and one after
- * the other the counts of a thousand organizations would take a minute. Throws the first error when all that was sent has ended.
+ * Sends something for each item, many at once. In a busy process every round trip takes a turn of the event loop, so sending
+ * the counts of a thousand organizations one after the other would take a minute. Throws the first error after everything that
+ * was sent has ended.
  */
 export async function sendAll<Item>(
   items: Iterable<Item>,

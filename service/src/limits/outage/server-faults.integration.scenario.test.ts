@@ -56,7 +56,7 @@ const faults: Fault[] = [
     end: ['CONFIG', 'SET', 'maxmemory', '0'],
     error: 'OOM',
   },
-  { name: 'it answers nobody for a while', cause: ['CLIENT', 'PAUSE', '1500', 'ALL'] },
+  { name: 'it answers no client for a while', cause: ['CLIENT', 'PAUSE', '1500', 'ALL'] },
   { name: 'it stands still for a while', cause: ['DEBUG', 'SLEEP', '1.5'] },
   { name: 'it loses its functions', cause: ['FUNCTION', 'FLUSH'], error: 'ERR' },
   // Whatever was admitted before is not known any more.

@@ -67,7 +67,7 @@ export function serveListQuotas(app: FastifyInstance, deps: Deps) {
   })
 }
 
-/** A position needs no item: users come and go with their windows. */
+/** A cursor need not name an existing item, because users come and go with their windows. */
 function placeOf(id: string) {
   const index = parts.findIndex((part) => id.startsWith(startOf(part)))
   const part = parts[index]

@@ -1,7 +1,7 @@
 import { dependencyUnavailable } from '#platform/api-error.ts'
 import { createBatched } from '#platform/batched.ts'
 import type { Db } from '#platform/database.ts'
-import { createDeadlines } from '#platform/deadline.ts'
+import { within } from '#platform/deadline.ts'
 
 import type { QuotaAmounts, QuotaCounter } from './quota.ts'
 import { type AskedCounter, readQuotaUsage } from './usage-store.ts'
@@ -16,7 +16,6 @@ const loadMaxMs = 1000
  * Throws 503 if the database does not answer: without them nothing can be decided.
  */
 export function createQuotaLoader({ db }: { db: Db }) {
-  const deadlines = createDeadlines(loadMaxMs)
   const read = createBatched<AskedCounter, QuotaAmounts>({
     sizeMax: batchMax,
     waitingMax,
@@ -29,7 +28,7 @@ export function createQuotaLoader({ db }: { db: Db }) {
   ): Promise<ReadonlyMap<QuotaCounter, QuotaAmounts>> => {
     try {
       const reading = Promise.all(counters.map((counter) => read({ organizationId, counter })))
-      const amounts = await deadlines.within(reading, late)
+      const amounts = await within(loadMaxMs, late, () => reading)
       return new Map(counters.map((counter, index) => [counter, amounts[index] as QuotaAmounts]))
     } catch (error) {
       throw dependencyUnavailable('usage of your quota', error)

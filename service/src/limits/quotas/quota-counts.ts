@@ -30,7 +30,7 @@ type QuotaCount = {
   credits: number
   reservedTokens: number
   reservedCredits: number
-  /** What it was loaded with: only what was left then is divided among processes. */
+  /** The amounts that were loaded. Only what they left is divided among processes. */
   base: QuotaAmounts
 }
 
@@ -132,7 +132,7 @@ export function renewQuotas(counts: QuotaCounts, quotas: CallQuotas, endsAtMs: n
   }
 }
 
-/** The counter, or a new one of what is known of it and what running calls reserve. */
+/** The counter, or a new one made from its known amounts and the reservations of running calls. */
 function find(
   counts: QuotaCounts,
   counter: QuotaCounter,
@@ -169,7 +169,7 @@ function findRefusal(
       const left = Math.max(0, counter.limits[unit] - count.base[unit])
       return sharedBy === 1 ? counter.limits[unit] : count.base[unit] + Math.floor(left / sharedBy)
     }
-    // A quota may have been lowered: what costs nothing of it is not refused by it.
+    // A quota may have been lowered below its usage. It refuses no call that needs nothing of it.
     const asked = { requests: 1, tokens, credits }
     const unit = quotaUnits.find((each) => asked[each] > 0 && wanted[each] > share(each))
     if (unit) return { counter, unit }
@@ -190,7 +190,7 @@ function giveBackExpired(counts: QuotaCounts, { period }: QuotaReservation, nowM
   }
 }
 
-/** Never below 0: a counter that was loaded meanwhile may lack what is given back. */
+/** Never below 0, because a counter that was loaded in the meantime may lack what is given back. */
 function giveBack(count: QuotaCount, { tokens, credits }: { tokens: number; credits: number }) {
   count.reservedTokens = Math.max(0, count.reservedTokens - tokens)
   count.reservedCredits = Math.max(0, count.reservedCredits - credits)
@@ -207,7 +207,7 @@ function readName(name: string) {
   return { tokens: Number(tokens), credits: Number(credits), fields }
 }
 
-/** A process counts for months: periods without running calls that are not this call's go with their counters. */
+/** A process may count for months, so the counters of other periods are dropped once no running call uses them. */
 function dropEnded(counts: QuotaCounts, { reservations }: CallQuotas) {
   const periodsMax = 12
   if (counts.reservations.size <= periodsMax) return

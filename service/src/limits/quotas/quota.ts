@@ -125,7 +125,7 @@ function ofQuota(quota: Quota, isEnforced: boolean): Limited[] {
   return [{ scope, subject, window, limits }]
 }
 
-/** A budget without a hard stop is counted for its alerts. A budget of 0 credits allows nothing that costs. */
+/** A budget without a hard stop is only counted, for its alerts. A budget of 0 credits allows only calls that cost nothing. */
 const ofBudget = ({ scope, subject, credits, hasHardStop }: Budget): Limited => ({
   scope,
   subject,

@@ -5,8 +5,8 @@ import type { Segment } from '#moderation/scorer.ts'
 export type ScorerCall = { readonly path: string; readonly body: object }
 
 /**
- * How one kind of model is asked for scores. Pure: `toCalls` says what to send, `readReplies` what the replies mean. The scorer that
- * uses it sends the calls, and cuts texts and lists of segments to a size that the model can take.
+ * How one kind of model is asked for scores. Pure: `toCalls` says what to send, and `readReplies` what the replies mean. The
+ * scorer that uses the adapter sends the calls, and cuts texts and lists of segments to sizes that the model accepts.
  */
 export type Adapter = {
   readonly covers: ReadonlySet<Category>

@@ -1,9 +1,9 @@
 import type { Category, CategoryScores } from '#moderation/categories.ts'
+import { probabilityShareOf, readChatReply, type ReplyToken } from '#moderation/chat-reply.ts'
 
 import type { Adapter } from './adapter.ts'
-import { readChatReply, type ReplyToken, toChatCall, toConversation, withLogprobs } from './chat.ts'
-import { malformed } from './malformed.ts'
-import { probabilityShareOf, probabilityToBasisPoints } from './probabilities.ts'
+import { toChatCall, toConversation, withLogprobs } from './chat.ts'
+import { malformed, probabilityToBasisPoints } from './malformed.ts'
 
 // Granite Guardian 3.3 and 4.1 behind Chat Completions: one criterion per call, reply `<score> yes </score>`.
 
@@ -45,12 +45,12 @@ function toScores(replies: readonly unknown[]): CategoryScores {
 
 const scoreTag = /<score>\s*(yes|no)\s*<\/score>/gi
 
-/** The last tag counts: an earlier one may repeat what was judged. */
+/** The last tag counts, because an earlier one may be quoted from the scored text. */
 function readScore(reply: unknown): number {
-  const { text, tokens } = readChatReply(reply)
+  const { text, tokens } = readChatReply(reply, malformed)
   const verdict = [...text.matchAll(scoreTag)].at(-1)?.[1]?.toLowerCase()
   if (verdict === undefined) throw malformed('it has no score')
-  if (!tokens) throw malformed('it has no probabilities; the server must give logprobs')
+  if (tokens.length === 0) throw malformed('it has no probabilities; the server must give logprobs')
   const decisive = findDecisive(tokens)
   const probability = decisive && probabilityShareOf(decisive.alternatives, 'yes', 'no')
   if (probability === undefined) throw malformed('its probabilities do not belong to its score')

@@ -1,9 +1,9 @@
 import type { Category, CategoryScores } from '#moderation/categories.ts'
+import { probabilityShareOf, readChatReply, type ReplyToken } from '#moderation/chat-reply.ts'
 
 import type { Adapter } from './adapter.ts'
-import { readChatReply, type ReplyToken, toChatCall, toConversation, withLogprobs } from './chat.ts'
-import { malformed } from './malformed.ts'
-import { probabilityShareOf, probabilityToBasisPoints } from './probabilities.ts'
+import { toChatCall, toConversation, withLogprobs } from './chat.ts'
+import { malformed, probabilityToBasisPoints } from './malformed.ts'
 
 // Llama Guard 3 and 4 behind Chat Completions. A reply is `safe`, or `unsafe` and a line with codes such as `S1,S10`.
 
@@ -29,8 +29,8 @@ const covers = new Set(Object.values(categoriesOf).flat())
 /** For servers without probabilities: the reply is right most of the time. */
 const withoutProbabilities = { safe: 0.05, unsafe: 0.95 } as const
 /**
- * The most that a category gets which the reply does not name. How unsure the model is says nothing about the category, so a
- * text that is a little suspect for one reason must not count for all the others.
+ * The highest score of a category that the reply does not name. The model's uncertainty says nothing about a single category,
+ * so a text that is slightly suspect for one reason must not count for all others.
  */
 const unnamedMax = 0.05
 
@@ -47,7 +47,7 @@ export const llamaGuard: Adapter = {
 }
 
 function readReply(reply: unknown): CategoryScores {
-  const { text, tokens } = readChatReply(reply)
+  const { text, tokens } = readChatReply(reply, malformed)
   const [verdict = '', codes = '', ...others] = text.trim().split(/\s*\n\s*/)
   if ((verdict !== 'safe' && verdict !== 'unsafe') || others.length > 0) {
     throw malformed('it is neither safe nor unsafe')
@@ -71,11 +71,8 @@ function readCode(code: string): readonly Category[] {
   return found
 }
 
-function probabilityOfUnsafe(
-  verdict: 'safe' | 'unsafe',
-  tokens: readonly ReplyToken[] | undefined,
-): number {
-  if (!tokens) return withoutProbabilities[verdict]
+function probabilityOfUnsafe(verdict: 'safe' | 'unsafe', tokens: readonly ReplyToken[]): number {
+  if (tokens.length === 0) return withoutProbabilities[verdict]
   const decisive = tokens.find(({ token }) => token.trim() !== '')
   const probability = decisive && probabilityShareOf(decisive.alternatives, 'unsafe', 'safe')
   if (probability === undefined) throw malformed('its probabilities do not belong to its verdict')

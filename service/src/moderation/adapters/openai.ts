@@ -4,8 +4,7 @@ import type { Category, CategoryScores } from '#moderation/categories.ts'
 import type { Segment } from '#moderation/scorer.ts'
 
 import type { Adapter } from './adapter.ts'
-import { malformed, readShape } from './malformed.ts'
-import { probabilityToBasisPoints } from './probabilities.ts'
+import { malformed, probabilityToBasisPoints, readShape } from './malformed.ts'
 
 // OpenAI's moderation endpoint: https://platform.openai.com/docs/api-reference/moderations
 

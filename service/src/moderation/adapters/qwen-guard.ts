@@ -1,12 +1,13 @@
 import type { Category, CategoryScores } from '#moderation/categories.ts'
+import { readChatReply } from '#moderation/chat-reply.ts'
 
 import type { Adapter } from './adapter.ts'
-import { readChatReply, toChatCall, toConversation } from './chat.ts'
+import { toChatCall, toConversation } from './chat.ts'
 import { malformed } from './malformed.ts'
 
 // Qwen3Guard-Gen behind Chat Completions. A reply has the lines `Safety: ...` and `Categories: ...`, for answers also `Refusal: ...`.
 
-/** What its categories mean here; those with null are known and not scored. */
+/** What the model's categories mean here; those with null are known and not scored. */
 const categoryOf: Readonly<Record<string, Category | null>> = {
   Violent: 'illicit',
   'Non-violent Illegal Acts': 'illicit',
@@ -21,7 +22,7 @@ const categoryOf: Readonly<Record<string, Category | null>> = {
 }
 const covered = ['illicit', 'sexual', 'self-harm'] as const satisfies readonly Category[]
 
-/** Basis points of its three words, and of what it does not name. */
+/** Basis points of the model's three words, and of categories that it does not name. */
 const scores: Readonly<Record<string, number>> = { Safe: 500, Controversial: 5000, Unsafe: 9500 }
 const unnamed = 500
 
@@ -35,7 +36,7 @@ export const qwenGuard: Adapter = {
 }
 
 function readReply(reply: unknown): CategoryScores {
-  const lines = readChatReply(reply)
+  const lines = readChatReply(reply, malformed)
     .text.trim()
     .split(/\s*\n\s*/)
   const valueOf = (name: string) => {

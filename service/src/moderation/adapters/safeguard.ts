@@ -1,14 +1,15 @@
 import { z } from 'zod'
 
 import type { Category, CategoryScores } from '#moderation/categories.ts'
+import { readChatReply } from '#moderation/chat-reply.ts'
 import { breakTemplateTokens } from '#moderation/template-tokens.ts'
 
 import type { Adapter } from './adapter.ts'
-import { readChatReply, toChatCall } from './chat.ts'
+import { toChatCall } from './chat.ts'
 import { malformed, readShape } from './malformed.ts'
 
-// gpt-oss-safeguard behind Chat Completions. It judges by any policy, so the categories are explained to it. The two that are
-// always blocked are not among them: a model that is led by what it reads must not be what they depend on.
+// gpt-oss-safeguard behind Chat Completions. It judges by any policy, so the categories are explained to it. The two
+// always-blocked categories are not among them: they must not depend on a model that follows what it reads.
 
 const covered = ['harassment', 'hate', 'illicit', 'sexual'] as const satisfies readonly Category[]
 
@@ -94,7 +95,7 @@ function readReply(reply: unknown): CategoryScores {
     violation,
     confidence,
     rule_ids: ids,
-  } = readShape(Reply, parse(readChatReply(reply).text))
+  } = readShape(Reply, parse(readChatReply(reply, malformed).text))
   if ((violation === 1) !== ids.length > 0) throw malformed('its verdict contradicts its rule ids')
   const score = scores[violation][confidence]
   const isScored = (category: (typeof covered)[number]) => violation === 0 || ids.includes(category)

@@ -8,9 +8,9 @@ const whiteSpace = /\s+/g
 const marker = /^\[\[cat:([a-z/-]{1,20})=(0(?:\.\d{1,4})?|1(?:\.0{1,4})?)\]\]$/
 
 /**
- * For tests: a text says itself how it scores, as in `[[cat:sexual/minors=0.97]]`, and 0 for all else. It asks no server. The
- * highest of several marks of one category counts. It stands for a model that reads words, for which a space more or less
- * changes nothing, so white space inside of a mark does not count.
+ * For tests: a text itself says how it scores, as in `[[cat:sexual/minors=0.97]]`, and scores 0 in all other categories. No
+ * server is asked. The highest of several marks of one category counts. It stands for a model that reads words, to which an
+ * extra space makes no difference, so white space inside a mark is ignored.
  */
 export const scripted: Adapter = {
   covers: new Set<Category>(categories),

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 
 import type { Category, CategoryScores } from '#moderation/categories.ts'
+import { probabilityShareOf } from '#moderation/chat-reply.ts'
 import type { Segment } from '#moderation/scorer.ts'
 import { breakTemplateTokens } from '#moderation/template-tokens.ts'
 
 import type { Adapter } from './adapter.ts'
-import { malformed, readShape } from './malformed.ts'
-import { probabilityShareOf, probabilityToBasisPoints } from './probabilities.ts'
+import { malformed, probabilityToBasisPoints, readShape } from './malformed.ts'
 
 // ShieldGemma behind the older Completions API: one guideline per call, and the probability of Yes against No.
 

@@ -133,7 +133,7 @@ test('questions wait for a place, for no longer than their deadline', async () =
   expect(performance.now() - startedAtMs).toBeLessThan(390)
 })
 
-test('metrics tell whose they are and what went wrong, and name no guardrail', async () => {
+test('metrics tell whose they are and what went wrong, and contain no names', async () => {
   await put()
   double.become(500)
   await put('a', { id: 'grd_1', name: 'a-name' })

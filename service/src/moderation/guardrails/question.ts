@@ -11,6 +11,8 @@ export type AskedText = {
 /** What a guardrail is asked. */
 export type GuardrailQuestion = {
   readonly id: string
+  /** An administrator tries the guardrail: no call depends on what it says. */
+  readonly isTest?: boolean
   readonly direction: 'request' | 'response'
   readonly organizationId: string
   /** Null for calls that belong to no project. */
@@ -26,6 +28,7 @@ export type GuardrailQuestion = {
 export const writeGuardrailQuestion = (question: GuardrailQuestion): string =>
   JSON.stringify({
     id: question.id,
+    ...(question.isTest && { is_test: true }),
     direction: question.direction,
     organization_id: question.organizationId,
     project_id: question.projectId,

@@ -1,6 +1,6 @@
-import { type CallPool, createCallPool } from '#moderation/call-pool.ts'
 import { ScorerFailure } from '#moderation/scorer.ts'
 import type { Clock } from '#platform/clock.ts'
+import { type CallPool, createCallPool } from '#platform/lines/call-pool.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { createJudgeHealth } from './judge-health.ts'
@@ -29,11 +29,11 @@ export type AskingOptions = {
 type Question = {
   rules: readonly JudgedRule[]
   content: JudgedContent
-  /** It is about a text in several pieces that are not known: its sender has made many calls of it. */
+  /** The question is about a text with several unknown pieces, so its sender has caused many calls. */
   isOneOfMany: boolean
 }
 
-/** All judges of a process may share one, whatever is configured in between. */
+/** The pool of calls, which all judges of a process may share across configurations. */
 export const createJudgePool = (atOnce = 16) =>
   createCallPool({
     atOnce,
@@ -43,12 +43,12 @@ export const createJudgePool = (atOnce = 16) =>
       new JudgeFailure('overloaded', 'Too many texts wait for the judge.', { mayBeByCaller }),
   })
 
-/** Asks the model when it is the organization's turn, at most twice, and not while it fails all the time. */
+/** Asks the model when it is the organization's turn, at most twice, and not while the model keeps failing. */
 export function createAsking(options: AskingOptions) {
   const { hedgeMs, now, pool = createJudgePool() } = options
   const { health, ask: askOnce } = createTries(options)
 
-  /** In a place of the pool that was entered before. */
+  /** Asks in a place of the pool that has already been taken. */
   async function tryOnce(question: Question, signal: AbortSignal) {
     try {
       health.check()
@@ -84,7 +84,7 @@ export function createAsking(options: AskingOptions) {
       return {
         result: askInTurn(),
         hindrance() {
-          // A text that makes the judge talk nonsense once may make it slow the next time.
+          // A text that once made the judge answer with nonsense may make it slow the next time.
           if (failures.length > 0) return worstOf(failures) as Error
           return hadTime(question, begunMs, options) ? undefined : lateByCaller()
         },
@@ -94,7 +94,7 @@ export function createAsking(options: AskingOptions) {
 }
 export type Asking = ReturnType<typeof createAsking>
 
-/** Single calls to the model, and what they say about its health. */
+/** Makes single calls to the model, and records what they say about its health. */
 function createTries(options: AskingOptions) {
   const { model, metrics, now } = options
   const health = createJudgeHealth(now)
@@ -126,7 +126,7 @@ function createTries(options: AskingOptions) {
   }
 }
 
-/** Whether a question that began then had so much time that its judge is to blame if there is no answer now. */
+/** Whether a question that began at that time had enough time that a missing answer is the judge's fault. */
 function hadTime(
   { isOneOfMany }: Question,
   begunMs: number,
@@ -135,27 +135,30 @@ function hadTime(
   return !isOneOfMany && now().getTime() - begunMs >= Math.min(hedgeMs, deadlineMs / 2)
 }
 
-/** Callers that send many texts, or long ones, can bring it about. */
+/** Callers can cause this by sending many texts or long ones. */
 const lateByCaller = () =>
   new JudgeFailure('late', 'There was too little time to ask the judge.', { mayBeByCaller: true })
 
 /** False for NaN, too. */
 const isShare = (score: number) => score >= 0 && score <= 1
 
-/** At once: a broken connection or an odd reply is often the last one. One that asks for fewer calls gets none. */
+/**
+ * Retried at once, because a broken connection or an odd reply is often the last one. A judge that asks for fewer calls is not
+ * retried.
+ */
 const isWorthRetrying = (error: unknown) =>
   error instanceof JudgeFailure && (error.kind === 'unavailable' || error.kind === 'no_verdict')
 
-/** It must not end as "late", only because the other try is slow: nothing may pass with a wrong key. */
+/** A wrong key must not become "late" only because the other try is slow: otherwise calls could pass with a wrong key. */
 const isFinal = (error: unknown) => error instanceof JudgeFailure && error.isMisconfigured
 
-/** Undefined if the try was ended from here, which says nothing about the judge. */
+/** Undefined if we ended the try, which says nothing about the judge. */
 function toFailure(error: unknown, signal: AbortSignal): JudgeFailure | undefined {
   if (signal.aborted) return signal.reason instanceof JudgeFailure ? signal.reason : undefined
   if (error instanceof JudgeFailure) return error
-  if (error instanceof ScorerFailure && error.problem === 'timeout')
+  if (error instanceof ScorerFailure && error.kind === 'timeout')
     return new JudgeFailure('late', 'The judge did not answer in time.')
-  if (error instanceof ScorerFailure && error.problem === 'overloaded')
+  if (error instanceof ScorerFailure && error.kind === 'overloaded')
     return new JudgeFailure('overloaded', 'Too many calls to the judge are open.')
   return new JudgeFailure('unavailable', 'The judge cannot be reached.', { cause: error })
 }

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { createCallPool } from '#moderation/call-pool.ts'
 import {
   type Behaviour,
   breaksOff,
@@ -18,6 +17,7 @@ import {
   writes,
 } from '#moderation/testing/judge-double.ts'
 import { steadyClock } from '#platform/clock.ts'
+import { createCallPool } from '#platform/lines/call-pool.ts'
 import { createMetrics } from '#platform/metrics.ts'
 
 import { createCalibration } from './calibration.ts'
@@ -131,7 +131,7 @@ describe('two looks', () => {
     expect(double.requests).toHaveLength(2)
   })
 
-  test('a text that is too long is a failure, and nobody is asked', async () => {
+  test('a text that is too long is a failure, and no judge is asked', async () => {
     double.become(never)
     const judging = openJudge().judge(rules(1), content('x'.repeat(400_000)), call())
     await expect(judging).rejects.toEqual(failure({ kind: 'too_long' }))
@@ -428,7 +428,7 @@ describe('what is asked once', () => {
   })
 })
 
-test('no more than 16 calls are in flight, whoever asks', async () => {
+test('no more than 16 calls are in flight, for all organizations together', async () => {
   const released = Promise.withResolvers<void>()
   double.become(async (request, response) => {
     await released.promise

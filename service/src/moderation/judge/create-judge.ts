@@ -1,7 +1,7 @@
-import type { CallPool } from '#moderation/call-pool.ts'
 import { NotAsked } from '#moderation/scorer.ts'
 import type { Clock } from '#platform/clock.ts'
 import { within } from '#platform/deadline.ts'
+import type { CallPool } from '#platform/lines/call-pool.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
 import { createAsking } from './ask-model.ts'
@@ -22,22 +22,25 @@ import { createTwoLooks, type JudgedPiece } from './two-looks.ts'
 import { type JudgeState, type VerdictCache, verdictKeys } from './verdict-cache.ts'
 
 export type JudgeOptions = {
-  /** Of the adapter, the model and its snapshot: whatever changes what the judge says must change it. */
+  /** Identifies the adapter, the model and its snapshot. Everything that changes the judge's verdicts must change it. */
   id: string
   model: JudgeModel
-  /** It may outlive the judge: what another judge has said is not found in it. */
+  /** The cache may outlive the judge. The verdicts of one judge are never found by another. */
   cache: VerdictCache
   metrics: Pick<Metrics, 'judgeCalls' | 'judgeIsPausing' | 'judgeSeconds' | 'judgeVerdicts'>
   /** A steady one: it measures durations. */
   now: Clock
   calibration?: Calibration
-  /** For all rules and both looks together. */
+  /** The deadline of all rules and both looks together. */
   deadlineMs?: number
   hedgeMs?: number
   pool?: CallPool
 }
 
-/** Read this first: how a text comes to its scores. `two-looks.ts` goes on with one group, `ask-model.ts` with one call. */
+/**
+ * Read this first: it shows how a text gets its scores. `two-looks.ts` continues with one group of rules, and `ask-model.ts`
+ * with one call.
+ */
 export function createJudge(options: JudgeOptions): Judge {
   const { id, model, cache, metrics, now, calibration = uncalibrated } = options
   const { deadlineMs = 800, hedgeMs = 400 } = options
@@ -50,7 +53,7 @@ export function createJudge(options: JudgeOptions): Judge {
     metrics,
   })
 
-  /** Fills in the scores as verdicts come. */
+  /** Fills in the scores as verdicts arrive. */
   async function judgeAll(
     rules: readonly JudgedRule[],
     contents: readonly JudgedContent[],
@@ -60,7 +63,7 @@ export function createJudge(options: JudgeOptions): Judge {
     const groups = groupRules(rules, model.rulesPerCall)
     const pieces = contents.map((content) => openPiece(content, call, scores))
     const isKnown = ({ recall }: Piece) => rules.every((rule) => recall(rule) !== undefined)
-    // The earlier pieces of a long chat are known from the turn before.
+    // The verdicts on earlier pieces of a long chat are known from the turn before.
     const isOneOfMany = pieces.filter((piece) => !isKnown(piece)).length > 1
     const judged = pieces.map((piece) => ({ ...piece, isOneOfMany }))
     if (!model.isLocal) await beginQuestions(call, countUnknown(groups, pieces))
@@ -78,17 +81,15 @@ export function createJudge(options: JudgeOptions): Judge {
       const sinceMs = now().getTime()
       let work: Promise<void> = Promise.resolve()
       try {
-        await within(deadlineMs, late, (deadline) => {
-          const questions = model.isLocal ? undefined : asked.questions
-          const call = { ...asked, questions, signal: AbortSignal.any([signal, deadline]) }
-          work = judgeAll(rules, contents, call, scores)
-          return work
-        })
+        const questions = model.isLocal ? undefined : asked.questions
+        const judgeText = (either: AbortSignal) =>
+          (work = judgeAll(rules, contents, { ...asked, questions, signal: either }, scores))
+        await within(deadlineMs, late, judgeText, signal)
         return scores
       } catch (error) {
         signal.throwIfAborted()
-        const atLeast = new Map(scores) // verdicts that come after this have come too late
-        // At the deadline every question ends at once, and one of them may know why there was no time for it.
+        const atLeast = new Map(scores) // later verdicts are too late
+        // At the deadline all questions end at once, and one of them may know why there was too little time.
         const [ended] = await Promise.allSettled([work])
         throw withScores(
           ended.status === 'rejected' ? worstOf([error, ended.reason]) : error,
@@ -101,14 +102,14 @@ export function createJudge(options: JudgeOptions): Judge {
   }
 }
 
-/** Questions about rules that may match follow, and are added. */
+/** Counts the first questions; throws if there are too many. Second questions, about rules that may match, are only added. */
 async function beginQuestions({ questions, isKnownOnly }: JudgeCall, count: number) {
   if (count === 0) return
   if (isKnownOnly) throw new NotAsked('judge')
   await questions?.begin(count)
 }
 
-/** How many groups of rules have to be asked about, in all pieces together. */
+/** How many groups of rules need a question, in all pieces together. */
 const countUnknown = (groups: readonly Group[], pieces: readonly Piece[]): number =>
   pieces.reduce(
     (sum, { recall }) =>
@@ -131,7 +132,7 @@ type Keeping = {
   metrics: Pick<Metrics, 'judgeVerdicts'>
 }
 
-/** Verdicts on a piece of a text come from the cache and go to it; the score of a text is the highest of its pieces. */
+/** Reads and writes the verdicts on a piece of a text in the cache. The score of a text is the highest of its pieces. */
 function createPieces({ state, cache, metrics }: Keeping) {
   return (content: JudgedContent, call: JudgeCall, scores: Map<string, number>): Piece => {
     const { organizationId } = call

@@ -1,6 +1,6 @@
 import { worstOf } from './judge.ts'
 
-/** Waits for all, also if one fails: what the others say is worth knowing. */
+/** Waits for all promises even if one fails, because the other results are still useful. */
 export async function endAll(work: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(work)
   const failures = results

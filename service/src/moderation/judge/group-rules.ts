@@ -10,8 +10,8 @@ const secondLookBasisPoints = 2000
 export type Group = readonly [JudgedRule, ...JudgedRule[]]
 
 /**
- * Which rules are asked about together. A group of one is asked about once. The same rules give the same groups in whatever
- * order they come: the judge's server then knows the beginning of the prompt already.
+ * Groups the rules that are asked about together. A group of one is asked about only once. The same rules give the same groups
+ * in any order, so that the judge's server can reuse the beginning of the prompt.
  */
 export function groupRules(rules: readonly JudgedRule[], rulesPerCall: number): Group[] {
   const groups: Group[] = []
@@ -40,9 +40,9 @@ export function groupRules(rules: readonly JudgedRule[], rulesPerCall: number): 
 export const needsSecondLook = (basisPoints: number): boolean =>
   basisPoints >= secondLookBasisPoints
 
-/** By their bytes: an order of languages may differ between machines. */
+/** Compared by their bytes, because a locale's order may differ between machines. */
 const byPolicyId = (one: JudgedRule, other: JudgedRule) =>
   one.policyId < other.policyId ? -1 : one.policyId > other.policyId ? 1 : 0
 
-/** Close enough for a limit: four bytes of UTF-8 a token, which is English; other languages have more bytes a character. */
+/** Close enough for a limit: English has about four bytes of UTF-8 per token, and other languages have more bytes per character. */
 export const estimateTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / 4)

@@ -1,3 +1,4 @@
+import { type FailureKind, type FailureOptions, ModelFailure } from '#moderation/model-failure.ts'
 import type { Questions } from '#moderation/scorer.ts'
 
 /** A rule in plain language, as its policy's version says it. */
@@ -7,26 +8,26 @@ export type JudgedRule = {
   readonly text: string
 }
 
-/** What is judged: a text, and what was said before it, of which the last 2,000 characters are shown. */
+/** The text that is judged, and what was said before it, of which the judge sees the last 2,000 characters. */
 export type JudgedContent = {
   readonly direction: 'request' | 'response'
   readonly context: string
   readonly text: string
 }
 
-/** For whom a judge is asked: organizations wait in lines of their own. */
+/** The organization for which a judge is asked. Each organization waits in a line of its own. */
 export type JudgeCall = {
   readonly organizationId: string
   readonly signal: AbortSignal
-  /** Called before each question to the model, which is not asked if this throws. What is known needs no question. */
+  /** Called before each question to the model, which is not asked if this throws. Known verdicts need no question. */
   readonly beforeAsking?: () => Promise<void>
-  /** What is asked counts in these, if anywhere. */
+  /** Counts the questions, if they are counted at all. */
   readonly questions?: Questions | undefined
-  /** Only what is known counts; where the judge would have to be asked, `NotAsked` is thrown. */
+  /** Only known verdicts count. If the judge would have to be asked, `NotAsked` is thrown. */
   readonly isKnownOnly?: boolean | undefined
 }
 
-/** Says how much a text breaks rules in plain language. It decides nothing. */
+/** Scores how much a text breaks rules in plain language. It decides nothing. */
 export type Judge = {
   /** Which model judges, in which state; recorded with each decision. */
   readonly id: string
@@ -37,73 +38,38 @@ export type Judge = {
     content: JudgedContent,
     call: JudgeCall,
   ): Promise<ReadonlyMap<string, number>>
-  /** Whether it is not asked at the moment, because it has failed too often. */
+  /** Whether the judge is not asked at the moment because it has failed too often. */
   isPausing(): boolean
 }
 
-/**
- * Why there is no verdict:
- * - `misconfigured`: the judge refuses this gateway, as with a wrong key or an unknown model
- * - `unavailable`: it cannot be reached or fails, or is not asked for a moment because it has failed too often
- * - `throttled`: it wants fewer calls
- * - `late`: it did not answer in time
- * - `no_verdict`: it has answered, but not with a verdict on every rule
- * - `overloaded`: too many questions wait in this process
- * - `too_long`: no judge can read a text of this length in time
- */
-export type JudgeFailureKind =
-  | 'misconfigured'
-  | 'unavailable'
-  | 'throttled'
-  | 'late'
-  | 'no_verdict'
-  | 'overloaded'
-  | 'too_long'
+export type JudgeFailureKind = Extract<
+  FailureKind,
+  'misconfigured' | 'unavailable' | 'throttled' | 'late' | 'no_verdict' | 'overloaded' | 'too_long'
+>
 
-/** The judge is away or has too much to do, whatever the texts are. */
-const outages: ReadonlySet<JudgeFailureKind> = new Set<JudgeFailureKind>([
-  'unavailable',
-  'throttled',
-  'late',
-])
-
-type FailureOptions = {
-  cause?: unknown
-  atLeast?: ReadonlyMap<string, number>
-  /** What was sent may have led to it, such as a text in many pieces. */
-  mayBeByCaller?: boolean
-}
-
-/** There is no verdict on all rules. Its message never contains text of the judge, nor of what was judged. */
-export class JudgeFailure extends Error {
-  readonly kind: JudgeFailureKind
+/** Thrown if some rule has no verdict. */
+export class JudgeFailure extends ModelFailure<JudgeFailureKind> {
+  override readonly name = 'JudgeFailure'
   /**
-   * What is known nevertheless, by policy id: the score of the rule is at least this. A rule that matches by it has
-   * matched, whatever is missing; one that does not match by it may still match.
+   * The scores that are known nevertheless, by policy id. The score of a rule is at least this: a rule that matches by it has
+   * matched, and one that does not may still match.
    */
   readonly atLeast: ReadonlyMap<string, number>
-  readonly mayBeByCaller: boolean
 
-  constructor(kind: JudgeFailureKind, message: string, options: FailureOptions = {}) {
-    super(message, { cause: options.cause })
-    this.name = 'JudgeFailure'
-    this.kind = kind
-    this.atLeast = options.atLeast ?? new Map()
-    this.mayBeByCaller = options.mayBeByCaller ?? false
-  }
-
-  /** Callers cannot bring it about by what they send or by how much of it. Only then may a call pass without its verdict. */
-  get isOutage(): boolean {
-    return outages.has(this.kind) && !this.mayBeByCaller
-  }
-
-  /** Trying again does not help. */
-  get isMisconfigured(): boolean {
-    return this.kind === 'misconfigured'
+  constructor(
+    kind: JudgeFailureKind,
+    message: string,
+    {
+      atLeast = new Map(),
+      ...options
+    }: FailureOptions & Partial<Pick<JudgeFailure, 'atLeast'>> = {},
+  ) {
+    super(kind, message, options)
+    this.atLeast = atLeast
   }
 }
 
-/** Of several failures the one that decides: a wrong configuration first, then whatever lets nothing pass. */
+/** The failure that decides, of several: a wrong configuration first, then any failure that lets no call pass. */
 export function worstOf(failures: readonly unknown[]): unknown {
   const isRefusal = (failure: unknown) => failure instanceof JudgeFailure && failure.isMisconfigured
   const isNoOutage = (failure: unknown) => !(failure instanceof JudgeFailure && failure.isOutage)

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 
-import type { CallPool } from '#moderation/call-pool.ts'
 import { createPost } from '#moderation/post-scorer.ts'
 import type { JudgeSettings, ModelPlace } from '#moderation/read-moderation.ts'
 import type { Clock } from '#platform/clock.ts'
+import type { CallPool } from '#platform/lines/call-pool.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import type { OriginPools } from '#platform/origin-pools.ts'
 
@@ -46,7 +46,7 @@ export function openJudge(settings: JudgeSettings, deps: Deps): Judge {
   })
 }
 
-/** The model asks for every status, because some of them say that the judge is misconfigured. */
+/** The model gets replies with any status, because some statuses mean that the judge is misconfigured. */
 function createChatPost(place: ModelPlace | null, deadlineMs: number, pools: Deps['pools']) {
   if (!place) return () => Promise.reject(new Error('The judge has no address.'))
   const post = createPost(pools, place, deadlineMs)

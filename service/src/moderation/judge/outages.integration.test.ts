@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { createCallPool } from '#moderation/call-pool.ts'
 import { ScorerFailure } from '#moderation/scorer.ts'
 import {
   type Behaviour,
@@ -13,6 +12,7 @@ import {
   writes,
 } from '#moderation/testing/judge-double.ts'
 import { steadyClock } from '#platform/clock.ts'
+import { createCallPool } from '#platform/lines/call-pool.ts'
 import { createMetrics } from '#platform/metrics.ts'
 
 import { createJudge, type JudgeOptions } from './create-judge.ts'
@@ -20,7 +20,7 @@ import { JudgeFailure } from './judge.ts'
 import { createGenericModel } from './models/generic-model.ts'
 import { createVerdictCache } from './verdict-cache.ts'
 
-// An operator may let calls pass while the judge is down. Nobody must be able to bring that about by what they send.
+// An operator may let calls pass while the judge is down. No caller must be able to bring that about by what it sends.
 
 let double: JudgeDouble
 beforeAll(async () => {

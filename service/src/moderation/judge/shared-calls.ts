@@ -1,14 +1,14 @@
-/** Work under way. */
+/** A call in progress. */
 export type Work<T> = {
   readonly result: Promise<T>
-  /** What has kept it from its result so far, if that says more than that the time of a caller is over. */
+  /** Why there is no result so far, if more is known than that a caller's time is over. */
   hindrance(): Error | undefined
 }
 type Flight<T> = Work<T> & { aborting: AbortController; followers: number }
 
 /**
- * One call for all who ask the same at the same time. It ends early only when no caller waits for it any more: one who gives up
- * must not take the answer from the others.
+ * Makes one call for all callers that ask the same thing at the same time. The call ends early only when no caller waits for it
+ * any more: a caller that gives up must not take the answer from the others.
  */
 export function createSharedCalls<T>() {
   const flights = new Map<string, Flight<T>>()
@@ -20,7 +20,7 @@ export function createSharedCalls<T>() {
     const remove = () => {
       if (flights.get(key) === flight) flights.delete(key)
     }
-    // Those who follow see the failure; here it only ends the flight.
+    // The waiting callers get the failure; here it only ends the call.
     flight.result.then(remove, remove)
     return flight
   }

@@ -2,16 +2,19 @@ import { type JudgedContent, JudgeFailure } from './judge.ts'
 import { contextMaxCharacters } from './models/judge-prompt.ts'
 import { isInsidePair, lastCharacters } from './models/prompt-encoding.ts'
 
-/** About 5,000 tokens of English: small models with short windows can read it, and still see what it is about. */
+/**
+ * About 5,000 tokens of English. Small models with short context windows can read a piece of this length, and can still tell
+ * what it is about.
+ */
 const pieceMaxCharacters = 20_000
-/** What matches at the end of a piece is at the beginning of the next, too. */
+/** The end of a piece is repeated at the beginning of the next, so that a match across the cut is seen. */
 const overlapCharacters = 500
 /** At most 16 pieces. */
 export const textMaxCharacters = 300_000
 
 /**
- * A long text in pieces that a judge can read. Each has what stands before it as its context. The score of a text is the
- * highest of its pieces.
+ * Splits a long text into pieces that a judge can read. The context of each piece is the text before it. The score of a text is
+ * the highest of its pieces.
  */
 export function splitContent(content: JudgedContent): JudgedContent[] {
   const { text } = content
@@ -30,7 +33,7 @@ export function splitContent(content: JudgedContent): JudgedContent[] {
   }
 }
 
-/** The place, or the one before it if a character would be cut in two. */
+/** Moves the cut back by one if it would divide a surrogate pair. */
 function cutAt(text: string, at: number): number {
   if (at >= text.length) return text.length
   return isInsidePair(text, at) ? at - 1 : at

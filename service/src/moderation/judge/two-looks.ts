@@ -12,11 +12,11 @@ type Source = 'cached' | 'screened' | 'alone'
 export type JudgedPiece = {
   readonly content: JudgedContent
   readonly call: JudgeCall
-  /** Whether the text has others. */
+  /** Whether the text has other pieces. */
   readonly isOneOfMany: boolean
   /** Names the verdict on a rule. */
   keyOf(rule: JudgedRule): string
-  /** What is known already. */
+  /** The verdicts that are known already. */
   recall(rule: JudgedRule): number | undefined
   settle(rule: JudgedRule, basisPoints: number, source: Source): void
 }
@@ -24,8 +24,8 @@ export type JudgedPiece = {
 type Options = { judgeId: string; calibration: Calibration; asking: Asking }
 
 /**
- * Judges a text by a group of rules in two looks. The group is screened in one call; a rule that may match is asked about
- * again, alone, and that score counts. What is being asked already is not asked twice.
+ * Judges a text by a group of rules in two looks. The group is screened in one call. A rule that may match is asked about
+ * again, alone, and that score counts. A question that is already being asked is not asked twice.
  */
 export function createTwoLooks({ judgeId, calibration, asking }: Options) {
   const share = createSharedCalls<readonly number[]>()
@@ -44,12 +44,13 @@ export function createTwoLooks({ judgeId, calibration, asking }: Options) {
       piece.settle(rule, basisPoints, 'alone')
   }
 
-  /** Settles every rule of the group, or throws when all have ended that can end. */
+  /** Finds the score of every rule of the group; throws only after every question has ended. */
   return async (group: Group, piece: JudgedPiece): Promise<void> => {
     const open = new Set(group.filter((rule) => !settleFromCache(rule, piece)))
     if (open.size === 0) return
     if (group.length === 1) return judgeAlone(group[0], piece)
-    // All rules of the group, also those that are known: the judge's server has read this beginning of a prompt before.
+    // Asks about all rules of the group, even those with known verdicts, because the judge's server may have cached this
+    // beginning of the prompt.
     const scores = await askAbout(group, piece)
     const suspected: JudgedRule[] = []
     for (const [index, basisPoints] of scores.entries()) {

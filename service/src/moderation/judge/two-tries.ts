@@ -1,20 +1,20 @@
 export type TwoTries<T> = {
-  /** Makes a try, which ends when its signal aborts. */
+  /** Makes a try. It ends when its signal aborts. */
   begin(signal: AbortSignal): Promise<T>
   /** Whether there is room for the second try now. */
   mayBeginSecond(): boolean
   /** Whether a second try could help after this failure. */
   isWorthRetrying(error: unknown): boolean
-  /** Whether this failure is the answer, also if the other try has not ended. */
+  /** Whether this failure is the result even if the other try is still running. */
   isFinal(error: unknown): boolean
-  /** After so long without an answer the second try begins beside the first. */
+  /** After this long without an answer the second try begins beside the first. */
   hedgeMs: number
   signal: AbortSignal
 }
 
 /**
- * The first answer of two tries. The second begins when the first has failed, or is slow: the slowest answers of a model
- * server are mostly those of one overloaded machine. Then the other try is ended.
+ * Returns the first answer of two tries. The second try begins when the first has failed or is slow: the slowest answers of a
+ * model server are mostly those of one overloaded machine. The other try is then ended.
  */
 export function firstOfTwo<T>(tries: TwoTries<T>): Promise<T> {
   const { begin, mayBeginSecond, isWorthRetrying, isFinal, hedgeMs, signal } = tries

@@ -8,8 +8,8 @@ import type { JudgedContent, JudgedRule } from './judge.ts'
 const usualSizes = { entriesMax: 50_000, shareMax: 2500, ageMaxMs: 24 * 60 * 60 * 1000 }
 
 /**
- * What judges have said: scores, under a hash of everything they depend on. No text is kept. Chats send their history again
- * with each message, so that only what is new has to be judged. Organizations do not see each other's entries.
+ * Caches verdicts: scores, under a hash of everything they depend on. No text is kept. Chats send their history again with each
+ * message, so only new text has to be judged. Organizations do not see each other's entries.
  */
 export function createVerdictCache(now: Clock, sizes = usualSizes) {
   const entries = new SharedMap<{ basisPoints: number; sinceMs: number }>(sizes)
@@ -19,7 +19,7 @@ export function createVerdictCache(now: Clock, sizes = usualSizes) {
       if (!entry) return undefined
       const isOld = now().getTime() - entry.sinceMs >= sizes.ageMaxMs
       if (isOld) entries.delete(organizationId, key)
-      // The newest again: the least recently used entry is dropped first.
+      // Marks the entry as the newest, because the least recently used one is dropped first.
       else entries.set(organizationId, key, entry)
       return isOld ? undefined : entry.basisPoints
     },
@@ -52,5 +52,5 @@ export function verdictKeys(state: JudgeState, content: VerdictContent) {
     hash(JSON.stringify([...fixed, policyId, version, hash(text)]))
 }
 
-/** Of its UTF-16: in UTF-8 all halves of surrogate pairs are the same. */
+/** A digest of the UTF-16, because in UTF-8 all unpaired surrogates have the same bytes. */
 const hash = (text: string) => createHash('sha256').update(text, 'utf16le').digest('base64')

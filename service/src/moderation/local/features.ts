@@ -1,6 +1,6 @@
 import { addToHash, finishHash, hashSequence, hashStart, hashWord } from './hashes.ts'
 
-/** A text as a sparse vector of length 1: how often what falls into each bucket occurs, as a square root. */
+/** A text as a sparse vector of length 1. Each element is the square root of how often its bucket occurs. */
 export type TextFeatures = { readonly buckets: Int32Array; readonly values: Float32Array }
 
 export const bucketCount = 2 ** 18
@@ -9,16 +9,16 @@ const bucketMask = bucketCount - 1
 const gramSeed = 3
 const gramMin = 3
 const gramMax = 5
-/** Longer words are mostly addresses and encoded data; the word itself still counts. */
+/** Longer words are mostly addresses and encoded data, so only the word itself counts, and not its parts. */
 const spelledWordMax = 24
 
 const wordStart = '<'.charCodeAt(0)
 const wordEnd = '>'.charCodeAt(0)
 
 /**
- * How often each bucket was counted in the text at hand; all zero between two texts. One array for all texts, because
- * clearing the few buckets that were used is much cheaper than a new map for each text. Nothing here waits, so texts
- * cannot meet.
+ * How often each bucket was counted in the current text; all zero between two texts. All texts share one array, because
+ * clearing the few buckets that were used is much cheaper than a new map for each text. Nothing here awaits, so two texts
+ * cannot mix.
  */
 const counts = new Uint32Array(bucketCount)
 let used = new Int32Array(4096)

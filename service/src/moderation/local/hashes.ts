@@ -1,4 +1,4 @@
-// Changing anything here makes the weights worthless: train again.
+// Any change here makes the weights useless, so that they have to be trained again.
 
 /** The FNV-1a hash of characters, one after another. */
 export const hashStart = (seed: number) => seed ^ 0x811c9dc5

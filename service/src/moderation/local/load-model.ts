@@ -5,7 +5,7 @@ import { assetFile } from '#platform/assets.ts'
 
 import { decodeModel, type Model } from './model.ts'
 
-/** The weights, and what their bytes must be; `./dev moderation train` writes both. */
+/** The weights, and the digest of their bytes; `./dev moderation train` writes both. */
 export const modelFile = assetFile('model.bin')
 export const manifestFile = assetFile('model.json')
 
@@ -15,7 +15,7 @@ export function describeModel(bytes: Buffer): Manifest {
   return { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
 }
 
-/** A file that was damaged or replaced would score wrongly without anybody noticing. */
+/** A damaged or replaced file would silently give wrong scores. */
 export function checkModel(bytes: Buffer, manifest: Manifest): Model {
   const found = describeModel(bytes)
   if (found.bytes !== manifest.bytes || found.sha256 !== manifest.sha256) {

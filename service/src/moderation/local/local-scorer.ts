@@ -1,23 +1,29 @@
 import { categories, type CategoryScores } from '#moderation/categories.ts'
 import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from '#moderation/scorer.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
+import { fineGrid } from '#text/windows/window-grid.ts'
 
 import { loadModel } from './load-model.ts'
 import type { Model } from './model.ts'
 import { type Scores, scoreWindow } from './score-window.ts'
 import { scoredWindowsOf, windowStep } from './text-windows.ts'
 
-/** What `scoreText` takes: some milliseconds of work, also if every character becomes many when it is normalised. */
+/**
+ * The longest text that `scoreText` accepts: some milliseconds of work, even if every character becomes several when it is
+ * normalised.
+ */
 export const shortTextMax = 8_192
 /**
- * What one call of `score` takes, all segments together, also when they are normalised: about a second of work. One character
- * may become eighteen.
+ * The most characters that one call of `score` accepts in all segments together, before and after normalising: about a second
+ * of work. One character may become eighteen.
  */
 export const charactersMax = 4_000_000
 
 export type LocalScorer = Scorer & {
   /** Scores a text of at most `shortTextMax` characters at once. */
   scoreText(text: string): CategoryScores
+  /** Scores a window of an answer, which is normalised and short, at once. */
+  scoreWindow(text: string): CategoryScores
 }
 
 /**
@@ -38,6 +44,7 @@ export function createLocalScorer(model: Model = loadModel()): LocalScorer {
       }
       return scores ?? {}
     },
+    scoreWindow: (text) => scoreWindow(model, text.toLowerCase()),
     score: async (segments, call) => runInTurns(scoreInSteps(model, segments, call), askerOf(call)),
   }
 }
@@ -53,14 +60,14 @@ function* scoreInSteps(
   if (length > charactersMax) throw tooLong()
   const results: CategoryScores[] = []
   let normalisedLength = 0
-  for (const [index, { text, imageUrl }] of segments.entries()) {
+  for (const [index, segment] of segments.entries()) {
     let scores: Scores | undefined
-    for (const windows of text === '' && imageUrl !== undefined ? [] : scoredWindowsOf(text)) {
+    for (const windows of scoredTextsOf(segment)) {
       signal.throwIfAborted()
-      for (const window of windows) {
-        normalisedLength += Math.min(window.length, windowStep)
+      for (const { text, added } of windows) {
+        normalisedLength += added
         if (normalisedLength > charactersMax) throw tooLong()
-        scores = higherOf(scores, scoreWindow(model, window))
+        scores = higherOf(scores, scoreWindow(model, text))
         yield
       }
       yield
@@ -71,13 +78,33 @@ function* scoreInSteps(
   return results
 }
 
+/** `added`: how many of its characters no window before it has. */
+type Scored = { readonly text: string; readonly added: number }
+
+/** An earlier answer gets the scores that it got when it was given, window by window. */
+function* scoredTextsOf({ text, imageUrl, windows }: Segment): Generator<Scored[], void> {
+  if (text === '' && imageUrl !== undefined) return
+  if (!windows) {
+    for (const some of scoredWindowsOf(text)) {
+      yield some.map((window) => ({ text: window, added: Math.min(window.length, windowStep) }))
+    }
+    return
+  }
+  for (const some of windows(fineGrid)) {
+    yield some.map((window) => ({
+      text: window.text.toLowerCase(),
+      added: window.end - window.start,
+    }))
+  }
+}
+
 const tooLong = () =>
   new ScorerFailure(
     'too_long',
     `The local scorer takes at most ${charactersMax} characters at once.`,
   )
 
-/** A text is what its worst window is. */
+/** The scores of a text are the highest of its windows. */
 function higherOf(before: Scores | undefined, after: Scores): Scores {
   if (before === undefined) return after
   const higher = { ...after }

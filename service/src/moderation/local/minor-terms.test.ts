@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 
-import { minorsScore, sexualScore } from './combine.ts'
 import { hasMinorTerm } from './minor-terms.ts'
 import { readText } from './read-text.ts'
+import { minorsScore, sexualScore } from './score-window.ts'
 
 const namesMinor = (original: string) => {
   const { text, bounds } = readText(original)
@@ -17,12 +17,12 @@ test.each([
   'aged 7',
   'the 9yo',
   'MINORS',
-])('%j names somebody under eighteen', (text) => {
+])('%j names a person under eighteen', (text) => {
   expect(namesMinor(text)).toBe(true)
 })
 
 test.each(['', 'An adult of 18 years', 'a 42-year-old', '12 apples', 'aged cheese', 'kidney'])(
-  '%j names nobody under eighteen',
+  '%j names no person under eighteen',
   (text) => {
     expect(namesMinor(text)).toBe(false)
   },

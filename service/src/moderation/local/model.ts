@@ -12,7 +12,7 @@ export const heads = [
 export type Head = (typeof heads)[number]
 
 export type Model = {
-  /** What one step of a weight is worth, by head. */
+  /** The value of one step of a weight, per head. */
   readonly scales: Float32Array
   readonly biases: Float32Array
   /** Weights of -127 to 127; those of a bucket, one per head, are next to each other. */
@@ -39,7 +39,7 @@ export function encodeModel({ scales, biases, weights, terms }: Model): Buffer {
   return bytes
 }
 
-/** Throws where the bytes are not a model of this release. */
+/** Throws if the bytes are not a model of this release. */
 export function decodeModel(bytes: Buffer): Model {
   const header = Array.from({ length: 5 }, (_, index) => bytes.readUInt32LE(index * 4))
   const [, , , , termCount = 0] = header

@@ -1,17 +1,17 @@
 import { Normaliser } from '#text/normalise.ts'
 
-/** As long as the longest ordinary texts of the training. In longer windows a short passage would hardly count. */
+/** As long as the longest ordinary texts of the training data. In longer windows a short passage would hardly count. */
 export const windowLength = 2_000
-/** What stands at the end of a window is seen again in the next, so that nothing is cut in two unseen. */
+/** The end of a window is repeated in the next, so that no passage is divided without being seen whole. */
 const overlap = 200
 /** How much of the text each window adds to those before it. */
 export const windowStep = windowLength - overlap
-/** A piece is normalised at once. One character becomes eighteen at most. */
+/** A piece is normalised in one go. One character becomes eighteen at most. */
 const pieceLength = 512
 
 /**
- * A text in normalised windows, in lower case: for each piece of the text those that it completes, which may be none. So the work
- * between two pieces is bounded, whatever the text is.
+ * Splits a text into normalised windows in lower case. For each piece of the text it yields the windows that the piece
+ * completes, which may be none, so that the work between two pieces is bounded.
  */
 export function* scoredWindowsOf(text: string): Generator<readonly string[], void> {
   const normaliser = new Normaliser()

@@ -12,7 +12,7 @@ type Options = {
 
 /** Makes the scores of segments from those of their pieces. A segment is scored when all of its pieces are. */
 export function joinPieces({ segments, pieces, covers, onScored }: Options) {
-  // A text without a piece is empty, and belongs to no category. Of an image without a piece nothing is known.
+  // A text without a piece is empty and belongs to no category. An image without a piece was not scored.
   const scores = segments.map(({ text, imageUrl }) =>
     text === '' && imageUrl === undefined ? zeroes(covers) : {},
   )
@@ -35,7 +35,7 @@ export function joinPieces({ segments, pieces, covers, onScored }: Options) {
 const zeroes = (covers: ReadonlySet<Category>): CategoryScores =>
   Object.fromEntries([...covers].map((category) => [category, 0]))
 
-/** Of each category the higher score: a text belongs to a category if a piece of it does. */
+/** The higher score in each category, because a text belongs to a category if any piece of it does. */
 function highestOf(left: CategoryScores, right: CategoryScores): CategoryScores {
   const highest: Partial<Record<Category, number>> = { ...left }
   for (const [name, score] of Object.entries(right)) {

@@ -1,20 +1,20 @@
 import type { CategoryScores } from '#moderation/categories.ts'
 import { countedOnly, type Scorer, type ScoringCall, type Segment } from '#moderation/scorer.ts'
 
-/** Up to this many texts, or texts that fit into this many questions, are scored one by one: that is more exact. */
+/** Up to this many texts, or texts that fit into this many questions, are scored one by one, which is more exact. */
 const textsMax = 32
 const questionsMax = 8
 const shortMaxLength = 500
-/** A quarter of what scorers read at a time: what stands among other texts must not disappear in them. */
+/** A quarter of what scorers read at a time, so that a short text is not drowned out by the texts around it. */
 const joinedMaxLength = 2000
 const separator = '\n\n'
-/** From this score on, each text of a joined one is scored alone, and only that score counts. */
+/** From this score on, each of the joined texts is scored alone, and only that score counts. */
 const suspectBasisPoints = 1000
 
 /**
- * A request may have thousands of short texts, and each would be a question. So they are first scored together. Nearly
- * always nothing is found; otherwise each is looked at alone, so that it is known in which of them it is. `groupMax`: how many
- * texts are one question.
+ * A request may have thousands of short texts, and each would be a question. So they are scored together first. Nearly always
+ * nothing is found; otherwise each text is scored alone, so that we know which of them it is. `groupMax`: how many texts fit
+ * into one question.
  */
 export function joinShortTexts(scorer: Scorer, groupMax: number): Scorer {
   if (!scorer.asksOthers) return scorer
@@ -28,7 +28,7 @@ export function joinShortTexts(scorer: Scorer, groupMax: number): Scorer {
   }
 }
 
-/** Texts that are scored as one: the places of the segments, and what is asked about. */
+/** Texts that are scored as one: the indexes of their segments, and the joined text. */
 type Joined = { readonly places: number[]; segment: Segment }
 
 async function scoreTogether(
@@ -42,7 +42,7 @@ async function scoreTogether(
     {
       ...call,
       onScored(index, scores) {
-        // What several texts got together is not remembered as the score of each: alone it may be higher.
+        // The score of joined texts is not cached for each of them, because a text alone may score higher.
         const [place, ...others] = joined[index]?.places ?? []
         if (place !== undefined && others.length === 0) call.onScored?.(place, scores)
       },
@@ -60,7 +60,7 @@ async function scoreTogether(
   return results
 }
 
-/** These questions follow from answers, so they are counted and not refused. */
+/** These questions follow from the first replies, so they are counted and never refused. */
 function scoreAlone(
   scorer: Scorer,
   { segments, suspects }: { segments: readonly Segment[]; suspects: readonly number[] },

@@ -1,21 +1,21 @@
 import type { Segment } from '#moderation/scorer.ts'
 
-/** A size that every scorer takes whole, in any language. */
+/** A size that every scorer accepts, in any language. */
 const pieceMaxLength = 8000
-/** What stands across a cut is seen whole by one of both pieces. */
+/** Pieces overlap by this much, so that a passage across a cut is whole in one of them. */
 const overlap = 200
-/** OpenAI takes images of 20 MB. In an address they are in base64, after their type. */
+/** OpenAI accepts images of 20 MB. In a data URL they are in base64, after their type. */
 const imageMaxBytes = 20_000_000
 const imageMaxLength = Math.ceil(imageMaxBytes / 3) * 4 + 256
 
 /** A part of a segment, small enough for one call. `index` is the segment's. */
 export type SegmentPiece = { readonly index: number; readonly segment: Segment }
 
-/** No text is left out: a long one becomes several pieces. An image goes with the first piece, if it is to be read. */
+/** Splits segments into pieces without leaving out text. An image goes with the first piece, if it is to be scored. */
 export function splitSegments(segments: readonly Segment[], readsImages: boolean): SegmentPiece[] {
   return segments.flatMap(({ role, text, imageUrl }, index) => {
     const image = readsImages && isReadable(imageUrl) ? { imageUrl } : {}
-    // Half a character that a caller sends makes some servers fail.
+    // An unpaired surrogate from a caller makes some servers fail.
     const texts =
       text === '' ? (image.imageUrl === undefined ? [] : ['']) : splitText(text.toWellFormed())
     return texts.map((piece, number) => ({
@@ -39,7 +39,7 @@ function splitText(text: string): string[] {
   return [...pieces, text.slice(start)]
 }
 
-/** One position earlier where a cut would separate a surrogate pair. */
+/** Moves the cut back by one if it would divide a surrogate pair. */
 function avoidHalfCharacter(text: string, position: number): number {
   const code = text.charCodeAt(position - 1)
   return code >= 0xd800 && code <= 0xdbff ? position - 1 : position

@@ -13,7 +13,7 @@ export type Rest = () => Promise<void>
 /** What a pass of a task gets. */
 export type TaskTurn = { signal: AbortSignal; rest: Rest }
 
-/** For work that is not done by the worker, and so is not paced. */
+/** For work outside of the worker, which is not paced. */
 export const withoutRest: Rest = async () => undefined
 
 type Described = {
@@ -21,11 +21,11 @@ type Described = {
   name: string
   /** How long the task waits after a pass. */
   everyMs: number
-  /** Of one core, at most. Each worker has these shares. */
+  /** The largest share of one core that the task may use in each worker. */
   share: number
   /** How long one rest takes at most, whatever the share asks for; `longestRestMs` unless given. */
   restMaxMs?: number
-  /** Of one step, at most. Null: one statement that only reads, over everything. */
+  /** The most rows that one step may touch. Null if the task is one statement that only reads, over all rows. */
   rowsMax: number | null
   /** The code of the log line when a pass fails. */
   failureCode: string
@@ -33,9 +33,9 @@ type Described = {
 
 /** Work that is repeated: one pass at a time, in steps of at most `rowsMax` rows. */
 type Repeated = Described & {
-  /** Before the first pass; 0 unless given. */
+  /** How long the task waits before the first pass; 0 unless given. */
   firstMs?: number
-  /** `everyMs` unless given. */
+  /** How long the task waits after a pass that failed; `everyMs` unless given. */
   afterFailureMs?: number
   /** One pass. May return how long to wait until the next one instead of `everyMs`. */
   run(turn: TaskTurn): Promise<number | void>
@@ -44,28 +44,31 @@ type Repeated = Described & {
 /** Work with loops of its own, which do several things at once until the signal aborts. */
 type Looping = Described & { loop(pace: SharedPace, signal: AbortSignal): Promise<void> }
 
-/** Several pieces of work share the share of their task. */
+/** Keeps several concurrent pieces of work within the share of their task. */
 export type SharedPace = {
-  /** Adds work to the time of the task, without a rest. */
+  /** Counts work as time of the task, without a rest. */
   note(workedMs: number): void
-  /** Adds work that has just ended. Returns how long that piece of work has to rest, so that all together keep to the share. */
+  /**
+   * Counts work that has just ended. Returns how long that piece of work must rest so that all of them together keep to the
+   * share.
+   */
   restAfter(workedMs: number): number
 }
 
 export type Task = Repeated | Looping
 
-/** Enough for steps of 3 s with a share of a tenth. Longer ones have waited for something rather than worked. */
+/** Enough for a step of 3 s with a share of a tenth. A longer step has been waiting for something rather than working. */
 const longestRestMs = 30_000
 
 export type TaskDeps = { now: Clock; log: Log; metrics: Metrics }
 
-/** Runs a task until `signal` aborts. A pass that fails is logged now and then, and the task goes on. */
+/** Runs a task until `signal` aborts. Failed passes are logged at most now and then, and do not stop the task. */
 export const runTask = (task: Task, deps: TaskDeps, signal: AbortSignal): Promise<void> =>
   'run' in task ? repeat(task, deps, signal) : loop(task, deps, signal)
 
 /**
- * A step counts with all the time it takes: its statements run one after the other, so the database and this process
- * together cannot have worked longer.
+ * All of a step's time counts as work. Its statements run one after the other, so the database and this process together cannot
+ * have worked longer.
  */
 async function repeat(task: Repeated, deps: TaskDeps, signal: AbortSignal) {
   const { name, share, restMaxMs = longestRestMs, everyMs, failureCode } = task
@@ -82,7 +85,7 @@ async function repeat(task: Repeated, deps: TaskDeps, signal: AbortSignal) {
   }
   const rest: Rest = async () => {
     const isOver = !(await hasPassed(endStep(), signal))
-    // Also if it is over: the rest is not work.
+    // Also after the signal has aborted, because the rest was not work.
     steppingSinceMs = performance.now()
     if (isOver) signal.throwIfAborted()
   }

@@ -33,7 +33,7 @@ export class Cancellation implements Cancellable {
     this.#controller?.abort(reason)
   }
 
-  /** At once, if it is cancelled already. Whoever no longer needs it calls `remove`. */
+  /** Tells the follower at once if it is cancelled already. A follower that no longer needs it must be removed. */
   add(follower: Cancellable) {
     if (this.#reason) follower.cancel(this.#reason)
     else (this.#followers ??= new Set()).add(follower)

@@ -88,7 +88,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Cancellable, Timed 
     if (this.#controller?.paused) this.#controller.resume()
   }
 
-  /** Nobody waits for the rest: the caller cannot cancel it any more, and it may take only so long. */
+  /** No caller waits for the rest, so the caller cannot cancel it any more, and it has a deadline of its own. */
   outliveCaller(restMs: number) {
     if (this.#isOver) return
     this.#cancellation.remove(this)

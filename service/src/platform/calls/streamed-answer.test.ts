@@ -49,7 +49,7 @@ test('a failure is thrown after what arrived before it, again and again', async 
   expect(() => answer.take()).toThrow('broken')
 })
 
-test('a failure before the head is thrown by whoever waits for the head', async () => {
+test('a failure before the head rejects the promise of the head', async () => {
   const answer = new StreamedAnswer()
   const head = answer.head()
   answer.onFailure(new Error('refused'))

@@ -1,6 +1,6 @@
 import type { AnswerHeaders, AnswerReceiver, Exchange } from './exchange.ts'
 
-/** So many bytes wait for the reader; then the connection is not read either. */
+/** Once this many bytes wait for the reader, the connection is not read either. */
 const waitingMaxBytes = 64 * 1024
 
 /**
@@ -32,9 +32,12 @@ export class StreamedAnswer implements AnswerReceiver {
 
   /** Resolves when something has arrived: the head, bytes, the end or a failure. For one reader at a time. */
   arrival(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve
-    })
+    return new Promise((resolve) => this.onArrival(resolve))
+  }
+
+  /** Calls back once, when something has arrived. For one reader at a time. */
+  onArrival(read: () => void) {
+    this.#wake = read
   }
 
   /**
@@ -60,7 +63,7 @@ export class StreamedAnswer implements AnswerReceiver {
     return this.#hasEnded && this.#chunks.length === 0
   }
 
-  /** Nobody reads it any more. Its connection closes. */
+  /** Gives up the rest of the answer and closes its connection. */
   destroy() {
     this.#exchange?.cancel(new Error('The answer was not read to its end.'))
   }

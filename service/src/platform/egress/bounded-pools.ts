@@ -1,7 +1,9 @@
 import { errors, Pool } from 'undici'
 import type { buildConnector } from 'undici'
 
-import { createSlots, type Slots } from './slots.ts'
+import { type CallPool, createCallPool } from '#platform/lines/call-pool.ts'
+
+import { EgressFailed } from './egress-failed.ts'
 
 export type PoolLimits = {
   /** To one origin. Further calls wait. */
@@ -17,7 +19,7 @@ export type PoolLimits = {
 const waitingMax = 1000
 
 type Connect = (signal: AbortSignal) => buildConnector.connector
-type OpenPool = { pool: Pool; slots: Slots; closing: AbortController; calls: number }
+type OpenPool = { pool: Pool; slots: CallPool; closing: AbortController; calls: number }
 export type PoolKey = { origin: string; tls: string }
 
 /**
@@ -28,7 +30,7 @@ export type PoolKey = { origin: string; tls: string }
 export function createBoundedPools(limits: PoolLimits) {
   const pools = new Map<string, OpenPool>()
   const idle = new Map<string, OpenPool>() // in the order of their last use
-  const calls = createSlots(limits.callsMax, waitingMax)
+  const calls = createSlots(limits.callsMax)
   let isClosed = false
 
   function take(key: string, origin: string, connect: Connect): OpenPool {
@@ -64,7 +66,9 @@ export function createBoundedPools(limits: PoolLimits) {
       const key = `${origin} ${tls}`
       const taken = take(key, origin, connect)
       try {
-        return await within([taken.slots, calls], signal, () => work(taken.pool))
+        return await taken.slots.run(everyone, signal, () =>
+          calls.run(everyone, signal, () => work(taken.pool)),
+        )
       } finally {
         giveBack(key, taken)
       }
@@ -77,19 +81,15 @@ export function createBoundedPools(limits: PoolLimits) {
   }
 }
 
-async function within<T>(
-  [first, ...others]: readonly Slots[],
-  signal: AbortSignal,
-  work: () => Promise<T>,
-): Promise<T> {
-  if (!first) return work()
-  await first.enter(signal)
-  try {
-    return await within(others, signal, work)
-  } finally {
-    first.leave()
-  }
-}
+/** Calls of all tenants wait in one line, in the order of their arrival. */
+const everyone = 'everyone'
+const createSlots = (atOnce: number) =>
+  createCallPool({
+    atOnce,
+    waitingMax,
+    waitingOfOneMax: waitingMax,
+    createRefusal: () => new EgressFailed('Too many calls wait for a connection.'),
+  })
 
 function openPool(origin: string, connect: Connect, limits: PoolLimits): OpenPool {
   const closing = new AbortController()
@@ -103,5 +103,5 @@ function openPool(origin: string, connect: Connect, limits: PoolLimits): OpenPoo
     headersTimeout: 0, // the deadline of the call covers both
     bodyTimeout: 0,
   })
-  return { pool, slots: createSlots(limits.connections, waitingMax), closing, calls: 0 }
+  return { pool, slots: createSlots(limits.connections), closing, calls: 0 }
 }

@@ -9,7 +9,7 @@ import { EgressBlocked, isPrivateTarget } from '#platform/egress-target.ts'
 import { EgressFailed } from './egress-failed.ts'
 import type { Resolve } from './find-addresses.ts'
 
-/** So many addresses of a name are tried at most; all of them are checked. */
+/** How many addresses of a name are tried at most; all of them are checked. */
 const triedMax = 32
 
 export type Guard = {

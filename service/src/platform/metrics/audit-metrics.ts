@@ -53,7 +53,7 @@ export const exportMetrics = (registers: Registry[]) => ({
   }),
   exportSinks: new Gauge({
     name: 'gatehouse_export_sinks',
-    help: 'Enabled export sinks that fail, by state: error needs somebody, retrying may pass.',
+    help: 'Enabled export sinks that fail, by state: error needs an administrator, retrying may pass.',
     aggregator: 'max',
     labelNames: ['state'],
     registers,

@@ -28,6 +28,12 @@ export function moderationMetrics(registers: Registry[]) {
       buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
       registers,
     }),
+    answerWindows: new Counter({
+      name: 'gatehouse_answer_windows_total',
+      help: 'Windows of answers that were scored: `local` in this process, `known` from before, `asked` of the configured scorers.',
+      labelNames: ['source'],
+      registers,
+    }),
     scoreLookups: new Counter({
       name: 'gatehouse_score_lookups_total',
       help: 'Texts whose scores were known from before, or were not.',
@@ -120,7 +126,7 @@ export function replacementMetrics(registers: Registry[]) {
     }),
     replacementTokens: new Counter({
       name: 'gatehouse_replacement_tokens_total',
-      help: 'Tokens that the rewriter has read (`input`) and written (`output`), also in vain. Nobody is charged for them.',
+      help: 'Tokens that the rewriter has read (`input`) and written (`output`), also in vain. No organization is charged for them.',
       labelNames: ['kind'],
       registers,
     }),

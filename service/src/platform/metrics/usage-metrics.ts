@@ -10,7 +10,7 @@ export const usageMetrics = (registers: Registry[]) => ({
   }),
   costUsd: new Counter({
     name: 'gatehouse_cost_usd_total',
-    help: 'What calls to models cost by the prices of the catalogue, in US dollars, whether or not somebody is charged.',
+    help: 'What calls to models cost by the prices of the catalogue, in US dollars, whether or not an organization is charged.',
     labelNames: ['model'],
     registers,
   }),

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 
+import { fileError } from './file-error.ts'
+
 type Options = {
   path: string
   /** What the file has, and the setting that names it: for the error at the start. */
@@ -8,6 +10,7 @@ type Options = {
   setting: string
   /** What the operator can do about a file that cannot be read. */
   remedy: string
+  maxKib: number
   everyMs?: number | undefined
   /** Puts the text in force; throws where it cannot be used. Returns whether something has changed. */
   take(text: string, wasUnusable: boolean): boolean
@@ -23,13 +26,19 @@ type Options = {
  * next one, so an older text cannot replace a newer one.
  */
 export function followFile(options: Options) {
-  const { path, title, setting, remedy, everyMs = 2000, take, isStale } = options
+  const { path, title, setting, remedy, maxKib, everyMs = 2000, isStale } = options
+  const most = maxKib < 1024 ? `${maxKib} KiB` : `${maxKib / 1024} MiB`
   let lastProblem = ''
   let isReading = false
 
   function explain(error: unknown): string {
     const { message, code } = error as NodeJS.ErrnoException
     return code === undefined ? message : `  the file: cannot be read (${code}); ${remedy}`
+  }
+
+  function take(text: string, wasUnusable: boolean): boolean {
+    if (text.length > maxKib * 1024) throw fileError([`the file: is larger than ${most}`])
+    return options.take(text, wasUnusable)
   }
 
   try {

@@ -91,7 +91,7 @@ test('a mark is remembered from before the database was reached', async () => {
   expect((await look({ databaseId: ours, mayCreate: false })).fault).toContain('was emptied')
 })
 
-test('a mark that cannot be read is nobody’s', async () => {
+test('a mark that cannot be read belongs to no database', async () => {
   const directory = newPath()
   await mkdir(directory)
   await writeFile(join(directory, 'database'), '')

@@ -19,7 +19,7 @@ export type StartedDirectory = {
 
 type Options = {
   directory: string | undefined
-  /** What the start has found out; undefined if nobody has looked. */
+  /** What the check at the start has found; undefined if there was none. */
   started: StartedDirectory | undefined
   /** The id of the database; undefined, or a failure, while it cannot be recognized. */
   findDatabaseId(): Promise<string | undefined>

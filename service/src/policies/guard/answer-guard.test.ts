@@ -8,7 +8,7 @@ import { AnswerGuard } from './answer-guard.ts'
 import type { GuardOptions } from './guard-options.ts'
 import { answerRulesOf } from './testing/answer-rules-of.ts'
 import { endOf } from './testing/end-of.ts'
-import { scoreEach } from './testing/score-each.ts'
+import { oneScorer, scoreEach } from './testing/score-each.ts'
 
 const secret: AnswerFormula = { kind: 'literal', literal: 0 }
 const always: AnswerFormula = { kind: 'constant', value: true }
@@ -178,7 +178,10 @@ describe('rules that need the whole answer', () => {
     const verdict = Promise.withResolvers<readonly number[]>()
     const evaluateAtEnd = vi.fn<GuardOptions['evaluateAtEnd']>(async () => [])
     const rules = answerRulesOf({ formulas: [null, { kind: 'score', atom: 0 }] })
-    const guard = guardOf(rules, { scoreWindows: scoreEach(() => verdict.promise), evaluateAtEnd })
+    const guard = guardOf(rules, {
+      scorers: oneScorer(scoreEach(() => verdict.promise)),
+      evaluateAtEnd,
+    })
     guard.add('a', 'some words')
     guard.end()
     await setImmediate()

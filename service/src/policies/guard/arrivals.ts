@@ -1,3 +1,5 @@
+import { isHighSurrogate, isLowSurrogate } from '#text/surrogates.ts'
+
 import { countWhile } from './count-while.ts'
 
 /** A stretch of a channel's text that arrived without a character of another channel in between. */
@@ -92,18 +94,4 @@ export class Arrivals {
     // The last of them may still be asked for.
     if (begun > 1) this.#runs.splice(0, begun - 1)
   }
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return (unit & 0xfc00) === 0xd800
-}
-
-export function isLowSurrogate(unit: number): boolean {
-  return (unit & 0xfc00) === 0xdc00
-}
-
-/** Whether a text, cut at `index`, would be cut between the halves of a surrogate pair. */
-export function splitsPairAt(text: string, index: number): boolean {
-  // charCodeAt gives NaN outside the text, which is no surrogate.
-  return isLowSurrogate(text.charCodeAt(index)) && isHighSurrogate(text.charCodeAt(index - 1))
 }

@@ -2,22 +2,23 @@ import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import { type EntityListener, EntityScanner } from '#redaction/entity-scanner.ts'
 import type { LiteralScan } from '#text/literal-set.ts'
 import { Normaliser } from '#text/normalise.ts'
+import { splitsPairAt } from '#text/surrogates.ts'
 
-import { type Arrivals, splitsPairAt } from './arrivals.ts'
+import type { Arrivals } from './arrivals.ts'
 import { type AskedAtoms, type AtomStarts, type Place, termAtom } from './atom-starts.ts'
+import { ChannelWindows } from './channel-windows.ts'
 import { countWhile } from './count-while.ts'
 import type { EntityCount } from './entity-count.ts'
 import type { SlowPatterns } from './slow-patterns.ts'
-import { isUnjudged, type WindowQueue } from './window-queue.ts'
-import { WindowCutter } from './windows.ts'
+import type { WindowQueue } from './window-queue.ts'
 
 /** What all readers of an answer share. */
 export type AnswerReading = {
   readonly rules: Omit<AnswerRules, 'rules'>
   readonly asked: AskedAtoms
   readonly starts: AtomStarts
-  /** Null where no rule asks for scores. */
-  readonly windows: WindowQueue | null
+  /** One for each scorer; none where no rule asks for scores. */
+  readonly windows: readonly WindowQueue[]
   /** Null where patterns are looked for at once. */
   readonly slowPatterns: SlowPatterns | null
   /** Null where no rule counts personal data or secrets. */
@@ -45,10 +46,8 @@ export class ChannelReader {
   readonly #normaliser = new Normaliser()
   readonly #scan: LiteralScan | null
   readonly #terms: LiteralScan | null
-  readonly #cutter: WindowCutter | null
+  readonly #windows: readonly ChannelWindows[]
   readonly #entities: EntityScanner | null
-  readonly #openWindows: { readonly end: number; hasVerdict: boolean }[] = []
-  #scoredTo = 0
   /** The patterns that start before it are known, where they are looked for elsewhere. */
   #searchedTo = 0
   #isSearching = false
@@ -68,7 +67,7 @@ export class ChannelReader {
     this.#reading = reading
     this.#scan = reading.asked.literal.size > 0 ? reading.rules.literals.scan() : null
     this.#terms = (reading.asked.term.size > 0 && reading.rules.scanTerms?.()) || null
-    this.#cutter = reading.windows ? new WindowCutter() : null
+    this.#windows = reading.windows.map((queue) => this.#openWindows(queue))
     const { entities } = reading
     const counted = entities && {
       begin: (...[kind, start]: Parameters<EntityListener['begin']>) =>
@@ -128,8 +127,25 @@ export class ChannelReader {
     })
     this.#entities?.read(piece)
     if (this.#endOrder !== null) this.#entities?.end()
-    this.#cutWindows(piece)
+    for (const windows of this.#windows) windows.read(piece, this.#endOrder !== null)
     this.#advance()
+  }
+
+  #openWindows(queue: WindowQueue): ChannelWindows {
+    const { starts, onVerdict, onUnjudged } = this.#reading
+    return new ChannelWindows(queue, {
+      channel: this.#name,
+      placeOf: (index) => this.#placeOf(index),
+      offsetOf: (index) => this.#normaliser.originalOffset(index),
+      onHits: (atoms, place) => {
+        for (const atom of atoms) starts.record('score', atom, place)
+      },
+      onUnjudged: ({ order }) => onUnjudged(order),
+      onVerdict: () => {
+        this.#advance()
+        onVerdict()
+      },
+    })
   }
 
   #advance() {
@@ -145,7 +161,7 @@ export class ChannelReader {
     const held = Math.max(rules.patternHold, this.#scan?.held ?? 0, this.#terms?.held ?? 0)
     const settled = Math.min(length - held, this.#entities?.settled ?? length)
     let decided = this.#endOrder === null ? Math.max(0, settled) : length + 1
-    if (this.#cutter && !this.#isScored) decided = Math.min(decided, this.#scoredTo)
+    for (const { scoredTo } of this.#windows) decided = Math.min(decided, scoredTo)
     return splitsPairAt(this.#text, decided - this.#base) ? decided - 1 : decided
   }
 
@@ -163,10 +179,6 @@ export class ChannelReader {
 
   #countPairsBefore(end: number): number {
     return countWhile(this.#pairs, (index) => index < end)
-  }
-
-  get #isScored(): boolean {
-    return this.#endOrder !== null && this.#openWindows.length === 0
   }
 
   /**
@@ -215,37 +227,6 @@ export class ChannelReader {
 
   #recordPattern(pattern: number, start: number, before: number) {
     if (start < before) this.#reading.starts.record('pattern', pattern, this.#placeOf(start))
-  }
-
-  #cutWindows(piece: string) {
-    const { windows, starts } = this.#reading
-    if (!this.#cutter || !windows) return
-    this.#cutter.add(piece)
-    for (;;) {
-      const window = this.#cutter.next(this.#endOrder !== null)
-      if (!window) return
-      const { text, isLast } = window
-      const place = this.#placeOf(window.start)
-      const end = this.#normaliser.originalOffset(window.end)
-      const open = { end: window.end, hasVerdict: false }
-      this.#openWindows.push(open)
-      windows.push({ channel: this.#name, text, start: place.offset, end, isLast }, (verdict) => {
-        const isFailed = isUnjudged(verdict)
-        for (const atom of isFailed ? verdict.atoms : verdict) starts.record('score', atom, place)
-        if (isFailed) return this.#reading.onUnjudged(place.order)
-        open.hasVerdict = true
-        this.#passWindows()
-        this.#reading.onVerdict()
-      })
-    }
-  }
-
-  #passWindows() {
-    while (this.#openWindows[0]?.hasVerdict) {
-      this.#scoredTo = this.#openWindows[0].end
-      this.#openWindows.shift()
-    }
-    this.#advance()
   }
 
   #placeOf(index: number): Place {

@@ -1,10 +1,9 @@
 import type { EndOutcome } from './guard-end.ts'
-import type { ScoreWindows } from './window-queue.ts'
+import type { WindowScorer } from './window-queue.ts'
 
 export type GuardOptions = {
-  scoreWindows?: ScoreWindows
-  /** How many windows are judged together at most. */
-  windowsTogether?: number | undefined
+  /** Those that the rules need. A character leaves when the windows of all of them have passed it. */
+  scorers?: readonly WindowScorer[]
   /** Whose share of the threads is used where patterns are looked for elsewhere. Without it they are looked for here. */
   owner?: string
   /** Whether a view joins words that stand apart. */

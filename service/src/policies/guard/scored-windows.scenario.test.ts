@@ -10,23 +10,24 @@ import {
   type TestRules,
 } from './testing/enforce-whole.ts'
 import { createChoices, type Random } from './testing/random-case.ts'
-import { createScoredRules, createScoredText, hitsOf } from './testing/scored-case.ts'
-import type { ScoreWindows, Window } from './window-queue.ts'
+import { createScoredRules, createScoredText, grids, hitsOf } from './testing/scored-case.ts'
+import type { ScoreWindows, Window, WindowScorer } from './window-queue.ts'
 
 const cases = sizeOf({ usual: 2000, long: 100_000, variable: 'GUARD_SCORED_CASES' })
 const seed = Number(process.env['GUARD_SEED'] ?? Date.now() % 2 ** 31)
 
 type Pending = { window: Window; answer(): void; fail(): void }
 
-/** A scorer that answers when it is told to, in any order. */
-function createScorer() {
-  const pending: Pending[] = []
+/** A scorer of one atom that answers when it is told to, in any order, and knows some windows at once. */
+function createScorer(atom: number, pending: Pending[], random: Random) {
   let [inFlight, inFlightMost] = [0, 0]
+  const knowsSome = random.isOneIn(2)
+  const hitsIn = (text: string) => hitsOf(text).filter((hit) => hit === atom)
   const score = (window: Window) => {
     const { promise, resolve, reject } = Promise.withResolvers<readonly number[]>()
     pending.push({
       window,
-      answer: () => resolve(hitsOf(window.text)),
+      answer: () => resolve(hitsIn(window.text)),
       fail: () => reject(new Error('The scorer is away.')),
     })
     return promise
@@ -37,9 +38,13 @@ function createScorer() {
     inFlight--
     return verdicts
   }
-  return {
+  const scorer: WindowScorer = {
+    grid: grids[atom]!,
     scoreWindows,
-    pending,
+    findKnown: ({ text }) => (knowsSome && random.isOneIn(2) ? hitsIn(text) : undefined),
+  }
+  return {
+    scorer,
     get inFlightMost() {
       return inFlightMost
     },
@@ -55,12 +60,13 @@ async function settle() {
 
 /** Returns what is wrong, or null. */
 async function run({ test: whole, arrivals, expected, canFail }: Run, random: Random) {
-  const scorer = createScorer()
+  const pending: Pending[] = []
+  const scorers = [...grids.keys()].map((atom) => createScorer(atom, pending, random))
   let changes = 0
   const guard = new AnswerGuard(whole.rules, {
     now: () => 0,
     evaluateAtEnd: async () => [],
-    scoreWindows: scorer.scoreWindows,
+    scorers: scorers.map(({ scorer }) => scorer),
     onChange: () => changes++,
   })
   const stateOf = () =>
@@ -73,7 +79,7 @@ async function run({ test: whole, arrivals, expected, canFail }: Run, random: Ra
   let hasFailed = false
 
   const answerOne = async () => {
-    const [one] = scorer.pending.splice(random.below(scorer.pending.length), 1)
+    const [one] = pending.splice(random.below(pending.length), 1)
     if (!one) return true
     const before = { state: stateOf(), changes }
     const fails = canFail && random.isOneIn(5)
@@ -101,7 +107,9 @@ async function run({ test: whole, arrivals, expected, canFail }: Run, random: Ra
     if (!(await answerOne())) return 'a change is reported, and nothing else'
     if (hasLeftTooMuch()) return 'too much has left'
   }
-  if (scorer.inFlightMost > 4) return 'the scorer is asked at most four questions at once'
+  if (scorers.some(({ inFlightMost }) => inFlightMost > 4)) {
+    return 'a scorer is asked at most four questions at once'
+  }
   if (hasFailed && guard.ended?.kind === 'unavailable') return null
   if (hasFailed && guard.ended === null) return 'a failure is not passed over'
   const { rule, isError, channel, cut } = expected

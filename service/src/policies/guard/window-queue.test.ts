@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
+import { judgeGrid, remoteGrid } from '#text/windows/window-grid.ts'
+
 import { AnswerGuard } from './answer-guard.ts'
 import { answerRulesOf } from './testing/answer-rules-of.ts'
 import { endOf } from './testing/end-of.ts'
-import { scoreEach } from './testing/score-each.ts'
+import { oneScorer, scoreEach } from './testing/score-each.ts'
 import type { ScoreWindows, Window, WindowVerdict } from './window-queue.ts'
 
 const rules = answerRulesOf({ formulas: [{ kind: 'score', atom: 0 }] })
@@ -15,7 +17,12 @@ afterEach(() => void vi.useRealTimers())
 
 function openGuard(scoreWindows: ScoreWindows) {
   const onChange = vi.fn<() => void>()
-  const options = { now: () => Date.now(), evaluateAtEnd: async () => [], onChange, scoreWindows }
+  const options = {
+    now: () => Date.now(),
+    evaluateAtEnd: async () => [],
+    onChange,
+    scorers: oneScorer(scoreWindows),
+  }
   return { guard: new AnswerGuard(rules, options), onChange }
 }
 
@@ -192,7 +199,7 @@ test('where the whole answer is waited for, nothing before the match leaves eith
   const guard = new AnswerGuard(whole, {
     now: () => Date.now(),
     evaluateAtEnd: async () => [],
-    scoreWindows: async (batch) => batch.map(({ start }) => (start > 0 ? failed(0) : [])),
+    scorers: oneScorer(async (batch) => batch.map(({ start }) => (start > 0 ? failed(0) : []))),
   })
   guard.add('a', sentence.repeat(12))
   await vi.advanceTimersByTimeAsync(0)
@@ -205,15 +212,54 @@ test('no more windows are sent together than asked for', async () => {
   const guard = new AnswerGuard(rules, {
     now: () => Date.now(),
     evaluateAtEnd: async () => [],
-    windowsTogether: 2,
-    async scoreWindows(batch) {
-      sent.push(batch.length)
-      return batch.map(() => [])
-    },
+    scorers: [
+      {
+        grid: judgeGrid,
+        windowsTogether: 2,
+        async scoreWindows(batch) {
+          sent.push(batch.length)
+          return batch.map(() => [])
+        },
+      },
+    ],
   })
   guard.add('a', sentence.repeat(60))
   await vi.advanceTimersByTimeAsync(0)
   expect(sent).toEqual([1, 1, 1, 1, 2, 1])
+})
+
+test('what one scorer finds counts where another fails, whichever is first', async () => {
+  const answers: (() => void)[] = []
+  const failing: ScoreWindows = async () => Promise.reject(new Error('The scorer is away.'))
+  const finding = scoreEach(
+    ({ start }) => new Promise((resolve) => answers.push(() => resolve(start === 0 ? [0] : []))),
+  )
+  const guard = new AnswerGuard(rules, {
+    now: () => Date.now(),
+    evaluateAtEnd: async () => [],
+    scorers: [...oneScorer(failing), { grid: remoteGrid(), scoreWindows: finding }],
+  })
+  guard.add('a', sentence.repeat(5))
+  await vi.advanceTimersByTimeAsync(100)
+  expect([guard.ended, guard.isWaiting]).toEqual([null, true])
+  for (const answer of answers) answer()
+  await vi.advanceTimersByTimeAsync(0)
+  expect(endOf(guard)).toMatchObject({ kind: 'block', cut: 0 })
+})
+
+test('a window that no other scorer can still block ends the answer at once', async () => {
+  const failing: ScoreWindows = async () => Promise.reject(new Error('The scorer is away.'))
+  const guard = new AnswerGuard(rules, {
+    now: () => Date.now(),
+    evaluateAtEnd: async () => [],
+    scorers: [
+      ...oneScorer(failing),
+      { grid: remoteGrid(), scoreWindows: async (batch) => batch.map(() => []) },
+    ],
+  })
+  guard.add('a', sentence.repeat(5))
+  await vi.advanceTimersByTimeAsync(0)
+  expect(endOf(guard)).toEqual(unavailable)
 })
 
 test('after stop no verdict counts, and nothing more leaves', async () => {
@@ -246,7 +292,7 @@ test('no windows are cut where no enforcing rule asks for scores', () => {
   const guard = new AnswerGuard(monitoring, {
     now: () => 0,
     evaluateAtEnd: async () => [],
-    scoreWindows,
+    scorers: oneScorer(scoreWindows),
   })
   guard.add('a', sentence.repeat(20))
   guard.end()

@@ -1,3 +1,5 @@
+import type { WindowGrid } from '#text/windows/window-grid.ts'
+
 /** What a scorer is given. `start` and `end` are offsets in the channel's original text, without the overlap. */
 export type Window = {
   readonly channel: string
@@ -24,15 +26,28 @@ export type ScoreWindows = (
 /** The scorer cannot answer, as in an outage, which is recorded where the scorer is asked. */
 export class ScorerUnavailable extends Error {}
 
+/** What decides about the windows of an answer: scorers that share their windows, or the judge. */
+export type WindowScorer = {
+  readonly grid: WindowGrid
+  readonly scoreWindows: ScoreWindows
+  /** The atoms that a window hits, where that is known at once; undefined: it has to be asked for. */
+  readonly findKnown?: ((window: Window) => readonly number[] | undefined) | undefined
+  /** How many windows are sent together at most. */
+  readonly windowsTogether?: number | undefined
+}
+
 type Options = {
-  scoreWindows: ScoreWindows
-  /** How many windows are sent together. */
-  batchLength?: number | undefined
+  scorer: WindowScorer
   now(): number
   /** A window has no verdict, and all that were sent before it have theirs. */
   onFailure(error: unknown): void
 }
-type Job = { readonly window: Window; readonly onVerdict: (verdict: WindowVerdict) => void }
+type Job = {
+  readonly window: Window
+  /** Of its first new character. */
+  readonly order: number
+  readonly onVerdict: (verdict: WindowVerdict) => void
+}
 type Batch = {
   readonly jobs: readonly Job[]
   readonly sentMs: number
@@ -58,29 +73,46 @@ const answerIsOver = new Error('The answer is over.')
  */
 export class WindowQueue {
   readonly #options: Options
-  readonly #abort = new AbortController()
+  /** Made when something is asked: most windows of most answers are known. */
+  #abort: AbortController | undefined
   #isStopped = false
   /** Windows without a verdict. */
-  #open = 0
+  readonly #open = new Set<Job>()
   #unsent: Job[] = []
   /** In the order in which they were sent. */
   readonly #sent = new Set<Batch>()
   #timer: NodeJS.Timeout | undefined
   #isFailing = false
+  #hasFailed = false
 
   constructor(options: Options) {
     this.#options = options
   }
 
   get isWaiting(): boolean {
-    return this.#open > 0
+    return this.#open.size > 0
+  }
+
+  /** Whether a verdict will still come about a window that begins there or before. */
+  isWaitingAt(order: number): boolean {
+    if (this.#hasFailed) return false
+    for (const job of this.#open) if (job.order <= order) return true
+    return false
+  }
+
+  get grid(): WindowGrid {
+    return this.#options.scorer.grid
+  }
+
+  findKnown(window: Window): readonly number[] | undefined {
+    return this.#options.scorer.findKnown?.(window)
   }
 
   /** A window is complete; `onVerdict` is called later, never at once. */
-  push(window: Window, onVerdict: Job['onVerdict']) {
+  push(job: Job) {
     if (this.#isStopped) return
-    this.#open++
-    this.#unsent.push({ window, onVerdict })
+    this.#open.add(job)
+    this.#unsent.push(job)
     this.#sendNext()
   }
 
@@ -88,14 +120,15 @@ export class WindowQueue {
   stop() {
     this.#isStopped = true
     clearTimeout(this.#timer)
-    if (this.#open > 0) this.#abort.abort(answerIsOver)
-    this.#open = 0
+    if (this.#open.size > 0) this.#abort?.abort(answerIsOver)
+    this.#open.clear()
     this.#unsent = []
     this.#sent.clear()
   }
 
   #sendNext() {
-    const { batchLength = usualBatchLength, now } = this.#options
+    const { scorer, now } = this.#options
+    const { windowsTogether: batchLength = usualBatchLength } = scorer
     while (this.#unsent.length > 0 && this.#sent.size < batchesMost && !this.#isFailing) {
       const batch = { jobs: this.#unsent.splice(0, batchLength), sentMs: now() }
       this.#sent.add(batch)
@@ -124,7 +157,8 @@ export class WindowQueue {
   async #ask(jobs: readonly Job[]): Promise<readonly WindowVerdict[]> {
     try {
       const windows = jobs.map(({ window }) => window)
-      const verdicts = await this.#options.scoreWindows(windows, this.#abort.signal)
+      this.#abort ??= new AbortController()
+      const verdicts = await this.#options.scorer.scoreWindows(windows, this.#abort.signal)
       if (verdicts.length === jobs.length) return verdicts
       throw new Error('The scorer has not judged every window.')
     } catch (error) {
@@ -134,18 +168,20 @@ export class WindowQueue {
 
   /** A window without a verdict goes on waiting for one, until its failure ends the answer. */
   #report(jobs: readonly Job[], verdicts: readonly WindowVerdict[]) {
-    for (const [index, { onVerdict }] of jobs.entries()) {
+    for (const [index, job] of jobs.entries()) {
       const verdict = verdicts[index]
       // One that is reported may end the answer, and with it the others.
       if (!verdict || this.#isStopped) return
-      if (!isUnjudged(verdict)) this.#open--
-      onVerdict(verdict)
+      if (!isUnjudged(verdict)) this.#open.delete(job)
+      job.onVerdict(verdict)
     }
   }
 
   #reportFailure() {
     const [oldest] = this.#sent
-    if (oldest?.failed && !this.#isStopped) this.#options.onFailure(oldest.failed.error)
+    if (!oldest?.failed || this.#isStopped) return
+    this.#hasFailed = true
+    this.#options.onFailure(oldest.failed.error)
   }
 
   #watch(ms: number): NodeJS.Timeout {

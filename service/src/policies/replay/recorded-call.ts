@@ -63,7 +63,7 @@ export function createCallReader() {
 
 const judgedOutcomes: readonly unknown[] = ['completed', 'cut', 'failed', 'blocked']
 
-/** Whoever refused an earlier answer would do it again: what a policy says of the request itself is not known. */
+/** A policy that refused an earlier answer would do so again, so its verdict on the request itself is not known. */
 const isOfHistory = ({ direction, mode }: Header['matches'][number]) =>
   direction === 'history' && mode === 'enforcing'
 

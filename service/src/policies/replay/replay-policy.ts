@@ -4,8 +4,8 @@ import { type PolicyReplay, replayPolicy } from '@gatehouse/contract/policy-eval
 import type { FastifyInstance } from 'fastify'
 
 import { bind } from '#http/bind.ts'
-import { startBackgroundWork } from '#platform/background/background-work.ts'
 import type { Db } from '#platform/database.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
 import { compileEvaluableInSteps } from '#policies/compile.ts'
 import { requirePolicy } from '#policies/find-policy.ts'
 import { contentOf, type Policy, type PolicyKey } from '#policies/policy.ts'

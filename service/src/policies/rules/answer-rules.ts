@@ -1,16 +1,16 @@
 import { BoundedMap } from '#platform/bounded-map.ts'
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import { entityHold } from '#redaction/entity.ts'
 import { type LiteralScan, LiteralSet } from '#text/literal-set.ts'
 import type { PatternEngine, PatternSet } from '#text/pattern-engine.ts'
 import type { SearchElsewhere } from '#text/pattern-set.ts'
 import type { PatternShape } from '#text/pattern-shape.ts'
-import { finish, type Steps } from '#text/steps.ts'
 
 import type { ExpressionContext, TextVariable } from './facts.ts'
 import type { Atom, EntityAtom, Outline, ScoreAtom } from './formula.ts'
 import { joinPatterns, searchElsewhere } from './pattern-search.ts'
 import type { CompiledRule } from './rule-program.ts'
-import { windowLengthMost, toBasisPoints } from './score.ts'
+import { toBasisPoints } from './score.ts'
 import type { SetRule } from './set-rule.ts'
 
 /** What the guard of one answer needs. The numbers in formulas are places in the sets. */
@@ -25,8 +25,8 @@ export type AnswerRules<Ending extends AnswerEnding = AnswerRule> = {
   /** Opens a scan for one text, where a rule looks for terms in any case. What it finds counts as one atom. */
   readonly scanTerms?: () => LiteralScan
   /**
-   * The most characters that enforcing rules hold back; 'full' if one of them needs the whole answer, 'none' if none of
-   * them reads its text.
+   * The most characters that enforcing rules hold back, besides those that wait for scorers and the judge; 'full' if one of
+   * them needs the whole answer, 'none' if none of them reads its text.
    */
   readonly hold: number | 'full' | 'none'
   /** The widest pattern of the enforcing formulas, 0 without. */
@@ -315,9 +315,8 @@ function holdOf(rules: readonly AnswerRule[], numbers: Numbers) {
   }
   if (enforcing.some(({ formula }) => !formula)) return { hold: 'full', patternHold } as const
   if (atoms.every(({ kind }) => kind === 'constant')) return { hold: 'none', patternHold } as const
-  const scoreHold = atoms.some(({ kind }) => kind === 'score') ? windowLengthMost : 0
   const countHold = atoms.some(({ kind }) => kind === 'entity') ? entityHold : 0
-  return { hold: Math.max(patternHold, literalHold, scoreHold, countHold), patternHold }
+  return { hold: Math.max(patternHold, literalHold, countHold), patternHold }
 }
 
 function atomsOf(formula: AnswerFormula): AnswerFormula[] {

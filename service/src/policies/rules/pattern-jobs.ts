@@ -1,7 +1,7 @@
 import { BoundedMap } from '#platform/bounded-map.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { probePattern } from '#text/pattern-cost.ts'
 import type { PatternEngine, PatternSet } from '#text/pattern-engine.ts'
-import { finish } from '#text/steps.ts'
 
 import type { FindInput, SearchInput } from './search-in-threads.ts'
 import { findAllInSteps, searchParts } from './searched-parts.ts'

@@ -1,7 +1,7 @@
+import { type Steps, takeElsewhere } from '#platform/steps/steps.ts'
 import type { CompiledPattern, PatternEngine, PatternSet } from '#text/pattern-engine.ts'
 import type { SearchElsewhere } from '#text/pattern-set.ts'
 import type { PatternShape } from '#text/pattern-shape.ts'
-import { type Steps, takeElsewhere } from '#text/steps.ts'
 
 import { cutTexts, searchParts, slicedWidthMax, sliceLength } from './searched-parts.ts'
 

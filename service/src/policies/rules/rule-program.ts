@@ -1,3 +1,4 @@
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import type { RuleProblem } from '#policies/rule.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
@@ -7,7 +8,6 @@ import {
   type PatternShape,
   readPatternShape,
 } from '#text/pattern-shape.ts'
-import { finish, type Steps } from '#text/steps.ts'
 
 import { Complaint, placeComplaint } from './complaint.ts'
 import { compilePart, type Expression, readExpression } from './expression.ts'

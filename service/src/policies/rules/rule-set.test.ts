@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
+import { finish } from '#platform/steps/steps.ts'
 import { numbered, someAsker } from '#policies/guard/testing/rule-set-of.ts'
 import { normalise } from '#text/normalise.ts'
 import { loadPatternEngine, type PatternEngine } from '#text/pattern-engine.ts'
-import { finish } from '#text/steps.ts'
 
 import type { AnswerFormula, AnswerRules } from './answer-rules.ts'
 import type { CallFacts } from './facts.ts'

@@ -1,5 +1,5 @@
+import { type Asker, finish, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import { type Asker, finish, runInTurns, type Steps } from '#text/steps.ts'
 
 import { type AnswerOpener, type AnswerRules, createAnswerRules } from './answer-rules.ts'
 import {

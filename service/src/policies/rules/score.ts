@@ -10,9 +10,6 @@ export type ScoreMap = ReadonlyMap<string, number>
 export const scoredAs = (category: string): string =>
   category.startsWith('self-harm/') ? 'self-harm' : category
 
-/** The longest that a scored window of an answer can be: so much of it waits before a scorer is asked. */
-export const windowLengthMost = 288
-
 /** The score of a rule in basis points. Throws for what is not a number, which no threshold could be compared with. */
 export function toBasisPoints(value: ExpressionValue): number {
   if (typeof value === 'boolean') return value ? scoreMax : 0

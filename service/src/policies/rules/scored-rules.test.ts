@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 
+import { finish } from '#platform/steps/steps.ts'
 import {
   answerFacts,
   numbered,
   patternEngine,
   someAsker,
 } from '#policies/guard/testing/rule-set-of.ts'
-import { finish } from '#text/steps.ts'
 
 import { compileRule } from './rule-program.ts'
 import { evaluateInSlices, RuleSet } from './rule-set.ts'
@@ -48,7 +48,7 @@ test('a rule knows the categories whose scores it reads', () => {
   expect([...set.categories]).toEqual(['hate', 'self-harm'])
 })
 
-test('without a score nobody knows whether a rule matches', async () => {
+test('without a score it is unknown whether a rule matches', async () => {
   const expression = 'score("sexual") < 0.5'
   const outcomeOf = (mode: SetRule['mode']) =>
     evaluateInSlices(setOf(expression, mode).openTexts(answerFacts, []), someAsker, scores)

@@ -1,4 +1,5 @@
 import { ApiError } from '#platform/api-error.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import type { ThreadPool } from '#platform/thread-pool.ts'
 import type {
   FoundPattern,
@@ -7,7 +8,6 @@ import type {
   SearchElsewhere,
   SoughtPattern,
 } from '#text/pattern-set.ts'
-import type { Asker } from '#text/steps.ts'
 
 import type { PatternCosts } from './pattern-costs.ts'
 import { type Chunk, planSearch, type SearchPlan } from './search-plan.ts'

@@ -27,7 +27,7 @@ test.each([
   ).toBe(isSlow)
 })
 
-test('patterns that nobody has measured are slow, and said to be unknown', () => {
+test('patterns that were not measured count as slow, and are reported as unknown', () => {
   const costs = patternCostsOf((pattern) => (pattern === 'p1' ? undefined : 0.1))
   expect(planSearch(patternsOf(3), costs)).toMatchObject({ isSlow: true, unknown: ['p1'] })
 })

@@ -1,5 +1,5 @@
+import type { Steps } from '#platform/steps/steps.ts'
 import type { FoundPattern, PatternMatch, PatternSet } from '#text/pattern-set.ts'
-import type { Steps } from '#text/steps.ts'
 
 /** How much of a text is searched in one step. */
 export const sliceLength = 8 * 1024
@@ -86,7 +86,7 @@ type Sought = {
 }
 
 /** The leftmost match at or after `from`. Only a pattern without a widest match is looked for in all of the text at once. */
-export function* findInSteps(
+function* findInSteps(
   { set, pattern, width }: Sought,
   text: string,
   from: number,

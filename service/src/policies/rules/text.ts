@@ -1,5 +1,5 @@
+import { finish, type Steps } from '#platform/steps/steps.ts'
 import type { EntityKind } from '#redaction/entity.ts'
-import type { Steps } from '#text/steps.ts'
 
 import {
   type VocabularyHits,
@@ -44,7 +44,7 @@ export class Text {
   *readInSteps(): Steps<void> {
     if (this.#findings || this.#problem !== null) return
     try {
-      this.#findings = yield* this.#vocabulary.findInSteps(this.#segments)
+      this.#findings = yield* this.#vocabulary.find(this.#segments)
     } catch (problem) {
       // A search that failed may succeed later: then the call is refused, and no rule is to blame.
       if (!(problem instanceof UnreadableText)) throw problem
@@ -56,7 +56,7 @@ export class Text {
   /** Most expressions never ask for `system` or `last_message`: a text is read when it is first asked. */
   #read(): VocabularyHits {
     if (this.#problem !== null) throw this.#problem
-    this.#findings ??= this.#vocabulary.find(this.#segments)
+    this.#findings ??= finish(this.#vocabulary.find(this.#segments))
     return this.#findings
   }
 }

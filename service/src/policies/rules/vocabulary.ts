@@ -1,10 +1,10 @@
+import type { Steps } from '#platform/steps/steps.ts'
 import { EntityScanner } from '#redaction/entity-scanner.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import { LiteralSet } from '#text/literal-set.ts'
 import { normalisedPieces } from '#text/normalised-pieces.ts'
 import { otherReadings, type Passage, toPassage } from '#text/passage.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import { finish, type Steps } from '#text/steps.ts'
 
 import { createPatternSearch, type PatternsFound, type RuleWithPatterns } from './pattern-search.ts'
 
@@ -35,9 +35,7 @@ export type VocabularyHits = {
 
 /** Everything that the rules of a set look for, each thing once, so that one pass over a text serves all rules. */
 export type Vocabulary = {
-  find(segments: readonly TextSegment[]): VocabularyHits
-  /** The same in steps of a few milliseconds. */
-  findInSteps(segments: readonly TextSegment[]): Steps<VocabularyHits>
+  find(segments: readonly TextSegment[]): Steps<VocabularyHits>
 }
 
 /** A longer text, as sent or normalised, is not read: a rule that asks for it fails, and blocks where it is enforced. */
@@ -57,7 +55,7 @@ export function* createVocabulary(
   const asksSize = rules.some((rule) => rule.asksSize)
   const asksEntities = rules.some(({ entities }) => entities.size > 0)
 
-  function* findInSteps(segments: readonly TextSegment[]): Steps<VocabularyHits> {
+  function* find(segments: readonly TextSegment[]): Steps<VocabularyHits> {
     const passages = segments.map(toPassage)
     requireReadable(lengthOf(passages))
     const patterns: PatternsFound = { hits: new Set(), missed: new Set() }
@@ -104,10 +102,7 @@ export function* createVocabulary(
     }
   }
 
-  return {
-    findInSteps,
-    find: (segments) => finish(findInSteps(segments)),
-  }
+  return { find }
 }
 
 const isHit = (hits: Uint8Array, number: number | undefined): boolean =>

@@ -4,9 +4,9 @@ import { evaluatePolicy, type PolicyTrialResults } from '@gatehouse/contract/pol
 import type { FastifyInstance } from 'fastify'
 
 import { bind } from '#http/bind.ts'
-import { startBackgroundWork } from '#platform/background/background-work.ts'
 import type { Db } from '#platform/database.ts'
 import { within } from '#platform/deadline.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
 import { compileEvaluableInSteps } from '#policies/compile.ts'
 import type { PolicyDeps } from '#policies/deps.ts'
 import { requirePolicy } from '#policies/find-policy.ts'

@@ -1,100 +1,64 @@
-import type { AnswerFormula, AnswerRules, WindowAtom } from '#policies/rules/answer-rules.ts'
-import type { EntityAtom } from '#policies/rules/formula.ts'
-import { findInSteps } from '#policies/rules/searched-parts.ts'
-import { type Steps, takeElsewhere } from '#text/steps.ts'
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
+import { AnswerGuard } from '#policies/guard/answer-guard.ts'
+import type { WindowScorer } from '#policies/guard/window-queue.ts'
+import type { AnswerRules, WindowAtom } from '#policies/rules/answer-rules.ts'
+import { sliceLength } from '#policies/rules/searched-parts.ts'
+import { judgeGrid, type WindowGrid } from '#text/windows/window-grid.ts'
 
-import { findEntitiesInSteps, scanInSteps } from './find-in-steps.ts'
+type Trial = {
+  /** In which a rule matches the text. */
+  rules: AnswerRules
+  /** Where in the text an atom becomes true; Infinity: nowhere. */
+  startOf(atom: WindowAtom): number
+  gridOf(category: string): WindowGrid
+  asker: Asker
+}
 
 /**
- * Where the first rule that matches a complete answer cuts it: the place where the last match that the rule needs begins,
- * in normalised characters. A rule that needs the whole answer lets nothing of it pass.
+ * Where the first rule that matches a complete answer would cut it, in characters of its normalised text. A rule that needs the
+ * whole answer lets nothing of it pass.
  */
-export function* findCut(
-  rules: AnswerRules,
-  text: string,
-  startOfAtom: (atom: WindowAtom) => number,
-): Steps<number> {
-  const literalStarts = new Map<number, number>()
-  yield* scanInSteps(rules.literals, text, (literal, start) => {
-    literalStarts.set(literal, Math.min(start, literalStarts.get(literal) ?? start))
+export async function findCut(text: string, trial: Trial): Promise<number> {
+  const { rules, asker } = trial
+  const changed = { next: Promise.withResolvers<void>() }
+  const guard = new AnswerGuard(rules, {
+    scorers: knownScorers(trial),
+    owner: asker.owner,
+    now: () => performance.now(),
+    onChange() {
+      changed.next.resolve()
+      changed.next = Promise.withResolvers()
+    },
+    evaluateAtEnd: async () =>
+      rules.rules.map(({ index }) => ({ index, isMatch: true, isError: false })),
   })
-  const knownStarts = yield* findSlowPatterns(rules, text)
-  const entities = rules.entities.length > 0 ? yield* findEntitiesInSteps(text) : []
-
-  /** Where the formula becomes true; Infinity: nowhere. */
-  function* startOf(formula: AnswerFormula): Steps<number> {
-    switch (formula.kind) {
-      case 'and':
-        return Math.max(0, ...(yield* startsOf(formula.parts)))
-      case 'or':
-        return Math.min(Infinity, ...(yield* startsOf(formula.parts)))
-      case 'pattern':
-        return (yield* startOfPattern(formula.pattern)) ?? Infinity
-      case 'literal':
-        return literalStarts.get(formula.literal) ?? Infinity
-      case 'size':
-        return startOfSize(text, formula.atLeast)
-      case 'constant':
-        return formula.value ? 0 : Infinity
-      case 'score':
-        return startOfNumber(formula.atom)
-      case 'term':
-        return Infinity // no rule of a policy has any
-      case 'entity':
-        return startOfCount(rules.entities[formula.atom])
-    }
+  try {
+    await runInTurns(show(text, guard), asker)
+    while (guard.isWaiting) await changed.next.promise
+    return guard.ended?.kind === 'block' ? guard.ended.cut : 0
+  } finally {
+    guard.stop()
   }
-
-  function* startsOf(formulas: readonly AnswerFormula[]): Steps<number[]> {
-    const starts: number[] = []
-    for (const formula of formulas) starts.push(yield* startOf(formula))
-    return starts
-  }
-
-  function* startOfPattern(pattern: number): Steps<number | undefined> {
-    if (knownStarts) return knownStarts.get(pattern)
-    const sought = { set: rules.patterns, pattern, width: rules.patternHold }
-    return (yield* findInSteps(sought, text, 0))?.start
-  }
-
-  function startOfNumber(number: number): number {
-    const atom = rules.scores[number]
-    return atom ? startOfAtom(atom) : Infinity
-  }
-  const startOfCount = (atom: EntityAtom | undefined) =>
-    entities.filter(({ kind }) => kind === atom?.entity)[(atom?.atLeast ?? 0) - 1]?.start ??
-    Infinity
-  const formulas = rules.rules.flatMap(({ formula }) => formula ?? [])
-  const starts = yield* startsOf(formulas)
-  const first = formulas.length < rules.rules.length ? 0 : Math.min(...starts)
-  return Number.isFinite(first) ? first : 0
 }
 
-/** Where each pattern starts first; null where patterns are quick, and are looked for when that is asked. */
-function* findSlowPatterns(
-  { patterns, patternCount, elsewhere }: AnswerRules,
-  text: string,
-): Steps<ReadonlyMap<number, number> | null> {
-  if (!elsewhere?.isNeeded) return null
-  const findHere = () =>
-    Array.from({ length: patternCount }, (_, number) => ({
-      number,
-      start: patterns.find(number, text, 0)?.start ?? Infinity,
-    }))
-  const found = yield* takeElsewhere<readonly { number: number; start: number }[]>(
-    findHere,
-    (asker) => elsewhere.findFirst(text, 0, asker),
+function* show(text: string, guard: AnswerGuard): Steps<void> {
+  for (let at = 0; at < text.length && !guard.ended; at += sliceLength) {
+    guard.add('text', text.slice(at, at + sliceLength))
+    yield
+  }
+  guard.end()
+}
+
+/** The scores are known already. */
+const knownScorers = ({ rules: { scores }, startOf, gridOf }: Trial): WindowScorer[] => {
+  const atoms = scores.map((atom, number) => ({ number, start: startOf(atom), atom }))
+  const byGrid = Map.groupBy(atoms, ({ atom }) =>
+    atom.kind === 'score' ? gridOf(atom.category) : judgeGrid,
   )
-  return new Map(found.map(({ number, start }) => [number, start]))
-}
-
-/** The offset of the character with which the text has `atLeast` of them. */
-function startOfSize(text: string, atLeast: number): number {
-  let count = 0
-  let offset = 0
-  for (const character of text) {
-    if (++count >= atLeast) return offset
-    offset += character.length
-  }
-  return atLeast <= 0 ? 0 : Infinity
+  return Array.from(byGrid, ([grid, some]) => ({
+    grid,
+    findKnown: ({ start, end }) =>
+      some.filter((each) => each.start >= start && each.start < end).map(({ number }) => number),
+    scoreWindows: () => Promise.reject(new Error('Every window is known.')),
+  }))
 }

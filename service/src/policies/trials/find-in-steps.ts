@@ -1,10 +1,10 @@
+import type { Steps } from '#platform/steps/steps.ts'
 import { sliceLength } from '#policies/rules/searched-parts.ts'
 import { EntityScanner } from '#redaction/entity-scanner.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import type { LiteralSet } from '#text/literal-set.ts'
 import { Normaliser } from '#text/normalise.ts'
 import type { PatternMatch } from '#text/pattern-set.ts'
-import type { Steps } from '#text/steps.ts'
 
 /** Finds literals as a scan does. */
 export function* scanInSteps(

@@ -1,12 +1,12 @@
 import type { PolicyTrialResults } from '@gatehouse/contract/policy-evaluation'
 
+import { type Asker, finish, type Steps, takeElsewhere } from '#platform/steps/steps.ts'
 import { joinPatterns } from '#policies/rules/pattern-search.ts'
 import type { CompiledRule } from '#policies/rules/rule-program.ts'
 import { findAllInSteps } from '#policies/rules/searched-parts.ts'
 import { LiteralSet } from '#text/literal-set.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
 import type { PatternMatch, SearchElsewhere } from '#text/pattern-set.ts'
-import { type Asker, finish, type Steps, takeElsewhere } from '#text/steps.ts'
 
 import { findEntitiesInSteps, type Normalised, scanInSteps } from './find-in-steps.ts'
 

@@ -1,7 +1,7 @@
 import type { Atom, Formula } from '#policies/rules/formula.ts'
 import type { CompiledRule } from '#policies/rules/rule-program.ts'
-import { windowLengthMost } from '#policies/rules/score.ts'
 import { entityHold } from '#redaction/entity.ts'
+import { heldMostByAny } from '#text/windows/window-grid.ts'
 
 /**
  * The most characters of a streamed answer that the rule can hold back when it is enforced, whatever the facts of the
@@ -15,7 +15,7 @@ export function holdbackOf({ formula, shapes }: CompiledRule): number | 'full' |
     ...atoms.map((atom) => {
       if (atom.kind === 'pattern') return shapes.get(atom.pattern)?.width ?? 0
       if (atom.kind === 'entity') return entityHold
-      if (atom.kind === 'score' || atom.kind === 'judged') return windowLengthMost
+      if (atom.kind === 'score' || atom.kind === 'judged') return heldMostByAny
       return atom.kind === 'literal' ? atom.text.length - 1 : 0
     }),
   )

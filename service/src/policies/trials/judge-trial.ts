@@ -1,10 +1,11 @@
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import { trialUnjudged } from '#policies/refusals.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
+import { cutAll } from '#text/windows/window-cutter.ts'
+import { judgeGrid } from '#text/windows/window-grid.ts'
 
 import { normaliseInSteps } from './find-in-steps.ts'
-import { trialWindowsOf } from './score-trial.ts'
 
 /** A rule in plain language; the version of a draft is 0. */
 type JudgedRule = { readonly policyId: string; readonly version: number; readonly text: string }
@@ -49,7 +50,7 @@ export async function judgeTrial(
   const isWhole = direction === 'request' || needsWhole
   // What needs the whole answer is shown it as it is.
   const whole = { text: needsWhole ? text : normalised.text, start: 0 }
-  const windows = isWhole ? [whole] : trialWindowsOf(normalised.text)
+  const windows = isWhole ? [whole] : cutAll(normalised.text, judgeGrid)
   let [score, calls] = [0, 0]
   for (let first = 0; first < windows.length; first += atOnce) {
     const judged = await Promise.all(

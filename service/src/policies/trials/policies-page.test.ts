@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs'
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { expect, test } from 'vitest'
 
+import { finish } from '#platform/steps/steps.ts'
 import { someAsker } from '#policies/guard/testing/rule-set-of.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
-import { finish } from '#text/steps.ts'
+import { remoteGrid } from '#text/windows/window-grid.ts'
 
 import { createTrial } from './trial.ts'
 
@@ -53,7 +54,14 @@ function tryRule(rule: string, score = 0) {
     match_threshold_basis_points: null,
   }
   const tried = { ...content, policyId: 'pol_1', version: 0 }
-  return finish(createTrial(tried, compiled, { engine, scoreText, judgeText }, someAsker))
+  return finish(
+    createTrial(
+      tried,
+      compiled,
+      { engine, scoreText, gridOf: () => remoteGrid(), judgeText },
+      someAsker,
+    ),
+  )
 }
 
 test('the page has the examples that this test looks for', () => {

@@ -3,9 +3,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FailingExample } from '@gatehouse/contract/error-body'
 import type { PolicyExample } from '@gatehouse/contract/policy-evaluation'
 
-import { startBackgroundWork } from '#platform/background/background-work.ts'
 import type { Db } from '#platform/database.ts'
 import { within } from '#platform/deadline.ts'
+import { startBackgroundWork } from '#platform/steps/background-work.ts'
 import { compileEvaluableInSteps } from '#policies/compile.ts'
 import { contentOf, type Policy } from '#policies/policy.ts'
 import {

@@ -1,8 +1,9 @@
 import type { Principal } from '#http/principal.ts'
-import { WindowCutter } from '#policies/guard/windows.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import { isReached, type ScoreAtom } from '#policies/rules/formula.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
-import type { Asker } from '#text/steps.ts'
+import { cutAll } from '#text/windows/window-cutter.ts'
+import type { WindowGrid } from '#text/windows/window-grid.ts'
 
 type ScoredText = { readonly text: string; readonly direction: 'request' | 'response' }
 
@@ -30,17 +31,43 @@ const atOnce = 4
 export type Scoring = {
   categories: ReadonlySet<string>
   scoreText: ScoreText
+  /** How answers are cut for the scorers of a category. */
+  gridOf(category: string): WindowGrid
   asker: Asker
 }
 
+type ScoredWindow = { readonly start: number; readonly scores: ScoreMap }
+
 /** `text` is normalised. */
-export async function scoreTrial(
+export async function scoreTrial(scored: ScoredText, scoring: Scoring): Promise<TrialScores> {
+  const { categories, gridOf } = scoring
+  if (categories.size === 0) return unscored
+  const byGrid = Map.groupBy(categories, (category) =>
+    scored.direction === 'request' ? null : gridOf(category),
+  )
+  const [highest, scoredIn] = [new Map<string, number>(), new Map<string, ScoredWindow[]>()]
+  for (const [grid, some] of byGrid) {
+    const windows = await scoreWindows(scored, { ...scoring, categories: new Set(some) }, grid)
+    for (const category of some) {
+      scoredIn.set(category, windows)
+      const scores = windows.map(({ scores: each }) => each.get(category))
+      if (scores.every((score) => score !== undefined))
+        highest.set(category, Math.max(0, ...scores))
+    }
+  }
+  const startOf = (atom: ScoreAtom) =>
+    scoredIn.get(atom.category)?.find(({ scores }) => isReached(atom, scores))?.start ?? Infinity
+  return { highest, startOf }
+}
+
+/** Without a grid, the text as a whole. */
+async function scoreWindows(
   { text, direction }: ScoredText,
   { categories, scoreText, asker }: Scoring,
-): Promise<TrialScores> {
-  if (categories.size === 0) return unscored
-  const windows = direction === 'request' ? [{ text, start: 0 }] : trialWindowsOf(text)
-  const scored: { start: number; scores: ScoreMap }[] = []
+  grid: WindowGrid | null,
+): Promise<ScoredWindow[]> {
+  const windows = grid ? cutAll(text, grid) : [{ text, start: 0 }]
+  const scored: ScoredWindow[] = []
   for (let first = 0; first < windows.length; first += atOnce) {
     const some = windows.slice(first, first + atOnce).map(async (window) => ({
       start: window.start,
@@ -48,26 +75,5 @@ export async function scoreTrial(
     }))
     scored.push(...(await Promise.all(some)))
   }
-  return {
-    highest: highestOf(
-      categories,
-      scored.map(({ scores }) => scores),
-    ),
-    startOf: (atom) => scored.find(({ scores }) => isReached(atom, scores))?.start ?? Infinity,
-  }
-}
-
-/** Of a complete answer that is normalised. */
-export function trialWindowsOf(text: string): { text: string; start: number }[] {
-  const cutter = new WindowCutter()
-  cutter.add(text)
-  const windows: { text: string; start: number }[] = []
-  for (let window = cutter.next(true); window; window = cutter.next(true)) windows.push(window)
-  return windows
-}
-
-function highestOf(categories: ReadonlySet<string>, all: readonly ScoreMap[]) {
-  const known = [...categories].filter((category) => all.every((scores) => scores.has(category)))
-  const highest = (category: string) => Math.max(0, ...all.map((each) => each.get(category) ?? 0))
-  return new Map(known.map((category) => [category, highest(category)]))
+  return scored
 }

@@ -1,11 +1,12 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import { expect, test } from 'vitest'
 
+import { finish } from '#platform/steps/steps.ts'
 import { compileEvaluable } from '#policies/compile.ts'
 import { longestTurnMs } from '#policies/guard/testing/longest-turn.ts'
 import { someAsker } from '#policies/guard/testing/rule-set-of.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
-import { finish } from '#text/steps.ts'
+import { judgeGrid } from '#text/windows/window-grid.ts'
 
 import type { JudgeText } from './judge-trial.ts'
 import type { ScoreText } from './score-trial.ts'
@@ -36,7 +37,9 @@ function trialOf(expression: string, changes: Partial<PolicyContent> = {}) {
   const rule = compileEvaluable(content.rule, engine)
   if ('problem' in rule) throw new Error(rule.problem)
   const tried = { ...content, policyId: 'pol_1', version: 0 }
-  return finish(createTrial(tried, rule, { engine, scoreText, judgeText }, someAsker))
+  return finish(
+    createTrial(tried, rule, { engine, scoreText, gridOf: () => judgeGrid, judgeText }, someAsker),
+  )
 }
 
 const answer = (text: string) => ({ text, direction: 'response' as const })
@@ -177,7 +180,12 @@ test('a score that is missing is no verdict', async () => {
     scope: 'organization',
     match_threshold_basis_points: null,
   } as const
-  const nothing = { engine, judgeText, scoreText: async () => new Map<string, number>() }
+  const nothing = {
+    engine,
+    judgeText,
+    gridOf: () => judgeGrid,
+    scoreText: async () => new Map<string, number>(),
+  }
   const tried = { ...content, ...rest, project_ids: [] }
   const trial = finish(createTrial(tried, rule, nothing, someAsker))
   await expect(trial.judge(request('words'))).rejects.toMatchObject({

@@ -1,6 +1,7 @@
 import type { PolicyContent } from '@gatehouse/contract/policy'
 import type { PolicyTrialResults } from '@gatehouse/contract/policy-evaluation'
 
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { thresholdOf } from '#policies/policy.ts'
 import { trialUnscored } from '#policies/refusals.ts'
 import type { WindowAtom } from '#policies/rules/answer-rules.ts'
@@ -9,20 +10,13 @@ import type { CompiledRule } from '#policies/rules/rule-program.ts'
 import { evaluateInSlices, RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 import type { PatternEngine } from '#text/pattern-engine.ts'
-import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { findCut } from './find-cut.ts'
 import { normaliseInSteps } from './find-in-steps.ts'
 import { createMatchFinder } from './find-matches.ts'
 import { holdbackOf } from './holdback.ts'
 import { judgeTrial, type JudgeText, type TrialVerdict, unjudged } from './judge-trial.ts'
-import {
-  type ScoreText,
-  type ScoreTextFor,
-  scoreTrial,
-  type Scoring,
-  type TrialScores,
-} from './score-trial.ts'
+import { type ScoreTextFor, scoreTrial, type Scoring, type TrialScores } from './score-trial.ts'
 
 type TrialText = { readonly text: string; readonly direction: 'request' | 'response' }
 type Verdict = {
@@ -34,12 +28,14 @@ type Verdict = {
 type Result = PolicyTrialResults['results'][number]
 /** Where in the normalised text an atom becomes true. */
 type StartOf = (atom: WindowAtom) => number
-type Places = Pick<Result, 'matches' | 'cut'>
 
 /** What trials of any caller depend on. */
 export type TrialsDeps = Omit<TrialDeps, 'scoreText'> & { scoreTextFor: ScoreTextFor }
 
-export type TrialDeps = { engine: PatternEngine; scoreText: ScoreText; judgeText: JudgeText }
+export type TrialDeps = { engine: PatternEngine; judgeText: JudgeText } & Pick<
+  Scoring,
+  'scoreText' | 'gridOf'
+>
 
 /** What is tried; the version of a draft is 0. */
 type Tried = PolicyContent & { readonly policyId: string; readonly version: number }
@@ -61,7 +57,7 @@ const noMatch: Verdict = { score: 0, isMatch: false, judged: unjudged }
 export function* createTrial(
   content: Tried,
   rule: CompiledRule,
-  { engine, scoreText, judgeText }: TrialDeps,
+  { engine, scoreText, gridOf, judgeText }: TrialDeps,
   asker: Asker,
 ): Steps<Trial> {
   const inSet = toSetRule(content, rule)
@@ -73,7 +69,7 @@ export function* createTrial(
     content.direction === 'both' || content.direction === direction
 
   const score = (tried: TrialText) =>
-    requireScores(tried, { categories: set.categories, scoreText, asker })
+    requireScores(tried, { categories: set.categories, scoreText, gridOf, asker })
 
   async function judgeScored(tried: TrialText, { highest }: TrialScores): Promise<Verdict> {
     const { text, direction } = tried
@@ -99,12 +95,12 @@ export function* createTrial(
   }
 
   /** What of a text matches, and where it would be cut if it does. */
-  function* findPlaces({ text, direction }: TrialText, cutting: StartOf | null): Steps<Places> {
-    const normalised = yield* normaliseInSteps(text)
-    const matches = isChecked(direction) ? yield* findMatches(normalised) : []
-    if (!cutting || direction === 'request') return { matches, cut: null }
-    const answerRules = yield* enforcing.openAnswerInSteps(factsOf(text, direction))
-    const cut = yield* findCut(answerRules, normalised.text, cutting)
+  async function findPlaces({ text, direction }: TrialText, startOf: StartOf | null) {
+    const normalised = await runInTurns(normaliseInSteps(text), asker)
+    const matches = isChecked(direction) ? await runInTurns(findMatches(normalised), asker) : []
+    if (!startOf || direction === 'request') return { matches, cut: null }
+    const rules = await runInTurns(enforcing.openAnswerInSteps(factsOf(text, direction)), asker)
+    const cut = await findCut(normalised.text, { rules, startOf, gridOf, asker })
     return { matches, cut: normalised.originalOffset(cut) }
   }
 
@@ -114,7 +110,7 @@ export function* createTrial(
     const verdict = scores ? await judgeScored(tried, scores) : noMatch
     const startOf: StartOf = (atom) =>
       (atom.kind === 'score' ? scores?.startOf(atom) : verdict.judged.start) ?? Infinity
-    const places = await runInTurns(findPlaces(tried, verdict.isMatch ? startOf : null), asker)
+    const places = await findPlaces(tried, verdict.isMatch ? startOf : null)
     return { ...describe(verdict, startedAtMs), ...places }
   }
 

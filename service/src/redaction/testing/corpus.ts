@@ -49,7 +49,7 @@ export const planted: readonly (readonly [string, EntityKind])[] = [
   [join("API_KEY='", 'AbCd0123'.repeat(8), "'"), 'SECRET'],
   [join('gate', '_prj_', 'AbCd0123'.repeat(6)), 'SECRET'],
   [join('https://', 'gh', 'p_', 'a1B2'.repeat(9), '@github.com/x'), 'SECRET'],
-  // Characters that nobody sees, and digits that look like others.
+  // Invisible characters, and digits that look like others.
   ['card 4111\u200b1111\u200b1111\u200b1111', 'CARD'],
   ['card ４１１１ １１１１ １１１１ １１１１', 'CARD'],
   ['jane＠example.com', 'EMAIL'],

@@ -128,7 +128,7 @@ test('another key and another path are the configuration’s fault', async () =>
   expect(double.received).toEqual([])
 })
 
-test('a certificate that nobody vouches for is the configuration’s fault', async () => {
+test('a certificate without a trusted issuer is the configuration’s fault', async () => {
   await using double = await start()
   const distrusted = { endpoint: double.endpoint, ca: '' }
   const outcome = await sendTo(distrusted, datadogLogs, [configOf(double), createItems(1)])

@@ -7,7 +7,7 @@ import { isWarning, summarise } from '#exports/destinations/summary.ts'
 const reserved = new Set(
   (
     'ddsource service ddtags hostname host message status severity level trace_id span_id gatehouse_record ' +
-    // Its time: the first of these that it has. A log of more than 18 hours ago is dropped, and nobody is told.
+    // Its time: the first of these that it has. A log of more than 18 hours ago is silently dropped.
     'timestamp date _timestamp Timestamp eventTime published_date'
   ).split(' '),
 )

@@ -12,7 +12,7 @@ type BulkItem = {
   kind: 'delivered' | 'refused' | 'failed'
   /** Empty if it was delivered. May repeat anything that was sent. */
   error: string
-  /** Whether no item can be delivered before somebody changes something. */
+  /** Whether no item can be delivered before the configuration or the destination is changed. */
   isConfiguration: boolean
 }
 

@@ -11,8 +11,8 @@ import {
 } from '#moderation/testing/judge-double.ts'
 import type { createScorerDouble } from '#moderation/testing/scorer-double.ts'
 
-/** Who causes a failure, in the model that the service is compared with. `nobody`: nothing fails. */
-type CausedBy = 'caller' | 'gateway or provider' | 'nobody'
+/** Who causes a failure, in the model that the service is compared with. `none`: nothing fails. */
+type CausedBy = 'caller' | 'gateway or provider' | 'none'
 
 type ScorerDouble = Awaited<ReturnType<typeof createScorerDouble>>
 
@@ -128,5 +128,5 @@ export const failures: readonly Failure[] = [
   ...scorerFailures,
   ...judgeFailures,
   { name: 'caller hangs up', causedBy: 'caller', begin: from(({ hangUp }) => hangUp()) },
-  { name: 'nothing fails', causedBy: 'nobody' },
+  { name: 'nothing fails', causedBy: 'none' },
 ]

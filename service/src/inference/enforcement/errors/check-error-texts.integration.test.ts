@@ -69,7 +69,7 @@ async function expectUnblocked({ api }: Every) {
   }
 }
 
-/** What nobody finds anything in arrives as it was said. */
+/** A text without findings arrives unchanged. */
 async function expectHonest(every: Every) {
   const honest = 'The field "top_p" is unknown: use 1 😀.'
   for (const { name, body } of await errorsOf(every, honest)) {

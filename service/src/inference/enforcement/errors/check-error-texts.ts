@@ -1,28 +1,29 @@
-import type { Piece } from '#formats/answer.ts'
+import type { Piece, PieceSource, TakePiece } from '#formats/answer.ts'
 import type { UpstreamComplaint } from '#formats/format.ts'
 import { nothingSaid, ProviderError } from '#formats/provider-failure.ts'
 import { createFindings, type Findings } from '#inference/enforcement/findings.ts'
+import { type OpenPieces, openPieces } from '#inference/enforcement/guard/open-pieces.ts'
 import type { CallRedaction } from '#inference/enforcement/redaction/call-redaction.ts'
 import { judgeText } from '#inference/enforcement/replacement/judge-text.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import { entityHold } from '#redaction/entity.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { boundWords, cutText, onlyNames, wordsOf } from './provider-words.ts'
 
 type Checking = {
-  /** Of the call. */
+  /** The findings of the call. */
   findings: Findings
-  /** Guards a text that is no part of the answer; what it finds goes to these findings alone. */
+  /** Guards a text that is no part of the answer. What it finds goes only to the given findings. */
   guard(pieces: AsyncIterable<Piece>, findings: Findings): AsyncIterable<Piece>
-  /** Null where nothing is redacted. */
+  /** Null if nothing is redacted. */
   redaction: Pick<CallRedaction, 'redactText'> | null
   asker: Asker
 }
 
 /**
- * The same pieces, which fail with an error whose words may leave: the words of a provider are checked and redacted like an answer
- * before the caller gets them. What may not leave is left out, and the error says in our own words that the provider failed. Either
- * way the call ends with the error of the provider: a match in these words is no match of the call.
+ * The same pieces, but an error of the provider reaches the caller only in words that may leave. Those words are checked and
+ * redacted like an answer. If they may not leave, the error says in our own words that the provider failed. Either way the call
+ * ends with the provider's error: a match in its words is not a match of the call.
  */
 export function checkErrorTexts(
   pieces: AsyncIterable<Piece>,
@@ -52,7 +53,7 @@ type Saying = Pick<Checking, 'redaction' | 'asker'> & {
   mayLeave(said: UpstreamComplaint): Promise<boolean>
 }
 
-/** All that was said, or only the names in it, or nothing. */
+/** Everything that the provider said, or only the names in it, or nothing. */
 async function findSayable(all: UpstreamComplaint, saying: Saying): Promise<UpstreamComplaint> {
   const said = boundWords(all)
   const isCut = said.message.length < all.message.length
@@ -75,35 +76,44 @@ async function redact(
   try {
     const message = await redactText(said.message)
     return {
-      // What was cut may end with the start of something that would be redacted if it were whole.
+      // A message that was cut may end with the start of something that would be redacted if it were whole.
       message: isCut ? cutText(message, message.length - entityHold) : message,
       type: await redactWord(type),
       code: await redactWord(code),
       ...(param !== undefined && { param: await redactText(param) }),
     }
   } catch {
-    return nothingSaid // the caller is gone
+    return nothingSaid // the caller has hung up
   }
 }
 
-/** The pieces of an answer, which fails with another error than its model did. A generator would cost time for every piece. */
-class RetoldErrors implements AsyncIterableIterator<Piece> {
-  readonly #source: AsyncIterator<Piece>
+/** The pieces of an answer, with a retold error at the end. A generator would cost time for every piece. */
+class RetoldErrors implements AsyncIterableIterator<Piece>, PieceSource {
+  readonly #pieces: OpenPieces
   readonly #retell: (error: unknown) => Promise<unknown>
 
   constructor(pieces: AsyncIterable<Piece>, retell: (error: unknown) => Promise<unknown>) {
-    this.#source = pieces[Symbol.asyncIterator]()
+    this.#pieces = openPieces(pieces)
     this.#retell = retell
   }
 
-  next(): Promise<IteratorResult<Piece>> {
-    return this.#source.next().catch(async (error: unknown) => {
+  readWhile(take: TakePiece): Promise<boolean> {
+    return this.#pieces.readWhile(take).catch(async (error: unknown) => {
       throw await this.#retell(error)
     })
   }
 
+  async next(): Promise<IteratorResult<Piece>> {
+    let next: Piece | undefined
+    await this.readWhile((piece) => {
+      next = piece
+      return false
+    })
+    return next ? { done: false, value: next } : { done: true, value: undefined }
+  }
+
   async return(): Promise<IteratorResult<Piece>> {
-    await this.#source.return?.()
+    await this.#pieces.close()
     return { done: true, value: undefined }
   }
 

@@ -1,11 +1,11 @@
 import type { UpstreamComplaint } from '#formats/format.ts'
 
-/** Longer messages are cut before they are judged; hardly any is. */
+/** Longer messages are cut before they are checked. Hardly any message is longer. */
 const messageMost = 2000
-/** A longer type, code or parameter is none. */
+/** A longer type, code or parameter is ignored. */
 const wordMost = 200
 
-/** A message and words of a length that can be judged at any time. */
+/** Shortens a message and its words to a length that can always be checked. */
 export function boundWords({ message, type, code, param }: UpstreamComplaint): UpstreamComplaint {
   return compose(cutText(message, messageMost), [type, code, param].map(boundWord))
 }
@@ -18,11 +18,11 @@ export function cutText(text: string, most: number): string {
   return text.slice(0, Math.max(0, most - (isHalf ? 1 : 0)))
 }
 
-/** What clients act on, such as `context_length_exceeded`, and nothing that could be a sentence. */
+/** Only what clients act on, such as `context_length_exceeded`, and nothing that could be a sentence. */
 export const onlyNames = ({ type, code, param }: UpstreamComplaint): UpstreamComplaint =>
   compose('', [type, code, param].map(nameOrNull))
 
-/** All that was said, as one text; empty where nothing was. */
+/** Everything that was said as one text; empty if nothing was. */
 export const wordsOf = ({ message, type, code, param }: UpstreamComplaint): string =>
   [message, type, code, param].filter(Boolean).join('\n')
 

@@ -11,7 +11,7 @@ import { PieceReader } from '#inference/upstreams/read-pieces.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import { StreamedAnswer } from '#platform/calls/streamed-answer.ts'
 import { answerFacts, ruleSetOf } from '#policies/guard/testing/rule-set-of.ts'
-import { scoreEach } from '#policies/guard/testing/score-each.ts'
+import { oneScorer, scoreEach } from '#policies/guard/testing/score-each.ts'
 import { ScorerUnavailable } from '#policies/guard/window-queue.ts'
 
 import { guardAnswer } from './guard-answer.ts'
@@ -63,7 +63,7 @@ async function guard({
     facts: answerFacts,
     owner: 'org_1',
     scored: {
-      scoreWindows: scoreEach(({ text }) => scoreWindow(text)),
+      scorers: oneScorer(scoreEach(({ text }) => scoreWindow(text))),
       highest: () => new Map(),
     },
     judged: unjudgedAnswer,

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import type { Frame, Json } from '#formats/answer.ts'
 import type { CallerFormatName } from '#formats/format-name.ts'
 import { upstreamFormats } from '#formats/formats.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import { answerFacts, ruleSetOf } from '#policies/guard/testing/rule-set-of.ts'
-import { finish } from '#text/steps.ts'
 
 import { HeldFrames } from './held-frames.ts'
 
@@ -23,7 +23,8 @@ function pass(format: CallerFormatName, frames: readonly Json[], before = '') {
   for (const json of frames) {
     const source = { event: '', data: JSON.stringify(json), json, bytes: Buffer.alloc(0) }
     const frame = { events: [], source } as unknown as Frame
-    finish(held.add({ format, frames: [frame] }, reader, () => undefined))
+    const steps = held.add({ format, frames: [frame] }, reader, () => undefined)
+    if (steps) finish(steps)
     left += held.take().length
   }
   return { waiting: frames.length - left, ended: guard.ended }

@@ -10,7 +10,7 @@ import { endingsOf } from '#inference/enforcement/testing/endings-of.ts'
 import { ScorerFailure } from '#moderation/scorer.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import { answerFacts, ruleSetOf } from '#policies/guard/testing/rule-set-of.ts'
-import { scoreEach } from '#policies/guard/testing/score-each.ts'
+import { oneScorer, scoreEach } from '#policies/guard/testing/score-each.ts'
 import { ScorerUnavailable } from '#policies/guard/window-queue.ts'
 
 import { guardAnswer } from './guard-answer.ts'
@@ -30,7 +30,7 @@ const unscored = {
   logProblem: () => {},
   facts: answerFacts,
   owner: 'org_1',
-  scored: { scoreWindows: scoreEach(async () => []), highest: () => new Map() },
+  scored: { scorers: oneScorer(scoreEach(async () => [])), highest: () => new Map() },
   judged: unjudgedAnswer,
 }
 
@@ -99,7 +99,7 @@ test.each([
     logProblem: (code) => logged.push(code),
     owner: 'org_1',
     facts: answerFacts,
-    scored: { scoreWindows: () => Promise.reject(error), highest: () => new Map() },
+    scored: { scorers: oneScorer(() => Promise.reject(error)), highest: () => new Map() },
     judged: unjudgedAnswer,
     set,
     rules: addCategories(endingsOf(set), ['self-harm']),

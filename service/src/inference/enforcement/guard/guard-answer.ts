@@ -13,13 +13,13 @@ import {
   noteUnevaluated,
   whyUnscored,
 } from '#inference/enforcement/note-matches.ts'
-import { joinScorers } from '#inference/enforcement/plain-language/join-window-verdicts.ts'
 import type { JudgedAnswer } from '#inference/enforcement/plain-language/judge-answer.ts'
 import { answerBeyondLimits, answerUnjudged } from '#inference/enforcement/refusals.ts'
 import { ScorerFailure } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import type { GuardBlock, GuardEnd } from '#policies/guard/guard-end.ts'
 import { ScorerUnavailable } from '#policies/guard/window-queue.ts'
@@ -28,7 +28,6 @@ import type { CallFacts } from '#policies/rules/facts.ts'
 import { evaluateInSlices, type RuleOutcome, type RuleSet } from '#policies/rules/rule-set.ts'
 import { scoreMax } from '#policies/rules/score.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { AnswerTexts } from './answer-texts.ts'
 import { passCleared, LateVerdicts } from './pass-cleared.ts'
@@ -72,10 +71,7 @@ export function guardAnswer(
   const now = () => steadyNow().getTime()
   let atEnd: readonly RuleOutcome[] = []
   const guard = new AnswerGuard(rules, {
-    scoreWindows: judged.judgeWindows
-      ? joinScorers(scored.scoreWindows, judged.judgeWindows)
-      : scored.scoreWindows,
-    windowsTogether: judged.windowsTogether,
+    scorers: scorersOf(guarding),
     owner: guarding.owner,
     joinsWords,
     now,
@@ -119,6 +115,12 @@ export function guardAnswer(
     },
   })
 }
+
+/** Everything that decides about windows of the answer. */
+export const scorersOf = ({ scored, judged }: Pick<Guarding, 'scored' | 'judged'>) => [
+  ...scored.scorers,
+  ...(judged.scorer ? [judged.scorer] : []),
+]
 
 function requireScored(outcomes: readonly RuleOutcome[], { scored }: Guarding) {
   if (!findUnscored(outcomes)) return

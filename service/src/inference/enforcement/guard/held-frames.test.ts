@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 
 import type { Frame, Piece } from '#formats/answer.ts'
 import type { FrameText, FrameTexts } from '#formats/texts/frame-texts.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import { answerFacts, ruleSetOf } from '#policies/guard/testing/rule-set-of.ts'
-import { finish } from '#text/steps.ts'
 
 import { HeldFrames } from './held-frames.ts'
 
@@ -36,7 +36,8 @@ function holdBy(rule: string) {
         byFrame.get(frame) ?? { texts: [], ended: [], hasUnreadable: false }
       const reader = { read, readPlain: () => read({} as Frame) }
       const piece: Piece = { format: 'messages', frames: [...byFrame.keys()] }
-      finish(held.add(piece, reader, () => undefined))
+      const steps = held.add(piece, reader, () => undefined)
+      if (steps) finish(steps)
       return held.take().map((frame) => numbers.get(frame))
     },
   }

@@ -4,8 +4,8 @@ import type { FrameTexts, TextReader } from '#formats/texts/frame-texts.ts'
 import { isView, type TextView } from '#formats/texts/text-views.ts'
 import { answerBeyondLimits } from '#inference/enforcement/refusals.ts'
 import { toFailure } from '#inference/upstreams/upstream-failure.ts'
+import type { LongStep, Steps } from '#platform/steps/steps.ts'
 import type { AnswerGuard } from '#policies/guard/answer-guard.ts'
-import type { LongStep, Steps } from '#text/steps.ts'
 
 /** A frame, and how much of each of its channels must be cleared before it may leave. */
 type Held = { frame: Frame; needs: readonly { channel: string; length: number }[] }
@@ -20,6 +20,8 @@ const framesMax = 100_000
 const bytesMax = 32 * 1024 * 1024
 /** How much of a text the guard is shown in one step: a plain answer is one frame with all that the model says. */
 const shownAtOnce = 1024
+/** A delta of a stream that is no longer takes no time worth sharing out. */
+const shortMax = 256
 
 /**
  * The frames of an answer on their way past its guard. They stay whole and in order: a frame leaves when all of its texts are
@@ -39,8 +41,26 @@ export class HeldFrames {
     this.#waitForVerdict = waitForVerdict
   }
 
-  /** Shows the texts of a piece to the guard, in steps, and keeps its frames. */
-  *add(
+  /**
+   * Shows the texts of a piece to the guard and keeps its frames. What is little work, such as the next delta of a stream, is
+   * done at once; the rest are steps, which the caller has to take.
+   */
+  add(
+    piece: Piece,
+    reader: TextReader,
+    onTexts: (texts: FrameTexts) => void,
+  ): Steps<void> | undefined {
+    const { frames, isPlain } = piece
+    const [frame] = frames
+    if (isPlain || frames.length > 1 || !frame) return this.#addAll(piece, reader, onTexts)
+    if (this.#guard.ended) return undefined
+    const texts = reader.read(frame)
+    onTexts(texts)
+    if (this.#addAtOnce(frame, texts)) return undefined
+    return this.#addLast(frame, texts)
+  }
+
+  *#addAll(
     { frames, isPlain }: Piece,
     reader: TextReader,
     onTexts: (texts: FrameTexts) => void,
@@ -55,13 +75,43 @@ export class HeldFrames {
       this.#hold({ frame, needs })
     }
     yield* this.#showUnseen()
-    if (this.#held.length > framesMax) throw answerBeyondLimits()
+  }
+
+  *#addLast(frame: Frame, texts: FrameTexts): Steps<void> {
+    const needs = yield* this.#show(texts)
+    if (this.#isUnjudged()) return
+    this.#hold({ frame, needs })
+    yield* this.#showUnseen()
+  }
+
+  /** A frame with one short delta, or with no text. */
+  #addAtOnce(frame: Frame, { texts, ended }: FrameTexts): boolean {
+    if (ended.length > 0 || texts.length > 1) return false
+    const [delta] = texts
+    if (!delta) {
+      this.#hold({ frame, needs: [] })
+      return true
+    }
+    const { channel, text, kind, views } = delta
+    if (kind !== 'delta' || text.length > shortMax || this.#guard.isFull) return false
+    this.#guard.add(channel, text, views)
+    if (!this.#isUnjudged()) {
+      this.#hold({ frame, needs: [{ channel, length: this.#guard.lengthOf(channel) }] })
+    }
+    return true
+  }
+
+  /** Whether some of the frames may leave now. */
+  get mayLeave(): boolean {
+    const [first] = this.#held
+    return first !== undefined && this.#isCleared(first.needs)
   }
 
   #hold(held: Held) {
     this.#held.push(held)
     this.#bytes += held.frame.source.bytes.length
-    if (this.#bytes > bytesMax && this.#held.length > 1) throw answerBeyondLimits()
+    const isTooMuch = this.#bytes > bytesMax && this.#held.length > 1
+    if (isTooMuch || this.#held.length > framesMax) throw answerBeyondLimits()
   }
 
   /** The frames that may leave now. */

@@ -4,7 +4,7 @@ import { guardStreamed } from '#inference/enforcement/testing/guard-written.ts'
 import { dataFrame } from '#inference/enforcement/testing/written-frame.ts'
 import { createChoices } from '#policies/guard/testing/random-case.ts'
 import { answerFacts, ruleSetOf } from '#policies/guard/testing/rule-set-of.ts'
-import { scoreEach } from '#policies/guard/testing/score-each.ts'
+import { oneScorer, scoreEach } from '#policies/guard/testing/score-each.ts'
 
 // Models may write several tool calls at the same time, each a few characters at a time.
 
@@ -39,7 +39,12 @@ test.each([
   ['40 calls, all as fast', Array.from({ length: 40 }, () => 3), 120],
 ])('%s, leave as they came', { timeout: 90_000 }, async (_, speeds, turns) => {
   const frames = writeCalls(speeds, turns)
-  const judges = { set, rules, categories, scoreWindows: scoreEach(async () => []) }
+  const judges = {
+    set,
+    rules,
+    categories,
+    scored: { scorers: oneScorer(scoreEach(async () => [])), highest: () => new Map() },
+  }
   const written = { frames, body: {}, bodySays: [] }
   const { end, bytes } = await guardStreamed('chat_completions', written, judges, createChoices(1))
   expect(end).toBeNull()

@@ -12,6 +12,7 @@ import { createLocalScorer } from '#moderation/local/local-scorer.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import { longestTurnMs } from '#policies/guard/testing/longest-turn.ts'
 import { answerFacts, ruleSetOf } from '#policies/guard/testing/rule-set-of.ts'
+import { oneScorer } from '#policies/guard/testing/score-each.ts'
 import type { ScoreWindows } from '#policies/guard/window-queue.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 
@@ -75,7 +76,7 @@ describe.each(Object.entries(ruleSets))('%s', (_, expressions) => {
       logProblem: () => {},
       facts: answerFacts,
       owner: 'org_1',
-      scored: { scoreWindows, highest: () => new Map() },
+      scored: { scorers: oneScorer(scoreWindows), highest: () => new Map() },
       judged: unjudgedAnswer,
       rules: judgedBy,
     }

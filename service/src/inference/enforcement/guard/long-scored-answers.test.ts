@@ -16,7 +16,7 @@ import { createLocalScorer } from '#moderation/local/local-scorer.ts'
 import { Cancellation } from '#platform/calls/cancellation.ts'
 import { type Clock, steadyClock } from '#platform/clock.ts'
 import { answerFacts, ruleSetOf } from '#policies/guard/testing/rule-set-of.ts'
-import { scoreEach } from '#policies/guard/testing/score-each.ts'
+import { oneScorer, scoreEach } from '#policies/guard/testing/score-each.ts'
 import type { ScoreWindows } from '#policies/guard/window-queue.ts'
 
 import { guardAnswer } from './guard-answer.ts'
@@ -64,7 +64,7 @@ async function judge(
     cancellation,
     logProblem: () => {},
     facts: answerFacts,
-    scored: { scoreWindows, highest: () => new Map() },
+    scored: { scorers: oneScorer(scoreWindows), highest: () => new Map() },
     judged,
     set,
     rules: addCategories(endingsOf(set), categories),

@@ -18,12 +18,13 @@ import { toEndings } from '#inference/enforcement/rules/rule-endings.ts'
 import type { QuestionsOf } from '#limits/limit-questions.ts'
 import { countedOnly } from '#moderation/scorer.ts'
 import type { Clock } from '#platform/clock.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
-import { guardAnswer, type LogProblem } from './guard-answer.ts'
+import { guardAnswer, type LogProblem, scorersOf } from './guard-answer.ts'
+import { holdOfAnswer } from './hold-back.ts'
 
 /** What the guards of all answers share. */
 export type GuardDeps = {
@@ -65,17 +66,22 @@ export async function openGuard(
   { call, findings, set, moderated, questions, redaction, guardrails, ...asked }: Guarded,
 ): Promise<AnswerGuarding> {
   const { texts, isStreamed, asker } = asked
-  // A call that was admitted is not ended for the questions that its answer raises.
-  const callJudge = asked.callJudge && {
-    ...asked.callJudge,
-    questions: countedOnly(questions.judge),
-  }
+  const callJudge = withoutLimit(asked.callJudge, questions)
   const facts = { ...asked.facts, direction: 'response' as const }
   const hide = redaction && redaction.hide
   const own = toEndings(await runInTurns(set.openAnswerInSteps(facts), asker), set)
   const rulesFor = (answerFindings: Findings) =>
     addEndings(own, { findings: answerFindings, moderated })
   const rules = rulesFor(findings)
+
+  /** Scores belong to one text: rules read the highest of all its windows. */
+  const openScores = (noted: Findings) => ({
+    scored: moderated.scoreAnswer(set, { atoms: own.scores, hide, findings: noted }),
+    judged:
+      callJudge && set.needsJudge
+        ? judgeAnswer({ callJudge, set, rules: own, request: texts, hide })
+        : unjudgedAnswer,
+  })
 
   /** Guards a text by the rules for answers. What it finds goes to these findings. */
   const guardText = (pieces: AsyncIterable<Piece>, noted: Findings, isApart = false) =>
@@ -88,11 +94,7 @@ export async function openGuard(
       prefill: texts.prefill,
       findings: noted,
       owner: asker.owner,
-      scored: moderated.scoreAnswer(set, own.scores, hide, isApart ? noted : findings),
-      judged:
-        callJudge && set.needsJudge
-          ? judgeAnswer({ callJudge, set, rules: own, request: texts, hide })
-          : unjudgedAnswer,
+      ...openScores(isApart ? noted : findings),
     })
 
   /** Guards a text that is no part of the model's answer. */
@@ -106,7 +108,11 @@ export async function openGuard(
     ? openReplacement({ ...replacing, questions: questions.rewriter })
     : null
   return {
-    hold: holdWith(rules, redaction, guardrails),
+    hold: holdOfAnswer({
+      hold: rules.hold,
+      grids: scorersOf(openScores(findings)).map(({ grid }) => grid),
+      rewriting: [redaction, guardrails],
+    }),
     replace: async (error) => (await replacement?.replace(error)) ?? null,
     guard(pieces, prefill) {
       const guardApart = (words: AsyncIterable<Piece>, noted: Findings) =>
@@ -122,6 +128,10 @@ export async function openGuard(
   }
 }
 
+/** A call that was admitted is not ended for the questions that its answer raises. */
+const withoutLimit = (callJudge: CallJudge | null, questions: QuestionsOf): CallJudge | null =>
+  callJudge && { ...callJudge, questions: countedOnly(questions.judge) }
+
 function addEndings(
   own: AnswerRules<Ending>,
   answer: { findings: Findings; moderated: ModeratedCall },
@@ -130,13 +140,6 @@ function addEndings(
   for (const check of checks) rules = check.addEndings?.(rules, answer) ?? rules
   return rules
 }
-
-/** Redaction and guardrails hold what the guard has let go until it is final. */
-const holdWith = (
-  { hold }: AnswerRules<Ending>,
-  redaction: CallRedaction | null,
-  guardrails: CallGuardrails | null,
-) => (typeof hold === 'number' ? hold + (redaction?.hold ?? 0) + (guardrails?.hold ?? 0) : hold)
 
 /** What waits for more of the answer gets its end. */
 const endAtSource = async (pieces: AsyncIterable<Piece>) =>

@@ -3,11 +3,12 @@ import type { FrameTexts, TextReader } from '#formats/texts/frame-texts.ts'
 import type { Ending } from '#inference/enforcement/check.ts'
 import type { ApiError } from '#platform/api-error.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import type { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import type { GuardEnd } from '#policies/guard/guard-end.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { HeldFrames } from './held-frames.ts'
+import { type OpenPieces, openPieces } from './open-pieces.ts'
 
 /** Wakes the code that waits for verdicts when one has come. */
 export class LateVerdicts {
@@ -58,30 +59,30 @@ async function waitForChange({ guard, verdicts, cancellation }: Guarding): Promi
 }
 
 /**
- * Passes on the pieces of an answer as far as its guard clears them, and throws where the guard ends it. While verdicts are
- * awaited the next piece is read already, so that neither waits for the other, unless too much waits for them. What an
- * upstream has sent before it failed is judged as far as it goes, and leaves before the error.
+ * Passes on the pieces of an answer as far as its guard clears them, and throws where the guard ends it. Pieces are shown to the
+ * guard where they arrive, and this code is woken when something may leave: most frames of a stream only wait with others for
+ * their window. Reading goes on while verdicts are awaited, so that neither waits for the other, unless too much waits for
+ * them. What an upstream has sent before it failed is judged as far as it goes, and leaves before the error.
  */
 export async function* passCleared(
   pieces: AsyncIterable<Piece>,
   guarding: Guarding,
 ): AsyncGenerator<Piece> {
-  const { guard, verdicts, asker, cancellation, createReader, onTexts, onEnd, toError } = guarding
+  const { guard, verdicts, asker, cancellation, onEnd, toError } = guarding
   const waitForVerdict = () => waitForChange(guarding)
   const held = new HeldFrames(guard, waitForVerdict)
   const follower = { cancel: verdicts.announce }
   cancellation.add(follower)
-  let reader: TextReader | undefined
-  const source = pieces[Symbol.asyncIterator]()
-  let last: Piece | undefined
-  let next: Promise<IteratorResult<Piece>> | undefined
+  const shown = showWhereTheyArrive(held, guarding)
+  const source = openPieces(pieces)
+  let reading: Promise<boolean> | undefined
   let failure: { error: unknown } | undefined
   let isRead = false
 
   /** What may leave now. Throws where the guard has ended the answer, once everything before that has left. */
   function takeCleared(): Piece | undefined {
     const frames = held.take()
-    if (last && frames.length > 0) return { ...last, frames }
+    if (shown.last && frames.length > 0) return { ...shown.last, frames }
     if (!guard.ended) return undefined
     throw failure && guard.ended.kind !== 'block' ? failure.error : toError(guard.ended)
   }
@@ -90,25 +91,20 @@ export async function* passCleared(
   // that question and the wait for the next verdict: a verdict that came in between would be missed.
   try {
     for (;;) {
-      next ??= source.next()
+      reading ??= source.readWhile(shown.take)
       let arrived
       try {
-        arrived = await (guard.isWaiting ? Promise.race([next, verdicts.next()]) : next)
+        arrived = await Promise.race([reading, verdicts.next()])
       } catch (error) {
         failure = { error }
         break
       }
       if (arrived !== 'verdict') {
-        next = undefined
-        if (arrived.done) {
-          isRead = true
-          break
-        }
-        last = arrived.value
-        reader ??= createReader(last)
-        const added = runInTurns(held.add(last, reader, onTexts), asker)
-        if (added) await added
+        reading = undefined
+        isRead = arrived
+        await shown.settle()
       }
+      if (isRead) break
       for (let piece = takeCleared(); piece; piece = takeCleared()) yield piece
     }
     // The caller is gone, or nothing may leave of a part of the answer.
@@ -125,14 +121,47 @@ export async function* passCleared(
   } finally {
     guard.stop()
     cancellation.remove(follower)
-    next?.catch(() => undefined) // the answer is over, however that read ends
+    reading?.catch(() => undefined) // the answer is over, however that read ends
     await close(isRead ? null : source, onEnd)
   }
 }
 
-async function close(unread: AsyncIterator<Piece> | null, onEnd: () => Promise<void>) {
+/** Shows pieces to the guard in the callback in which they arrive. */
+function showWhereTheyArrive(held: HeldFrames, guarding: Guarding) {
+  const { guard, asker, createReader, onTexts } = guarding
+  let reader: TextReader | undefined
+  let last: Piece | undefined
+  /** Work on a piece that could not be done at once, or why the piece cannot be judged. */
+  let adding: Promise<void> | undefined
+
+  return {
+    get last() {
+      return last
+    },
+    /** Returns whether the next piece may follow at once: nothing may leave yet. */
+    take(piece: Piece): boolean {
+      last = piece
+      try {
+        reader ??= createReader(piece)
+        const steps = held.add(piece, reader, onTexts)
+        adding = steps && (runInTurns(steps, asker) as Promise<void> | undefined)
+      } catch (error) {
+        adding = Promise.reject(error as Error)
+      }
+      adding?.catch(() => undefined) // `settle` awaits it, which may be after it has failed
+      return !adding && !held.mayLeave && !guard.ended
+    },
+    async settle() {
+      const waiting = adding
+      adding = undefined
+      await waiting
+    },
+  }
+}
+
+async function close(unread: OpenPieces | null, onEnd: () => Promise<void>) {
   try {
-    await unread?.return?.()
+    await unread?.close()
   } finally {
     await onEnd()
   }

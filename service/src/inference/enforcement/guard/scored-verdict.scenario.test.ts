@@ -5,6 +5,7 @@ import { sizeOf } from '@gatehouse/tools/testing/size-of'
 import { expect, test } from 'vitest'
 
 import type { CallerFormatName } from '#formats/format-name.ts'
+import type { ScoredAnswer } from '#inference/enforcement/moderation/score-answer.ts'
 import { unjudgedAnswer } from '#inference/enforcement/plain-language/judge-answer.ts'
 import {
   blockedBy,
@@ -36,6 +37,7 @@ import { alwaysBlocked } from '#moderation/categories.ts'
 import { enforceWhole, type WholeView } from '#policies/guard/testing/enforce-whole.ts'
 import { createChoices, type Random } from '#policies/guard/testing/random-case.ts'
 import { createScoredText } from '#policies/guard/testing/scored-case.ts'
+import type { ScoreWindows } from '#policies/guard/window-queue.ts'
 import { normalise } from '#text/normalise.ts'
 
 // The same with scorers and judges, whose verdicts come late, in any order, or not at all.
@@ -257,28 +259,32 @@ test('whenever models answer, the verdict is that on the whole answer', patience
   expect(long).toBeGreaterThan(cases / 2000)
 })
 
+const changeScores = (
+  { scored }: Judges,
+  change: (scoreWindows: ScoreWindows) => ScoreWindows,
+): ScoredAnswer => ({
+  ...scored!,
+  scorers: scored!.scorers.map((each) => ({ ...each, scoreWindows: change(each.scoreWindows) })),
+})
+
 const changes: Record<string, Change> = {
   'a judge that is not asked': (judges) => ({ ...judges, judged: unjudgedAnswer }),
   'a failure that counts as nothing found': (judges) => ({
     ...judges,
-    scored: {
-      ...judges.scored!,
-      scoreWindows: (windows, signal) =>
-        judges
-          .scored!.scoreWindows(windows, signal)
+    scored: changeScores(
+      judges,
+      (scoreWindows) => (windows, signal) =>
+        scoreWindows(windows, signal)
           .then((verdicts) => verdicts.map((each) => (Array.isArray(each) ? each : [])))
           .catch(() => windows.map(() => [])),
-    },
+    ),
   }),
   'a window that nobody scores': (judges) => ({
     ...judges,
-    scored: {
-      ...judges.scored!,
-      scoreWindows: async (windows, signal) => {
-        const atoms = await judges.scored!.scoreWindows(windows, signal)
-        return atoms.map((each, number) => (windows[number]?.isLast ? [] : each))
-      },
-    },
+    scored: changeScores(judges, (scoreWindows) => async (windows, signal) => {
+      const atoms = await scoreWindows(windows, signal)
+      return atoms.map((each, number) => (windows[number]?.isLast ? [] : each))
+    }),
   }),
 }
 

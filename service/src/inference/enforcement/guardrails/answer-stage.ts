@@ -125,7 +125,7 @@ export class AnswerStage {
     if (this.#error) return
     for (const asked of this.#windows.slice(0, askedAtOnce)) {
       asked.decisions ??= this.#decide(asked.window)
-      // The code that waits for it gets the error, and there may be none that waits.
+      // The code that awaits it handles the failure, if there is any.
       asked.decisions.catch(() => undefined)
     }
   }

@@ -2,7 +2,7 @@
 
 const firstSteps = [48, 64]
 const usualStep = 96
-/** A window ends at white space, if there is some within this number of characters. */
+/** A window ends at white space, if there is some within this many characters. */
 const extensionMost = 32
 /** What stands before a window is shown with it, so that a guardrail knows what it belongs to. */
 const overlapMost = 160

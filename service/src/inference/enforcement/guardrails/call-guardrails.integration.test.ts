@@ -13,6 +13,7 @@ import { Cancellation } from '#platform/calls/cancellation.ts'
 import { createTenantEgress, type Egress } from '#platform/egress.ts'
 import { createMetrics } from '#platform/metrics.ts'
 import { createOriginPools, type OriginPools } from '#platform/origin-pools.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { silentLog } from '#testing/silent-log.ts'
 
 import { openCallGuardrails } from './call-guardrails.ts'
@@ -88,7 +89,7 @@ function sentRequest(content: string) {
       return body
     },
     get texts() {
-      return readRequestTexts(chatCallerFormat.readTurn(body))
+      return finish(readRequestTexts(chatCallerFormat.readTurn(body)))
     },
     async replaceWith(changed: Json) {
       body = changed

@@ -4,7 +4,7 @@ import type { HideText } from '#inference/enforcement/redaction/call-redaction.t
 import type { Guardrail } from '#moderation/guardrails/guardrail.ts'
 import { NotAsked } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
-import type { Asker } from '#text/steps.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 
 import { type AnswerWindow, guardrailHold } from './answer-windows.ts'
 import { createAskingForCall, type GuardedCall, type GuardrailDeps } from './ask-guardrails.ts'

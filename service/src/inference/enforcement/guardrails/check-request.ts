@@ -4,7 +4,7 @@ import type { Findings } from '#inference/enforcement/findings.ts'
 import { GuardrailFailure } from '#moderation/guardrails/guardrail-failure.ts'
 import type { Guardrail } from '#moderation/guardrails/guardrail.ts'
 import type { ApiError } from '#platform/api-error.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 
 import { type AskingForCall, type GuardrailVerdict, mayPass } from './ask-guardrails.ts'
 import { requestBlockedBy, requestUndecided } from './guardrail-refusals.ts'

@@ -1,6 +1,6 @@
 import type { Piece } from '#formats/answer.ts'
 import type { HideText } from '#inference/enforcement/redaction/call-redaction.ts'
-import { type Asker, finish } from '#text/steps.ts'
+import { type Asker, finish } from '#platform/steps/steps.ts'
 
 import type { WindowDecision } from './answer-stage.ts'
 import type { AnswerWindow } from './answer-windows.ts'

@@ -4,7 +4,7 @@ import { editRequest, type TextEditor } from '#inference/enforcement/redaction/r
 import { GuardrailFailure } from '#moderation/guardrails/guardrail-failure.ts'
 import type { SpeakerRole } from '#moderation/guardrails/question.ts'
 import { parseExact } from '#platform/exact-json.ts'
-import type { Steps } from '#text/steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 
 import { isJsonText } from './answer-block.ts'
 import type { BodyText } from './body-text.ts'

@@ -6,12 +6,12 @@ import { callerFormats } from '#formats/formats.ts'
 import { readRequestTexts } from '#formats/texts/request-texts.ts'
 import { richRequests } from '#inference/enforcement/testing/rich-requests.ts'
 import { GuardrailFailure } from '#moderation/guardrails/guardrail-failure.ts'
-import { finish } from '#text/steps.ts'
+import { finish } from '#platform/steps/steps.ts'
 
 import { readAskedRequest, rewriteRequest } from './request-texts.ts'
 
 function read(format: CallerFormatName, body: Json) {
-  const sent = readRequestTexts(callerFormats[format].readTurn(body))
+  const sent = finish(readRequestTexts(callerFormats[format].readTurn(body)))
   return { sent, asked: finish(readAskedRequest(body, sent)) }
 }
 
@@ -47,7 +47,7 @@ describe.each(formats)('a request of %s', (format) => {
   })
 
   test('stays as it is where nothing is rewritten', () => {
-    expect(replace(format, body, 'a word that is not said')).toEqual(body)
+    expect(replace(format, body, 'a word that is not there')).toEqual(body)
   })
 
   test('can be rewritten in every place', () => {
@@ -69,7 +69,7 @@ describe.each(formats)('a request of %s', (format) => {
   })
 })
 
-test('roles are those of the speakers', () => {
+test('roles are those of the speaker', () => {
   expect(
     saidIn('messages', {
       model: 'm',

@@ -4,7 +4,7 @@ import type { Said } from '#formats/texts/said.ts'
 import { GuardrailFailure } from '#moderation/guardrails/guardrail-failure.ts'
 import type { AskedText } from '#moderation/guardrails/question.ts'
 import type { TextEdit } from '#moderation/guardrails/text-edits.ts'
-import type { Steps } from '#text/steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 
 import { type BodyText, editParts, wholeOf } from './body-text.ts'
 import { mapTexts } from './map-texts.ts'

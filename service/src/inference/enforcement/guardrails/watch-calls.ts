@@ -40,7 +40,7 @@ export class GuardrailWatch {
     }
   }
 
-  /** The answers are not needed any more. */
+  /** The answers are not needed. */
   stop() {
     this.#waiting = []
     this.#aborting.abort(new Error('The call is over.'))

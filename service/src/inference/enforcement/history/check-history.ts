@@ -17,26 +17,26 @@ import {
 } from '#inference/enforcement/refusals.ts'
 import type { JudgedContent } from '#moderation/judge/judge.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
 
 import { noteInHistory, placeOf } from './history-texts.ts'
 import type { ModeratedHistory } from './moderate-history.ts'
 
 type Checked = {
-  /** Whether the rules of answers apply, those of requests as well, or only what is always blocked. */
+  /** `answer`: the rules for answers apply. `both`: those for requests, too. `skip`: only the always-blocked categories count. */
   mode: ConfiguredCall['historyMode']
   findings: Findings
   answers: readonly EarlierAnswer[]
-  /** The rules of answers, and those of requests. */
+  /** The rules for answers, and those for requests. */
   answered: RuleSet
   asked: RuleSet
   /** Whether personal data is put back into answers. */
   isRestored: boolean
-  /** Of the request. */
+  /** The facts of the request. */
   facts: CallFacts
   body: Json
   moderated: ModeratedHistory
@@ -44,11 +44,17 @@ type Checked = {
   asker: Asker
 }
 
-/** Earlier answers, which the caller tells: each gets the verdict that it would get as an answer to the messages before it. */
+/**
+ * Checks earlier answers, which the caller claims were given. Each gets the verdict that it would get as an answer to the
+ * messages before it.
+ */
 export type CheckedHistory = {
-  /** What this process finds on its own; returns why the request is refused. */
+  /** Checks what this process can check on its own; returns why the request is refused. */
   beforeHold(): Promise<ApiError | null>
-  /** Asks scorers and the judge. `sent` are the answers as those may see them. */
+  /**
+   * Asks scorers and the judge; returns why the request is refused. `sent` are the answers as scorers and the judge may see
+   * them.
+   */
   afterHold(sent: readonly EarlierAnswer[]): Promise<ApiError | null>
 }
 
@@ -74,7 +80,7 @@ export function checkHistory(checked: Checked): CheckedHistory {
 
 type HistorySet = { set: RuleSet; direction: CallFacts['direction'] }
 
-/** Rules of requests are not applied otherwise: their author allowed answers to say it. */
+/** Rules for requests apply only in the mode `both`: the author of a rule for requests only has allowed answers to say it. */
 function setsOf({ answered, asked, mode }: Checked): HistorySet[] {
   const sets: HistorySet[] = [{ set: answered, direction: 'response' }]
   if (mode === 'both') sets.push({ set: asked, direction: 'request' })
@@ -104,7 +110,7 @@ async function checkExactly(checked: Checked): Promise<ApiError | null> {
 const openAnswer = ({ facts }: Checked, { set, direction }: HistorySet, answer: EarlierAnswer) =>
   set.openTexts({ ...facts, direction, lastMessage: answer.question }, answer.said)
 
-/** The judge does not say in which of several answers it has found something. */
+/** The error names the message only if there is one: the judge does not say in which of several answers it found a match. */
 function blocked(
   { findings, body, answers }: Checked,
   decider: Decider,
@@ -116,15 +122,15 @@ function blocked(
   return historyBlocked(findings, decider, place)
 }
 
-/** Values that were put back into an answer were not in it when it was checked. */
+/** Restored values were not in an answer when it was checked, so rules about entities do not apply to them. */
 const applies = ({ isRestored }: Checked, rule: SetRule): boolean =>
   rule.mode === 'enforcing' && !rule.rule.asksSize && !(isRestored && rule.rule.entities.size > 0)
 
 type Matched = { checked: Checked; each: HistorySet; answer: EarlierAnswer }
 
 /**
- * The enforcing rules that match what an earlier answer says. One that also matches an answer which says nothing, or that asks
- * for a size, is left out: clients shorten what they send back. So are rules that only monitor: a match would count again with
+ * The enforcing rules that match what an earlier answer says. Rules that also match an empty answer or compare a size are left
+ * out, because clients shorten the history that they send back. So are monitoring rules, whose matches would count again with
  * every turn.
  */
 async function withoutTrivial(
@@ -141,8 +147,8 @@ async function withoutTrivial(
 }
 
 /**
- * Evaluates the rules that read scores, answer by answer, and those in plain language. A judge is asked about all answers at once
- * that the same rules apply to: it reads a long text in pieces, and knows the earlier ones from the turn before.
+ * Evaluates the rules that read scores, answer by answer, and then those in plain language. The judge is asked once about all
+ * answers to which the same rules apply: it reads a long text in pieces, and knows the earlier pieces from the turn before.
  */
 async function checkByModels(
   checked: Checked,
@@ -188,7 +194,7 @@ async function evaluateScored(matched: Matched, scores: ScoreMap) {
 const unscoredOf = (outcomes: readonly RuleOutcome[]) =>
   outcomes.filter(({ isUnscored }) => isUnscored)
 
-/** The rules in plain language that a judge is to be asked about. */
+/** The plain-language rules about which the judge must be asked. */
 async function findAsked(
   { checked, each, answer }: Matched,
   scores: ScoreMap,
@@ -211,7 +217,7 @@ async function askJudge(
   return judgeRules(callJudge, asked, asker.signal)
 }
 
-/** A rule that matches decides, also where another could not be evaluated. */
+/** A rule that matches decides, even if another one could not be evaluated. */
 function refuse(
   checked: Checked,
   outcomes: readonly RuleOutcome[],

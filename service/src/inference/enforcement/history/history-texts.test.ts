@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { joinParts } from '#text/passage.ts'
+import { remoteGrid } from '#text/windows/window-grid.ts'
 
 import { placeOf, toSegments } from './history-texts.ts'
 
@@ -48,7 +49,7 @@ test('a text that was sent as one is known by the windows in which answers are s
   const text = 'word '.repeat(100).trim()
   const answer = { message: 1, question: [], said: [joinParts([text]), joinParts(['a', 'b'])] }
   const [whole, ...joined] = toSegments(answer)
-  expect(whole?.windows?.().length).toBeGreaterThan(1)
+  expect([...(whole?.windows?.(remoteGrid()) ?? [])].flat().length).toBeGreaterThan(1)
   expect(joined.map((each) => [each.text, each.windows])).toEqual([
     ['a\nb', undefined],
     ['ab', undefined],

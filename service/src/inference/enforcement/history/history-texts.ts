@@ -4,12 +4,13 @@ import type { EarlierAnswer } from '#formats/texts/request-texts.ts'
 import type { Findings } from '#inference/enforcement/findings.ts'
 import { noteFound } from '#inference/enforcement/note-matches.ts'
 import type { Segment } from '#moderation/scorer.ts'
-import { windowsOf } from '#policies/guard/windows.ts'
 import { wholesOf } from '#text/passage.ts'
+import { windowsOf } from '#text/windows/window-cutter.ts'
+import type { WindowGrid } from '#text/windows/window-grid.ts'
 
 /**
- * What scorers are asked about an earlier answer. It was scored in windows when it was given, so that its scores are known if
- * those of all windows are.
+ * What scorers are asked about an earlier answer. It was scored in windows when it was given, so its scores are known if those
+ * of all its windows are.
  */
 export const toSegments = ({ said }: EarlierAnswer): Segment[] =>
   said.flatMap((passage) => {
@@ -17,7 +18,10 @@ export const toSegments = ({ said }: EarlierAnswer): Segment[] =>
     return wholesOf(passage).map((text) => ({
       role: 'assistant' as const,
       text,
-      ...(text === only && others.length === 0 && { windows: () => windowsOf(text) }),
+      ...(text === only &&
+        others.length === 0 && {
+          windows: (grid: WindowGrid) => windowsOf(text, grid),
+        }),
     }))
   })
 
@@ -35,7 +39,10 @@ const itemsOfAssistant: ReadonlySet<unknown> = new Set([
   'reasoning',
 ])
 
-/** Where in the caller's request the earlier answer with this number begins, such as `messages[3]`; null: in some of them. */
+/**
+ * Where in the caller's request the earlier answer with this number begins, such as `messages[3]`; null if it is in one of
+ * several.
+ */
 export function placeOf(body: Json, number: number | null): string {
   const name = Array.isArray(body['input']) ? 'input' : 'messages'
   let [count, isInAnswer] = [0, false]
@@ -48,7 +55,7 @@ export function placeOf(body: Json, number: number | null): string {
   return name
 }
 
-/** Such a message divides nothing: an answer goes on behind it. */
+/** Such a message does not divide an answer: the answer continues after it. */
 const saysNothing = ({ type = 'message', content, tool_calls: calls }: Json): boolean =>
   type === 'message' &&
   calls === undefined &&

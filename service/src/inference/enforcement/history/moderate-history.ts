@@ -10,8 +10,8 @@ import type { Category } from '#moderation/categories.ts'
 import type { CallModeration, CategoryVerdict } from '#moderation/moderate.ts'
 import type { Segment } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
-import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { noteInHistory, toSegments } from './history-texts.ts'
 
@@ -21,13 +21,13 @@ type PlaceOf = (number: number) => string
 export type ModeratedHistory = {
   checkLocally(answers: readonly EarlierAnswer[], placeOf: PlaceOf): Promise<ApiError | null>
   checkRemotely(answers: readonly EarlierAnswer[], placeOf: PlaceOf): Promise<ApiError | null>
-  /** The scores that rules read. Once all answers are checked, they are known. */
+  /** The scores that rules read. They are known once all answers have been checked. */
   scoresOf(answer: EarlierAnswer): Promise<ScoreMap>
 }
 
 type Moderated = {
   checks: CallModeration
-  /** The categories of which one ends the call; the configuration decides about others. */
+  /** The categories that refuse the call. The configuration decides about all others. */
   refused: readonly Category[]
   findings: Findings
   asker: Asker
@@ -51,7 +51,7 @@ export function moderateHistory({ checks, refused, findings, asker }: Moderated)
   const remotely: Check = async (answers) =>
     checks.checkRemotely(await segmentsOf(answers), asker.signal)
 
-  /** All are asked about together. Hardly ever something is found, and only then which of them it is in. */
+  /** Asks about all answers together. Something is found only rarely, and only then each answer is looked at alone. */
   async function decide(answers: readonly EarlierAnswer[], check: Check, placeOf: PlaceOf) {
     const together = await check(answers)
     if (together.isDegraded) findings.isDegraded = true

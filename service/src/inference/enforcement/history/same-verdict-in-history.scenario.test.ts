@@ -12,6 +12,7 @@ import { type Block, createAnswer } from '#inference/enforcement/testing/random-
 import { createRuleSet } from '#inference/enforcement/testing/random-rule-set.ts'
 import { writeAnswer } from '#inference/enforcement/testing/write-answer.ts'
 import type { WrittenAnswer } from '#inference/enforcement/testing/written-frame.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { createChoices, createText, type Random } from '#policies/guard/testing/random-case.ts'
 import { answerFacts, patternEngine, someAsker } from '#policies/guard/testing/rule-set-of.ts'
 import { RuleSet } from '#policies/rules/rule-set.ts'
@@ -78,7 +79,7 @@ const unmoderated: ModeratedHistory = {
 
 /** Which answer a request is refused for, or -1. */
 async function judgeRequest(format: CallerFormatName, body: Json, set: RuleSet): Promise<number> {
-  const { history } = readRequestTexts(callerFormats[format].readTurn(body))
+  const { history } = finish(readRequestTexts(callerFormats[format].readTurn(body)))
   const findings = createFindings()
   const judged = checkHistory({
     mode: 'answer',

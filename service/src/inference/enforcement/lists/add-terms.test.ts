@@ -5,10 +5,10 @@ import { expect, test } from 'vitest'
 import { compileGateway } from '#gateway-config/compile-gateway.ts'
 import { ConfiguredCall } from '#inference/configured/configured-call.ts'
 import type { Ending } from '#inference/enforcement/check.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { AnswerGuard } from '#policies/guard/answer-guard.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import { LiteralSet } from '#text/literal-set.ts'
-import { finish } from '#text/steps.ts'
 
 import { addTerms } from './configuration.ts'
 
@@ -91,7 +91,8 @@ test('the cut does not depend on the pieces, and nothing from there on leaves', 
         const cut = guard(terms, pieces)
         expect([cut.cleared, cut.ended]).toEqual([whole.cleared, whole.ended])
         for (const length of cut.left) expect(length).toBeLessThanOrEqual(whole.cleared)
-        const isFound = configure(terms).gateway.terms.find(pieces.join('')).denylist.length > 0
+        const { denylist } = finish(configure(terms).gateway.terms.find([pieces.join('')]))
+        const isFound = denylist.length > 0
         expect(whole.ended !== null).toBe(isFound)
       },
     ),

@@ -15,8 +15,8 @@ import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import { textOf } from '#text/passage.ts'
 
 /**
- * The configuration of the organization, which decides about terms and categories that were found. A refusal counts at once.
- * Every other decision waits: a category that is always blocked would still be refused.
+ * The configuration of the organization, which decides about the terms and categories that were found. If it refuses, the call
+ * is refused at once. Every other action waits, because a later check might still find an always-blocked category.
  */
 export const configuration: Check = {
   name: 'configuration',
@@ -25,7 +25,7 @@ export const configuration: Check = {
   addEndings: (rules, { findings }) => addTerms(rules, findings.configured?.endingTerms ?? null),
 }
 
-/** Decisions of the configuration that do not refuse, but do not allow the request as it is either. */
+/** Actions of the configuration other than to refuse or allow: escalate, rewrite and summary. */
 export const softerDecisions: Check = {
   name: 'softer decisions of the configuration',
   async afterHold(checked, sent) {
@@ -48,7 +48,7 @@ function block({ findings }: Checked, { lastMessage }: RequestTexts): ApiError |
   return error
 }
 
-/** Notes that these texts are to be replaced, if it is the configuration that blocks them and it wants that. */
+/** Notes that these texts are to be replaced, if the configuration blocked them and wants a replacement. */
 export function noteReplaceable(
   findings: Findings,
   direction: Blocked['direction'],
@@ -67,7 +67,7 @@ export function noteReplaceable(
   }
 }
 
-/** Adds what ends an answer where a term of the denylist begins. */
+/** Adds the ending for an answer in which a term of the denylist begins. */
 export function addTerms(
   rules: AnswerRules<Ending>,
   terms: EndingTerms | null,

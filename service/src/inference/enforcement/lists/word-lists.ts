@@ -1,14 +1,17 @@
 import type { Check } from '#inference/enforcement/check.ts'
 import { locate } from '#inference/enforcement/locate-matches.ts'
-import { runInTurns } from '#text/steps.ts'
+import { runInTurns } from '#platform/steps/steps.ts'
 
-/** The allowlist and the denylist of the configuration. It decides about them together with the categories, later. */
+/**
+ * Looks for the terms of the allowlist and the denylist. The configuration decides about them later, together with the
+ * categories.
+ */
 export const wordLists: Check = {
   name: 'word lists',
   async find({ findings, texts, asker }) {
     const { configured } = findings
     if (!configured) return
-    // The header says so until something is found.
+    // The header says `allow` until something is found.
     configured.announce('allow')
     const isDenied = await runInTurns(configured.readRequest(texts), asker)
     if (!isDenied) return

@@ -14,13 +14,3 @@ test('the atoms of categories are none of those that rules ask for', () => {
     { kind: 'score', atom: 2 },
   ])
 })
-
-test.each([
-  ['none', 288],
-  [12, 288],
-  [410, 410],
-  ['full', 'full'],
-] as const)('rules that hold %s, together with windows, hold %s', (hold, expected) => {
-  const own = { ...endingsOf(ruleSetOf([])), hold }
-  expect(addCategories(own, ['self-harm']).hold).toBe(expected)
-})

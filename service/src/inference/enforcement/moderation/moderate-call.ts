@@ -5,7 +5,6 @@ import {
   moderateHistory,
 } from '#inference/enforcement/history/moderate-history.ts'
 import { locate } from '#inference/enforcement/locate-matches.ts'
-import type { HideText } from '#inference/enforcement/redaction/call-redaction.ts'
 import {
   moderationMissing,
   partUnscored,
@@ -17,7 +16,7 @@ import {
 import type { QuestionsOf } from '#limits/limit-questions.ts'
 import { alwaysBlocked, categories, type Category } from '#moderation/categories.ts'
 import type { Moderation } from '#moderation/create-scorers.ts'
-import { charactersMax } from '#moderation/local/local-scorer.ts'
+import { charactersMax, type LocalScorer } from '#moderation/local/local-scorer.ts'
 import {
   blockingCategories,
   type CallModeration,
@@ -25,19 +24,23 @@ import {
   findModerationGap,
   openModeration,
 } from '#moderation/moderate.ts'
-import { countedOnly, type Scorer, type Segment } from '#moderation/scorer.ts'
+import { countedOnly, type Segment } from '#moderation/scorer.ts'
 import type { ApiError } from '#platform/api-error.ts'
-import type { WindowAtom } from '#policies/rules/answer-rules.ts'
+import type { Metrics } from '#platform/metrics.ts'
+import type { Asker } from '#platform/steps/steps.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
 import { type Passage, wholesOf } from '#text/passage.ts'
-import type { Asker } from '#text/steps.ts'
 
-import { scoreAnswer, type ScoredAnswer } from './score-answer.ts'
+import { type AskedAnswer, scoreAnswer, type ScoredAnswer } from './score-answer.ts'
 
-export type ModerationDeps = { moderation: Moderation; local: Scorer }
+export type ModerationDeps = {
+  moderation: Moderation
+  local: LocalScorer
+  metrics: Pick<Metrics, 'answerWindows'>
+}
 
-/** What moderation does in one call. What it finds goes to the findings of the call. */
+/** The moderation of one call. What it finds goes to the findings of the call. */
 export type ModeratedCall = {
   /** The categories that end a call or an answer. */
   readonly blocking: readonly Category[]
@@ -47,62 +50,51 @@ export type ModeratedCall = {
   checkRemotely(sent: RequestTexts): Promise<ApiError | null>
   /** The scores of the request that rules read; null until the scorers have answered. */
   readonly scores: ScoreMap | null
-  /** For earlier answers, by the rules of answers. `isSkipped`: only what is always blocked counts. */
+  /** Opens the moderation of earlier answers by the rules for answers. `isSkipped`: only the always-blocked categories count. */
   openHistory(set: RuleSet, isSkipped: boolean): ModeratedHistory
-  /**
-   * Scores the answer for these rules; `atoms` are what the enforcing ones ask of each window. The findings are those of the
-   * call, or others for a text that is no part of it.
-   */
-  scoreAnswer(
-    set: RuleSet,
-    atoms: readonly WindowAtom[],
-    hide: HideText | null,
-    findings: Findings,
-  ): ScoredAnswer
+  /** Scores the answer for these rules. */
+  scoreAnswer(set: RuleSet, answer: AskedAnswer): ScoredAnswer
 }
 
 type Moderated = {
   call: Pick<CheckedCall, 'cancellation' | 'principal' | 'target'>
   asker: Asker
-  /** What scorers are asked counts in these. */
+  /** Counts the questions to scorers. */
   questions: Pick<QuestionsOf, 'scorer'>
-  /** Of the request. */
+  /** The rules for the request. */
   set: RuleSet
   texts: RequestTexts
-  /** By the caller. */
+  /** The categories that the caller flags. */
   flagged: readonly Category[]
   findings: Findings
 }
 
-/**
- * Throws where there is more text than moderation takes, whichever scorers are configured. Everything else that is done with the
- * texts would be for nothing.
- */
+/** Throws if there is more text than moderation takes, with any scorers. All further work on the texts would be wasted. */
 export function refuseTooLong({ text, history }: RequestTexts) {
   if (lengthOf(text) > charactersMax) throw requestUnscorable()
   if (lengthOf(history.flatMap(({ said }) => said)) > charactersMax) throw requestUnscorable()
 }
 
-/** Of the texts as they were sent: other readings only make it more. */
+/** The length of the texts as they were sent. Their other readings could only add to it. */
 function lengthOf(passages: readonly Passage[]): number {
   let length = 0
   for (const { parts } of passages) for (const part of parts) length += part.length
   return length
 }
 
-/** Opens the moderation of a call; throws where the operator has not decided what watches over calls. */
+/** Opens the moderation of a call; throws if the operator has configured nothing that covers the always-blocked categories. */
 export function moderateCall(deps: ModerationDeps, moderated: Moderated): ModeratedCall {
   const { call, asker, set, texts, flagged, findings } = moderated
   const { moderation } = deps
   if (findModerationGap(moderation) !== null) throw moderationMissing()
   const { configured } = findings
   const byConfiguration = configured?.flagged ?? []
-  // A configuration decides about the others.
+  // These categories refuse the call by themselves. The configuration decides about all others.
   const refused = blockingCategories(flagged)
   const blocking = configured?.isEnforced
     ? blockingCategories([...flagged, ...byConfiguration])
     : refused
-  // What is not enforced is only recorded: no call fails because of it.
+  // Categories that are not enforced are only recorded: no call fails because of them.
   const watched = byConfiguration.filter((category) => !blocking.includes(category))
   const open = (read: ReadonlySet<Category>, { isSkipped = false, isAnswer = false } = {}) => {
     const wanted = isSkipped ? { blocking: alwaysBlocked } : { blocking, watched }
@@ -137,8 +129,8 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
       return decide(verdict)
     },
     async checkRemotely(sent) {
-      const known = sent === texts ? segments : toSegments(sent)
-      const verdict = await checks.checkRemotely(known, call.cancellation.signal)
+      const asked = sent === texts ? segments : toSegments(sent)
+      const verdict = await checkAll(checks, asked, call.cancellation.signal)
       if (verdict.reached.length > 0) await locateReached(sent, checks.checkRemotely, moderated)
       const refusal = decide(verdict)
       if (!refusal) scores = new Map([...localScores, ...verdict.scores])
@@ -148,12 +140,21 @@ export function moderateCall(deps: ModerationDeps, moderated: Moderated): Modera
       const checks = open(readBy(answerSet), { isSkipped })
       return moderateHistory({ checks, refused, findings, asker })
     },
-    scoreAnswer(answerSet, atoms, hide, noted) {
+    scoreAnswer(answerSet, answer) {
       const read = readBy(answerSet)
-      const scoring = { blocking, watched, atoms, read, hide, findings: noted }
-      return scoreAnswer({ ...scoring, checks: open(read, { isAnswer: true }) })
+      const checks = open(read, { isAnswer: true })
+      return scoreAnswer({ ...answer, blocking, watched, read, checks, metrics: deps.metrics })
     },
   }
+}
+
+/** So few texts are looked up in one go; more of them, in steps. */
+const knownMost = 8
+
+/** Where all scores are known, nothing is awaited but this. */
+async function checkAll(checks: CallModeration, asked: readonly Segment[], signal: AbortSignal) {
+  const known = asked.length <= knownMost ? checks.findKnown(asked) : undefined
+  return known ?? checks.checkRemotely(asked, signal)
 }
 
 /** A count of tokens asks no remote scorer or judge, and no answer is ended because of the questions about it. */
@@ -163,7 +164,7 @@ const askingOf = ({ call, questions: { scorer } }: Moderated, isAnswer: boolean)
   questions: isAnswer ? countedOnly(scorer) : scorer,
 })
 
-/** The organization can be stricter than the operator, and not less strict. */
+/** An organization can be stricter than the operator, but not less strict. */
 function decideUnscored(
   { settings }: Moderation,
   configured: Findings['configured'],
@@ -175,7 +176,7 @@ function decideUnscored(
     : null
 }
 
-/** Scores that were asked for are known, so that scorers are not asked again. */
+/** The scores are in the cache by now, so scorers are not asked again. */
 const locateReached = (
   { text }: RequestTexts,
   check: CallModeration['checkLocally'],
@@ -191,7 +192,7 @@ const locateReached = (
 
 const readBy = (set: RuleSet) => new Set(categories.filter((each) => set.categories.has(each)))
 
-/** Each text is scored alone, so that those of an earlier turn are known already. */
+/** Each text is scored on its own, so that the scores of texts from an earlier turn are already known. */
 const toSegments = ({ text, images }: Pick<RequestTexts, 'text' | 'images'>): Segment[] => [
   ...text.flatMap(wholesOf).map((each) => ({ role: 'user' as const, text: each })),
   ...images.map((imageUrl) => ({ role: 'user' as const, text: '', imageUrl })),

@@ -47,7 +47,7 @@ async function expectAll(asked: readonly Asked[]) {
   const name = ({ way, direction, text, members, headers }: (typeof cells)[number]) =>
     `${nameOf(way)} ${direction} ${text} ${JSON.stringify({ members, headers })}`
   const outcomes: string[] = []
-  // Not all at once: the process would shed some of so many.
+  // Not all at once, because the process would refuse some of them.
   for (let first = 0; first < cells.length; first += 50) {
     const some = cells.slice(first, first + 50)
     const answers = await Promise.all(
@@ -78,7 +78,7 @@ test('flagged_categories: each value blocks its category, and no other', patienc
   ),
 )
 
-/** What somebody might try. None of these means anything to moderation. */
+/** What an attacker might try. None of these means anything to moderation. */
 const attempts: readonly Omit<Asked, 'way' | 'text' | 'expected'>[] = [
   {},
   { members: { flagged_categories: [] } },

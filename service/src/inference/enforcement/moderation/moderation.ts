@@ -1,12 +1,10 @@
 import { isAlwaysBlocked } from '#gateway-config/decide/categories.ts'
 import type { Check, Ending } from '#inference/enforcement/check.ts'
-import { holdAtLeast } from '#inference/enforcement/guard/hold-back.ts'
 import { answerModerated, answerUnconfigured } from '#inference/enforcement/refusals.ts'
 import type { Category } from '#moderation/categories.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
-import { windowLengthMost } from '#policies/rules/score.ts'
 
-/** Categories that are always blocked, and those that the caller or the configuration flags. */
+/** The always-blocked categories, and those that the caller or the configuration flags. */
 export const moderation: Check = {
   name: 'moderation',
   beforeHold: ({ moderated }) => moderated.checkLocally(),
@@ -14,7 +12,7 @@ export const moderation: Check = {
   addEndings: (rules, { moderated }) => addCategories(rules, moderated.blocking),
 }
 
-/** Adds for each category what ends an answer where its score is reached. Their atoms come after those that rules ask for. */
+/** Adds an ending for each category, for answers that reach its score. Their atoms come after those of the rules. */
 export function addCategories(
   rules: AnswerRules<Ending>,
   categories: readonly Category[],
@@ -22,11 +20,7 @@ export function addCategories(
   const added = categories.map((category, number) =>
     toEnding(category, rules.scores.length + number),
   )
-  return {
-    ...rules,
-    rules: [...rules.rules, ...added],
-    hold: holdAtLeast(rules.hold, windowLengthMost),
-  }
+  return { ...rules, rules: [...rules.rules, ...added] }
 }
 
 const toEnding = (category: Category, atom: number): Ending => ({

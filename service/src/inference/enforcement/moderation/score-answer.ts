@@ -1,106 +1,167 @@
 import type { Findings } from '#inference/enforcement/findings.ts'
 import type { HideText } from '#inference/enforcement/redaction/call-redaction.ts'
 import type { Category } from '#moderation/categories.ts'
-import { type CallModeration, type CategoryVerdict, joinVerdicts } from '#moderation/moderate.ts'
+import type { AnswerCheck, CallModeration, CategoryVerdict } from '#moderation/moderate.ts'
 import type { Segment } from '#moderation/scorer.ts'
+import type { Metrics } from '#platform/metrics.ts'
+import { finish } from '#platform/steps/steps.ts'
 import {
   ScorerUnavailable,
-  type ScoreWindows,
   type Window,
+  type WindowScorer,
   type WindowVerdict,
 } from '#policies/guard/window-queue.ts'
 import type { WindowAtom } from '#policies/rules/answer-rules.ts'
-import { isReached } from '#policies/rules/formula.ts'
+import { isReached, type ScoreAtom } from '#policies/rules/formula.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
-import { finish } from '#text/steps.ts'
 
 /** The scores of one answer. */
 export type ScoredAnswer = {
-  readonly scoreWindows: ScoreWindows
+  /** The scorer in this process, and the configured ones, as far as they have something to look for. */
+  readonly scorers: readonly WindowScorer[]
   /** The highest of all windows so far, of the categories that rules read. One that is missing was not scored everywhere. */
   highest(): ScoreMap
   /** Why a score is missing, where one is. */
   failure?(): unknown
 }
 
-type Scoring = {
+/** What is asked about an answer, and where it is noted. */
+export type AskedAnswer = {
+  /** What enforcing rules ask of each window. */
+  atoms: readonly WindowAtom[]
+  hide: HideText | null
+  /** Those of the call, or others for a text that is no part of it. */
+  findings: Findings
+}
+
+type Scoring = AskedAnswer & {
   checks: CallModeration
   /** Their atoms come after those of the rules. */
   blocking: readonly Category[]
   /** They end nothing, and are only noted. */
   watched?: readonly Category[]
-  /** What enforcing rules ask of each window. */
-  atoms: readonly WindowAtom[]
   read: ReadonlySet<Category>
-  findings: Findings
-  hide: HideText | null
+  metrics: Pick<Metrics, 'answerWindows'>
+}
+
+/** Scores the windows of an answer, for the categories that end it and for the rules that read scores. */
+export function scoreAnswer(scoring: Scoring): ScoredAnswer {
+  const { checks, read, findings, watched = [] } = scoring
+  const { local, remote } = checks.inAnswers
+  const highest = new Map<string, number>([...read].map((category) => [category, 0]))
+  let failure: unknown
+
+  function note(verdict: CategoryVerdict) {
+    if (verdict.isDegraded) findings.isDegraded = true
+    failure ??= verdict.failures[0]
+    const noted = watched.filter((category) => verdict.reached.includes(category))
+    findings.configured?.noteCategories(noted)
+  }
+  function keep(scores: ScoreMap, { categories }: AnswerCheck) {
+    for (const category of categories) {
+      const known = highest.get(category)
+      if (known === undefined) continue
+      const score = scores.get(category)
+      if (score === undefined) highest.delete(category)
+      else highest.set(category, Math.max(known, score))
+    }
+  }
+
+  const noting = { ...scoring, note, keep }
+  const scorers: WindowScorer[] = []
+  if (local) scorers.push(scoreHere(local, noting))
+  if (remote) scorers.push(scoreElsewhere(remote, noting))
+  return { scorers, highest: () => highest, failure: () => failure }
+}
+
+type Noting = Scoring & {
+  note(verdict: CategoryVerdict): void
+  keep(scores: ScoreMap, check: AnswerCheck): void
+}
+
+/** The scorer in this process has its verdict at once. */
+function scoreHere(check: AnswerCheck, { checks, note, keep, ...scoring }: Noting): WindowScorer {
+  const findAtoms = atomsOf(check, scoring)
+  return {
+    grid: check.grid,
+    findKnown({ text }) {
+      scoring.metrics.answerWindows.inc({ source: 'local' })
+      const verdict = checks.checkWindow(text)
+      note(verdict)
+      keep(verdict.scores, check)
+      return findAtoms(verdict).atoms
+    },
+    scoreWindows: () => Promise.reject(new Error('Every window is known.')),
+  }
 }
 
 /**
- * Scores the windows of an answer, for the categories that end it and for the rules that read scores. All windows are asked
- * about at once. Hardly any of them reaches an atom, so only then each is asked about alone, to learn which of them it is;
- * scorers are not asked again for scores that they gave.
+ * All windows are asked about at once. Hardly any of them reaches an atom, so only then each is asked about alone, to learn which of
+ * them it is; scorers are not asked again for scores that they gave.
  */
-export function scoreAnswer(scoring: Scoring): ScoredAnswer {
-  const { checks, findings } = scoring
-  const highest = new Map<string, number>([...scoring.read].map((category) => [category, 0]))
-  let failure: unknown
-
-  async function check(windows: readonly Window[], signal: AbortSignal) {
-    const segments = windows.map(({ text }) => ({ role: 'assistant' as const, text }))
-    const local = await checks.checkLocally(segments, signal)
-    const verdict = local.blocked
-      ? local
-      : joinVerdicts(local, await checks.checkRemotely(toSent(segments, scoring), signal))
-    if (verdict.isDegraded) findings.isDegraded = true
-    failure ??= verdict.failures[0]
-    const noted = scoring.watched?.filter((category) => verdict.reached.includes(category))
-    if (noted) findings.configured?.noteCategories(noted)
-    return { scores: verdict.scores, ...judge(verdict, scoring) }
+function scoreElsewhere(
+  check: AnswerCheck,
+  { checks, note, keep, ...scoring }: Noting,
+): WindowScorer {
+  const findAtoms = atomsOf(check, scoring)
+  const toSegment = ({ text }: Window): Segment => ({
+    role: 'assistant',
+    // Windows are short.
+    text: scoring.hide ? finish(scoring.hide(text)) : text,
+  })
+  function read(verdict: CategoryVerdict) {
+    note(verdict)
+    return { scores: verdict.scores, ...findAtoms(verdict) }
   }
 
   return {
-    highest: () => highest,
-    failure: () => failure,
+    grid: check.grid,
+    findKnown(window) {
+      const verdict = checks.findKnown([toSegment(window)])
+      if (!verdict) return undefined
+      scoring.metrics.answerWindows.inc({ source: 'known' })
+      const { scores, atoms } = read(verdict)
+      keep(scores, check)
+      return atoms
+    },
     async scoreWindows(windows, signal) {
-      const together = await check(windows, signal)
+      scoring.metrics.answerWindows.inc({ source: 'asked' }, windows.length)
+      const segments = windows.map(toSegment)
+      const ask = async (some: readonly Segment[]) => read(await checks.checkRemotely(some, signal))
+      const together = await ask(segments)
       const isSplit = together.atoms.length > 0 && windows.length > 1
       const checked = isSplit
-        ? await Promise.all(windows.map((window) => check([window], signal)))
+        ? await Promise.all(segments.map((segment) => ask([segment])))
         : [together]
-      for (const { scores } of checked) keepHighest(highest, scores)
+      for (const { scores } of checked) keep(scores, check)
       return windows.map((_, number) => toVerdict(checked[number] ?? together))
     },
   }
 }
 
-/** Windows are short. */
-const toSent = (segments: readonly Segment[], { hide }: Scoring): readonly Segment[] =>
-  hide ? segments.map((each) => ({ ...each, text: finish(hide(each.text)) })) : segments
+type Found = { readonly atoms: readonly number[]; readonly error: ScorerUnavailable | null }
 
-type Judged = { readonly atoms: readonly number[]; readonly error: ScorerUnavailable | null }
-
-const toVerdict = ({ atoms, error }: Judged): WindowVerdict => (error ? { atoms, error } : atoms)
+const toVerdict = ({ atoms, error }: Found): WindowVerdict => (error ? { atoms, error } : atoms)
 
 /** What was reached, and whether a score is missing that decides about an answer which is not blocked anyway. */
-function judge(verdict: CategoryVerdict, { atoms, blocking }: Scoring): Judged {
-  const { blocked, isUnavailable } = verdict
-  const scores: ScoreMap = verdict.scores
-  const reached = [...atoms.entries()].flatMap(([number, atom]) =>
-    atom.kind === 'score' && isReached(atom, scores) ? number : [],
+function atomsOf(
+  { categories }: AnswerCheck,
+  { atoms, blocking }: Pick<Scoring, 'atoms' | 'blocking'>,
+) {
+  const asked = [...atoms.entries()].filter(
+    (entry): entry is [number, ScoreAtom] =>
+      entry[1].kind === 'score' && (categories as ReadonlySet<string>).has(entry[1].category),
   )
-  if (blocked) return { atoms: [...reached, atoms.length + blocking.indexOf(blocked)], error: null }
-  const isMissing = atoms.some((atom) => atom.kind === 'score' && !scores.has(atom.category))
-  const isFailed = isUnavailable || isMissing
-  const [cause] = verdict.failures
-  const error = isFailed ? new ScorerUnavailable('a score is missing', { cause }) : null
-  return { atoms: reached, error }
-}
-
-function keepHighest(highest: Map<string, number>, scores: ScoreMap) {
-  for (const [category, known] of highest) {
-    const score = scores.get(category)
-    if (score === undefined) highest.delete(category)
-    else highest.set(category, Math.max(known, score))
+  return ({ blocked, isUnavailable, failures, scores }: CategoryVerdict): Found => {
+    const known: ScoreMap = scores
+    const reached: number[] = []
+    for (const [number, atom] of asked) if (isReached(atom, known)) reached.push(number)
+    if (blocked) {
+      return { atoms: [...reached, atoms.length + blocking.indexOf(blocked)], error: null }
+    }
+    const isMissing = asked.some(([, { category }]) => !known.has(category))
+    if (!isUnavailable && !isMissing) return { atoms: reached, error: null }
+    const [cause] = failures
+    return { atoms: reached, error: new ScorerUnavailable('a score is missing', { cause }) }
   }
 }

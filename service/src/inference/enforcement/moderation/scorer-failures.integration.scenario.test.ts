@@ -25,7 +25,7 @@ async function prepare(members: object, adapter = 'openai', reply?: Reply) {
   return { scorer, calls, ask }
 }
 
-/** Nobody can bring them about by what they send. */
+/** No caller can bring these about by the texts it sends. */
 const outages = ['hangs', 'hangs up', 'stops within its answer', 429, 500, 503] as const
 /** They may depend on the text. */
 const oddReplies = [
@@ -33,7 +33,7 @@ const oddReplies = [
   'answers for other texts',
   'answers without end',
 ] as const
-/** Somebody has to act. */
+/** The operator has to act. */
 const refusals = [401, 403, 404] as const
 
 const quiet = { triggered_categories: [], moderation_degraded: false }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { readRequestTexts } from '#formats/texts/request-texts.ts'
 import { emptyTurn } from '#formats/turn.ts'
 import { type Judge, JudgeFailure, type JudgeFailureKind } from '#moderation/judge/judge.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { numbered, patternEngine } from '#policies/guard/testing/rule-set-of.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
 import { RuleSet } from '#policies/rules/rule-set.ts'
@@ -103,16 +104,18 @@ test('all that a caller sends is judged, the last message with what was said bef
     role,
     parts: [{ type: 'text' as const, text }],
   })
-  const texts = readRequestTexts({
-    ...emptyTurn,
-    system: ['Be kind.'],
-    messages: [
-      says('user', 'Earlier.'),
-      says('assistant', 'An answer.'),
-      says('user', 'The last  one.'),
-    ],
-    tools: [{ name: 'A tool.', description: null, parameters: {}, isStrict: null }],
-  })
+  const texts = finish(
+    readRequestTexts({
+      ...emptyTurn,
+      system: ['Be kind.'],
+      messages: [
+        says('user', 'Earlier.'),
+        says('assistant', 'An answer.'),
+        says('user', 'The last  one.'),
+      ],
+      tools: [{ name: 'A tool.', description: null, parameters: {}, isStrict: null }],
+    }),
+  )
   expect(contentsOfRequest({ ...texts, context: contextOfRequest(texts) })).toEqual([
     { direction: 'request', context: '', text: 'Be kind. Earlier. A tool.' },
     { direction: 'request', context: 'An answer.', text: 'The last one.' },

@@ -9,16 +9,16 @@ import {
 import type { RuleOutcome } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 
-/** What one call may ask of the judge that was configured when it began. */
+/** The judge that was configured when the call began, and how the call may use it. */
 export type CallJudge = {
   readonly judge: Judge
   readonly onError: 'refuse' | 'allow'
   readonly organizationId: string
-  /** What it is asked counts in these. */
+  /** Counts the questions to the judge. */
   readonly questions?: JudgeCall['questions']
-  /** It is not asked about what is not known. */
+  /** Only known verdicts count; the judge itself is not asked. */
   readonly isKnownOnly?: boolean
-  /** The judge failed, and the call goes on without it. */
+  /** Called when the judge has failed and the call goes on without it. */
   onDegraded(): void
 }
 
@@ -26,9 +26,9 @@ export type CallJudge = {
 export type AskedRule = Pick<RuleOutcome, 'rule' | 'index'>
 
 /**
- * What the judge says of some rules. A rule that it has not judged is unscored, or missing where the operator lets calls
- * pass in an outage. What depends on what was sent is none: callers would choose texts that switch the judge off. Nor is a judge
- * that refuses this gateway, which stays so until the operator acts.
+ * The judge's verdicts on some rules. A rule without a verdict is unscored. If the operator lets calls pass during an outage,
+ * it is left out instead. A failure that depends on the text is no outage, because callers could choose texts that switch the
+ * judge off. Neither is a judge that refuses this gateway, which stays so until the operator acts.
  */
 export async function judgeRules(
   { judge, onError, onDegraded, ...call }: CallJudge,
@@ -54,13 +54,16 @@ export async function judgeRules(
   })
 }
 
+/** Whether calls depend on the judge's verdict on this rule. */
+export const needsVerdict = ({ mode, rule }: SetRule) => mode === 'enforcing' && rule.needs.judge
+
 const toQuestion = ({ policyId, version, rule }: SetRule) => ({
   policyId,
   version,
   text: rule.plain,
 })
 
-/** The scores that are known, also where the judge fails. */
+/** Asks the judge; returns the known scores even if the judge fails. */
 export async function ask(
   judge: Judge,
   rules: readonly JudgedRule[],

@@ -4,6 +4,7 @@ import { readRequestTexts } from '#formats/texts/request-texts.ts'
 import { emptyTurn } from '#formats/turn.ts'
 import { endingsOf } from '#inference/enforcement/testing/endings-of.ts'
 import { type Judge, JudgeFailure } from '#moderation/judge/judge.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { patternEngine } from '#policies/guard/testing/rule-set-of.ts'
 import { ScorerUnavailable, type Window } from '#policies/guard/window-queue.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
@@ -46,7 +47,7 @@ function open() {
     organizationId: 'org_1',
     onDegraded: () => {},
   }
-  const request = readRequestTexts(emptyTurn)
+  const request = finish(readRequestTexts(emptyTurn))
   const rules = endingsOf(set)
   return { most, ...judgeAnswer({ callJudge, set, rules, request, hide: null }) }
 }
@@ -55,24 +56,24 @@ const windowsOf = (...texts: string[]): Window[] =>
   texts.map((text) => ({ channel: 'text', text, start: 0, end: text.length, isLast: false }))
 
 test('each window is told what it hits, and the highest score is kept', async () => {
-  const { judgeWindows, scores } = open()
+  const { scorer, scores } = open()
   const windows = windowsOf('10', '7000', '20', '5000', '4999', '6000')
-  expect(await judgeWindows(windows, signal)).toEqual([[], [0], [], [0], [], [0]])
+  expect(await scorer?.scoreWindows(windows, signal)).toEqual([[], [0], [], [0], [], [0]])
   expect(Array.from(scores, ([{ policyId }, score]) => [policyId, score])).toEqual([
     ['plain', 7000],
   ])
 })
 
 test('windows are judged side by side, and few of them together', async () => {
-  const { judgeWindows, windowsTogether, most } = open()
-  expect(windowsTogether).toBe(4)
-  await judgeWindows(windowsOf('1', '1', '1', '1'), signal)
+  const { scorer, most } = open()
+  expect(scorer?.windowsTogether).toBe(4)
+  await scorer?.scoreWindows(windowsOf('1', '1', '1', '1'), signal)
   expect(most.ever).toBe(4)
 })
 
 test('a window that the judge fails at does not hide what it says of others', async () => {
-  const { judgeWindows } = open()
-  expect(await judgeWindows(windowsOf('7000', 'nothing', '1'), signal)).toEqual([
+  const { scorer } = open()
+  expect(await scorer?.scoreWindows(windowsOf('7000', 'nothing', '1'), signal)).toEqual([
     [0],
     { atoms: [], error: new ScorerUnavailable('the judge has not answered') },
     [],

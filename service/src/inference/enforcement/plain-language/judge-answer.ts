@@ -4,32 +4,32 @@ import { findUnscored, whyUnscored } from '#inference/enforcement/note-matches.t
 import type { HideText } from '#inference/enforcement/redaction/call-redaction.ts'
 import { hideEach } from '#inference/enforcement/redaction/redact-call.ts'
 import type { RuleEnding } from '#inference/enforcement/rules/rule-endings.ts'
+import { type Asker, finish, runInTurns } from '#platform/steps/steps.ts'
 import {
   ScorerUnavailable,
   type ScoreWindows,
+  type WindowScorer,
   type WindowVerdict,
 } from '#policies/guard/window-queue.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { OpenTexts, RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
 import type { ScoreMap } from '#policies/rules/score.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
-import { type Asker, finish, runInTurns } from '#text/steps.ts'
+import { judgeGrid } from '#text/windows/window-grid.ts'
 
 import { type CallJudge, judgeRules } from './ask-judge.ts'
 import { contextOfAnswer, joinAnswer } from './judge-texts.ts'
 import { watchAnswer } from './watch-texts.ts'
 
-/** The rules in plain language of one answer. */
+/** The plain-language rules of one answer. */
 export type JudgedAnswer = {
-  /** Null where no rule is in plain language. */
-  readonly judgeWindows: ScoreWindows | null
-  /** How many windows are judged together at most, if that matters. */
-  readonly windowsTogether?: number
+  /** Null where no rule is in plain language, or none can be decided before the answer is over. */
+  readonly scorer: WindowScorer | null
   /** The rules whose gate needs the whole answer. */
   judgeWhole(whole: WholeAnswer): Promise<readonly RuleOutcome[]>
-  /** Keeps what the rules that only monitor are to be asked about. */
+  /** Keeps the texts about which the judge will be asked because of monitoring rules. */
   watch(whole: WholeAnswer, findings: Findings): Promise<void>
-  /** The highest score of all windows. */
+  /** The highest score of each rule in all windows. */
   readonly scores: ReadonlyMap<SetRule, number>
 }
 
@@ -41,14 +41,14 @@ type WholeAnswer = {
 }
 
 /**
- * Windows that are sent together are judged side by side. More of them would wait for each other, and the judge has little time
- * for each.
+ * Windows that are sent together are judged concurrently. More of them would have to wait for each other, and the judge has
+ * little time for each.
  */
 const windowsTogether = 4
 
-/** Where no rule is in plain language. */
+/** For answers to which no plain-language rule applies. */
 export const unjudgedAnswer: JudgedAnswer = {
-  judgeWindows: null,
+  scorer: null,
   judgeWhole: async () => [],
   watch: async () => undefined,
   scores: new Map(),
@@ -58,7 +58,7 @@ type Judging = {
   callJudge: CallJudge
   set: RuleSet
   rules: AnswerRules<RuleEnding>
-  /** As it is sent. */
+  /** The request as it is sent. */
   request: RequestTexts
   hide: HideText | null
 }
@@ -82,7 +82,7 @@ export function judgeAnswer({ callJudge, set, rules, request, hide }: Judging) {
     Promise.all(windows.map(({ text }) => judgeWindow(text, signal)))
 
   async function judgeWindow(text: string, signal: AbortSignal): Promise<WindowVerdict> {
-    // A window is short.
+    // A window is short, so this need not run in turns.
     const contents = contentsOf(hide ? finish(hide(text)) : text)
     const outcomes = await judgeRules(callJudge, { rules: inWindows, contents }, signal)
     for (const { rule, score } of outcomes) {
@@ -97,8 +97,10 @@ export function judgeAnswer({ callJudge, set, rules, request, hide }: Judging) {
 
   return {
     scores,
-    windowsTogether,
-    judgeWindows,
+    scorer:
+      inWindows.length > 0
+        ? { grid: judgeGrid, scoreWindows: judgeWindows, windowsTogether }
+        : null,
     async judgeWhole({ texts, open, scores: categories, asker }: WholeAnswer) {
       if (atEnd.size === 0) return []
       const gates = await runInTurns(open.gates(categories), asker)

@@ -53,7 +53,7 @@ async function enforce({
 const verdict = (...v: object[]) => writes(JSON.stringify({ v }))
 const harmless = { i: 1, m: 0, p: 3 }
 
-/** Nobody can bring them about by what they send. */
+/** No caller can bring these about by the texts it sends. */
 const outages: readonly [string, Behaviour][] = [
   ['is slow', staysSilent],
   ['hangs up', hangsUp],
@@ -90,7 +90,7 @@ const oddReplies: readonly [string, Behaviour][] = [
   ['sends half of its reply', says('{"choices":[{"message":{"content":"{')],
   ['was talked into another form', writes('No rule applies here: {"v":[]}. Answer 0.')],
 ]
-/** Somebody has to act. */
+/** The operator has to act. */
 const refusals: readonly [string, Behaviour][] = [401, 403, 404].map((status) => [
   `answers ${status}`,
   fails(status),

@@ -3,16 +3,16 @@ import type { JudgedContent } from '#moderation/judge/judge.ts'
 import { normalise } from '#text/normalise.ts'
 import { type Passage, textOf } from '#text/passage.ts'
 
-/** What a judge is asked about. */
+/** The texts about which a judge is asked. */
 export type SaidTexts = Pick<RequestTexts, 'text' | 'lastMessage'> & {
   /** What was said before the last message. */
   context: string
 }
 
-/** So much of what was said before is shown to a judge. */
+/** How many characters of the earlier messages are shown to a judge. */
 const contextLength = 2000
 
-/** No judge reads so much, and normalising it would hold up other calls. */
+/** No judge reads longer texts, and normalising them would hold up other calls. */
 const normalisedMax = 600_000
 
 function join(texts: readonly Passage[]): string {
@@ -29,8 +29,8 @@ const tailOf = (texts: readonly Passage[]) =>
   ).text.slice(-contextLength)
 
 /**
- * What a judge is asked about in a request. The last message is judged with what was said before it. Everything else that the
- * caller sends is judged too, because it may be new; what is not is known from the turn before.
+ * What a judge is asked about in a request. The last message is judged together with what was said before it. Everything else
+ * that the caller sends is judged as well, because it may be new; verdicts on the rest are known from the turn before.
  */
 export function contentsOfRequest(texts: SaidTexts): JudgedContent[] {
   const { text, lastMessage, context } = texts
@@ -45,11 +45,11 @@ export function contentsOfRequest(texts: SaidTexts): JudgedContent[] {
     .map((each) => ({ direction: 'request' as const, ...each }))
 }
 
-/** What the last message of this request is judged together with. */
+/** The context in which the last message of this request is judged. */
 export const contextOfRequest = ({ history }: RequestTexts): string =>
   tailOf(history.flatMap(({ said }) => said))
 
-/** What answers to this request are judged together with. */
+/** The context in which answers to this request are judged. */
 export const contextOfAnswer = ({ lastMessage }: RequestTexts): string => tailOf(lastMessage)
 
 /** What a judge is asked about in earlier answers. */

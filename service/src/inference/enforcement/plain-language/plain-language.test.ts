@@ -5,6 +5,7 @@ import { emptyTurn } from '#formats/turn.ts'
 import type { Checked } from '#inference/enforcement/check.ts'
 import { createFindings } from '#inference/enforcement/findings.ts'
 import { type Judge, JudgeFailure } from '#moderation/judge/judge.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { answerFacts, patternEngine } from '#policies/guard/testing/rule-set-of.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
 import { RuleSet } from '#policies/rules/rule-set.ts'
@@ -20,14 +21,16 @@ function ruleOf(text: string, policyId: string): SetRule {
 const gated = ruleOf('when: score("hate") > 0.5\nNobody may shout.', 'gated')
 const plain = ruleOf('Nobody may be rude.', 'plain')
 
-/** How a request ends of which the judge says this; nobody has scored it. */
+/** How a request ends of which the judge says this; no scorer has seen it. */
 async function judge(rules: readonly SetRule[], reply: Record<string, number> | JudgeFailure) {
   const set = new RuleSet(rules, patternEngine)
   const facts = { ...answerFacts, direction: 'request' as const }
-  const texts = readRequestTexts({
-    ...emptyTurn,
-    messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
-  })
+  const texts = finish(
+    readRequestTexts({
+      ...emptyTurn,
+      messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
+    }),
+  )
   const model: Judge = {
     id: 'judge',
     calibrationVersion: 'none',

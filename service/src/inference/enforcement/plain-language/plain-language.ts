@@ -6,8 +6,8 @@ import { contentsOfRequest, contextOfRequest } from './judge-texts.ts'
 import { watchRequest } from './watch-texts.ts'
 
 /**
- * Rules in plain language. The judge is asked about those that enforce; what it is to be asked about the others is kept until the
- * call is over.
+ * Rules in plain language. The judge is asked about enforcing rules now. The texts for monitoring rules are kept until the call
+ * is over.
  */
 export const plainLanguage: Check = {
   name: 'plain language',
@@ -17,7 +17,7 @@ export const plainLanguage: Check = {
     if (!set.needsJudge || !callJudge || !scores) return null
     const gates = await evaluate(checked, open.gates(scores))
     const enforcing = gates.filter(({ rule }) => rule.mode === 'enforcing')
-    // A gate that reads a score that is missing hides no match of another rule.
+    // A gate whose score is missing must not hide the match of another rule.
     const unknown = enforcing.filter(({ isUnscored }) => isUnscored)
     const asked = {
       rules: enforcing.filter(({ isMatch }) => isMatch),

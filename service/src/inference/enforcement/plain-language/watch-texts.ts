@@ -11,7 +11,7 @@ import { contentsOfRequest, contextOfRequest, joinAnswer } from './judge-texts.t
 type Watching = { findings: Findings; gates: readonly RuleOutcome[] }
 type Kept = Omit<WatchedTexts, 'rules'>
 
-/** Keeps a request for the judge, if there are rules in plain language that only monitor and whose gates are true. */
+/** Keeps a request for the judge if monitoring rules in plain language apply and their gates are true. */
 export function watchRequest(watching: Watching, texts: RequestTexts) {
   watch(watching, 'request', () => keepRequest(texts))
 }
@@ -46,7 +46,7 @@ function watch(
   else if (kept.length > 0) findings.watched.push({ direction, rules, ...kept })
 }
 
-/** Whatever else is known of the request, such as its images, is not kept. */
+/** Keeps only the texts, not the rest of the request such as its images. */
 function keepRequest(texts: RequestTexts): Omit<Kept, 'direction'> {
   const { text, lastMessage } = texts
   const context = copyOf(contextOfRequest(texts))
@@ -67,5 +67,5 @@ function keepAnswer(texts: readonly string[], end: string): Omit<Kept, 'directio
 
 const lengthOf = (texts: readonly string[]) => texts.reduce((sum, { length }) => sum + length, 0)
 
-/** A part of a long string keeps all of it in memory. */
+/** Copies the text, because a slice of a long string would keep all of it in memory. */
 const copyOf = (text: string) => Buffer.from(text, 'utf16le').toString('utf16le')

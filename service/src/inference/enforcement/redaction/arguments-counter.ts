@@ -1,14 +1,17 @@
 import { JsonTexts } from '#formats/texts/json-texts.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import { createEntityCounter } from '#redaction/entity-counts.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import type { ValueFinder } from '#redaction/value-finder.ts'
-import type { Steps } from '#text/steps.ts'
 
-/** Counts what is in the arguments of a tool call, which are JSON and come in pieces: escapes hide nothing. */
+/**
+ * Counts findings in the arguments of a tool call. The arguments are JSON that arrives in pieces, and JSON escapes hide
+ * nothing.
+ */
 export class ArgumentsCounter {
   readonly #counts: Map<EntityKind, number>
   readonly #texts = new JsonTexts()
-  /** The text inside of the arguments that is being read. */
+  /** The string of the arguments that is being read. */
   #open: { number: number; counter: ValueFinder } | null = null
 
   constructor(counts: Map<EntityKind, number>) {
@@ -39,7 +42,7 @@ export class ArgumentsCounter {
 /** How much is read in one step. */
 const readAtOnce = 4096
 
-/** More of the arguments. A long piece takes several steps. */
+/** Reads more of the arguments. A long piece takes several steps. */
 export function* countArguments(counter: ArgumentsCounter, json: string): Steps<void> {
   for (let at = 0; at < json.length; at += readAtOnce) {
     counter.push(json.slice(at, at + readAtOnce))

@@ -1,10 +1,10 @@
 import type { Json, Piece } from '#formats/answer.ts'
 import { parseExact } from '#platform/exact-json.ts'
+import type { Asker, Steps } from '#platform/steps/steps.ts'
 import { addCounts, addOne, countEntities, type EntityCounts } from '#redaction/entity-counts.ts'
 import { entityHold, type EntityKind, entityKinds, isEntityKind } from '#redaction/entity.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
-import { redactInSteps, writePlaceholder } from '#redaction/text-redactor.ts'
-import type { Asker, Steps } from '#text/steps.ts'
+import { redactText, writePlaceholder } from '#redaction/text-redactor.ts'
 
 import { countArguments, ArgumentsCounter } from './arguments-counter.ts'
 import { findValuesTogether, type TextPiece } from './joined-texts.ts'
@@ -13,35 +13,41 @@ import { editRequest } from './redact-request.ts'
 import { restorePieces } from './restore-answer.ts'
 import type { Restoring } from './restore-text.ts'
 
-/** What was found in a call, for its event: how many of each kind, and never a value. */
+/** What was found in a call, for its event: counts by kind, and never a value. */
 export type RedactionCounts = {
   readonly replaced: EntityCounts
-  /** In sealed reasoning, which was left out. */
+  /** Found in sealed reasoning, which was left out. */
   readonly withheld: EntityCounts
-  /** In the arguments of tool calls, which were sent as they are. */
+  /** Found in the arguments of tool calls, which were sent unchanged. */
   readonly passed: EntityCounts
-  /** Put back into the answer; null where nothing is to be. */
+  /** Restored in the answer; null if nothing is restored. */
   readonly restored: EntityCounts | null
 }
 
-/** A text as those may see it who are asked about it outside of this process. */
+/** Redacts a text for scorers and the judge, which are outside of this process. */
 export type HideText = (text: string) => Steps<string>
 
-/** What is left of a text that was nothing but the end of a value: providers refuse messages and parts without any. */
+/**
+ * Stands for a text of which nothing is left, because it was only the end of a value: providers refuse empty messages and
+ * parts.
+ */
 const emptied = '\u2026'
 
-/** Redacts one call: its request, what others are asked about it, and its answer. */
+/** Redacts one call: its request, the texts that scorers and the judge see, and its answer. */
 export class CallRedaction {
   readonly #placeholders = createPlaceholders()
   readonly #withheld = new Map<EntityKind, number>()
   readonly #passed = new Map<EntityKind, number>()
   readonly #restored: Map<EntityKind, number> | null
-  /** Of the request, once it is redacted: what the answer has besides was never the caller's. */
+  /**
+   * The placeholders of the request, once it is redacted. Values that appear only in the answer were never the caller's, so
+   * they are not restored.
+   */
   #spellings: ReadonlyMap<string, string> = new Map()
-  /** The texts of the request with what became of them. */
+  /** The texts of the request, each with its redacted form. */
   readonly #redacted = new Map<string, string>()
 
-  /** `restores`: the caller gets its own values back. */
+  /** `restores`: whether the caller gets its own values back. */
   constructor({ restores = false } = {}) {
     this.#restored = restores ? new Map() : null
   }
@@ -60,7 +66,7 @@ export class CallRedaction {
     }
   }
 
-  /** The request as it may be sent; null where it may be sent as it is. */
+  /** The request as it may be sent; null if it may be sent unchanged. */
   *redactRequest(body: Json): Steps<Json | null> {
     const redacted = yield* editRequest(body, {
       redact: (text) => this.#redact(text),
@@ -76,17 +82,20 @@ export class CallRedaction {
     return isSame ? null : redacted
   }
 
-  /** What is hidden is not counted. It has the placeholders of the call, and its own for what is nowhere else. */
+  /**
+   * Redacts a text for scorers and the judge. Its findings are not counted. Values of the request get the placeholders of the
+   * call, other values get their own.
+   */
   readonly hide: HideText = (text) => this.#hide(text)
 
-  /** Called when the texts of the request have been hidden: they may be large. */
+  /** Drops the texts of the request, which may be large, once all of them have been redacted. */
   forgetRequest() {
     this.#redacted.clear()
   }
 
-  /** A text that the caller gets besides the answer. */
+  /** Redacts a text that the caller gets besides the answer. */
   redactText(text: string): Steps<string> {
-    return redactInSteps(text, this.#placeholders)
+    return redactText(text, this.#placeholders)
   }
 
   redactAnswer(pieces: AsyncIterable<Piece>, asker: Asker): AsyncGenerator<Piece> {
@@ -120,11 +129,11 @@ export class CallRedaction {
   }
 
   *#hide(text: string): Steps<string> {
-    return this.#redacted.get(text) ?? (yield* redactInSteps(text, this.#placeholders.fork()))
+    return this.#redacted.get(text) ?? (yield* redactText(text, this.#placeholders.fork()))
   }
 
   *#redact(text: string): Steps<string> {
-    const redacted = yield* redactInSteps(text, this.#placeholders)
+    const redacted = yield* redactText(text, this.#placeholders)
     this.#note(text, redacted)
     return redacted
   }
@@ -141,14 +150,14 @@ export class CallRedaction {
     return left
   }
 
-  /** The same text may stand elsewhere without what makes it a part of a value. */
+  /** The same text may appear elsewhere without the neighbour that makes it a part of a value. */
   #note(text: string, redacted: string) {
     const known = this.#redacted.get(text) ?? text
     if (known === text) this.#redacted.set(text, redacted)
   }
 
   *#redactName(name: string): Steps<string> {
-    const redacted = yield* redactInSteps(name, this.#placeholders)
+    const redacted = yield* redactText(name, this.#placeholders)
     return redacted === name ? name : redacted.replaceAll(/\[([A-Z]+_\d+)\]/g, '$1')
   }
 
@@ -158,7 +167,10 @@ export class CallRedaction {
     return found.size > 0
   }
 
-  /** What the model has asked tools for with placeholders, the caller sends back with values. It stays JSON. */
+  /**
+   * Redacts the arguments of earlier calls, which the model wrote with placeholders and the caller sends back with values. The
+   * result is still JSON.
+   */
   *#redactArguments(value: unknown): Steps<unknown> {
     if (typeof value === 'string') return yield* this.#redact(value)
     const json = JSON.stringify(value)

@@ -7,9 +7,9 @@ import { cutText } from '#formats/testing/cut-text.ts'
 import { meaningOf } from '#formats/testing/meaning-of.ts'
 import { plainAnswerOf } from '#formats/testing/plain-answer-of.ts'
 import { toEvents } from '#formats/testing/said-events.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
 import { harmless, planted } from '#redaction/testing/corpus.ts'
-import { finish } from '#text/steps.ts'
 
 import { AnswerRedactor } from './redact-answer.ts'
 

@@ -5,8 +5,8 @@ import type { Json } from '#formats/answer.ts'
 import type { CallerFormatName } from '#formats/format-name.ts'
 import { callerFormats } from '#formats/formats.ts'
 import { cutText } from '#formats/testing/cut-text.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { planted } from '#redaction/testing/corpus.ts'
-import { finish } from '#text/steps.ts'
 
 import { CallRedaction, describeRedaction } from './call-redaction.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import type { Json } from '#formats/answer.ts'
-import { finish } from '#text/steps.ts'
+import { finish } from '#platform/steps/steps.ts'
 
 import { CallRedaction } from './call-redaction.ts'
 

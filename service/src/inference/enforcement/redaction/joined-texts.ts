@@ -1,11 +1,11 @@
 import type { Json } from '#formats/answer.ts'
 import { isDataUrl } from '#formats/data-url.ts'
 import { asObject, asText, isObject, listOf } from '#formats/json-values.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import type { Seam } from '#redaction/readings.ts'
 import { type FoundValue, pushInSteps, ValueFinder } from '#redaction/value-finder.ts'
-import type { Steps } from '#text/steps.ts'
 
-/** What stays of a text, and what was found in it. */
+/** What is left of a text, and what was found in it. */
 export type TextPiece = string | FoundValue
 
 /** A text that is read together with others, and what stands between it and the one before. */
@@ -36,8 +36,8 @@ export class JoinedTexts<Piece> {
   }
 
   /**
-   * Reads the texts of a conversation together by the roles of a turn, not by those of the caller: an upstream of another
-   * format gets the messages of a turn, and joins them. See `readMessages` and `readInput` of the formats.
+   * Joins the texts of a conversation by the roles of a turn, not by those of the caller: an upstream of another format gets
+   * the messages of a turn, and joins them. See `readMessages` and `readInput` of the formats.
    */
   *readConversation(request: Json): Steps<void> {
     yield* this.#readRuns(
@@ -48,7 +48,7 @@ export class JoinedTexts<Piece> {
     )
   }
 
-  /** Reads the texts of a list together, where it is one of parts. */
+  /** Joins the texts of a list if it is a list of parts. */
   *readList(list: readonly unknown[]): Steps<void> {
     yield* this.#readRuns(findRuns([{ speaker: 'user', parts: list.map(partOf) }]))
   }
@@ -92,10 +92,10 @@ type Part = Omit<Slot, 'seam'> | 'reasoning' | 'between' | 'other'
 type Message = { speaker: Speaker; parts: readonly Part[] }
 
 const textTypes: ReadonlySet<unknown> = new Set(['text', 'input_text', 'output_text'])
-/** In messages of Chat Completions, a refusal is text where it is not the assistant's. */
+/** In messages of Chat Completions, a refusal counts as text unless it is the assistant's. */
 const chatTexts: ReadonlySet<unknown> = new Set(['text', 'refusal'])
 const reasoningTypes: ReadonlySet<unknown> = new Set(['thinking', 'redacted_thinking', 'reasoning'])
-/** What may stand between two texts that are one string for an upstream of another format. */
+/** What may separate two texts that become one string for an upstream of another format. */
 const between = /^(?:tool_use|tool_result|.*_call)$/
 
 /** The texts that are one for their reader. */
@@ -163,11 +163,11 @@ const isInstructions = (role: string | undefined) => role === 'system' || role =
 
 const systemOf = (message: Json): Message => ({ speaker: 'system', parts: partsOfMessage(message) })
 
-/** None where nothing is said: writers leave such a message out, so that those around it are side by side. */
+/** Empty if nothing is said: writers leave such a message out, so that its neighbours become adjacent. */
 function messageOf(message: Json, role: string | undefined): Message[] {
   const speaker = speakers.get(role)
   if (!speaker) return []
-  // Results are written before the texts around them, and each of them is a text of its own.
+  // Tool results are written before the texts around them, and each result is a text of its own.
   if (role === 'tool' || role === 'function') return [{ speaker, parts: [] }]
   const parts = partsOfMessage(message)
   const isCall = role === 'assistant' && hasCall(message)
@@ -175,8 +175,8 @@ function messageOf(message: Json, role: string | undefined): Message[] {
 }
 
 /**
- * Of a turn, where the instructions at its beginning are not messages. The results of tools come from the user. So do later
- * instructions in Chat Completions; in Messages they stay apart, and reading them together only finds more.
+ * The roles of a turn, in which the instructions at its beginning are not messages. Tool results come from the user. So do
+ * later instructions in Chat Completions. In Messages they stay apart, and joining them can only find more.
  */
 const speakers: ReadonlyMap<string | undefined, Speaker> = new Map([
   ['user', 'user'],
@@ -193,7 +193,7 @@ const resultTypes: ReadonlySet<unknown> = new Set([
   'custom_tool_call_output',
 ])
 
-/** Undefined for items that other formats do not have: they are left out there. */
+/** Undefined for items that other formats do not have, and leave out. */
 function roleOfItem(item: Json): string | undefined {
   const type = item['type'] ?? 'message'
   if (type === 'message') return asText(item['role'])
@@ -201,11 +201,14 @@ function roleOfItem(item: Json): string | undefined {
   return callTypes.has(type) || type === 'reasoning' ? 'assistant' : undefined
 }
 
-/** Other instructions are a message of the user. */
+/** Later instructions are a message of the user. */
 const hasOnlyText = ({ content }: Json, types: ReadonlySet<unknown>) =>
   listOf(content).every((part) => types.has(asObject(part)?.['type']))
 
-/** Whether an item of the assistant is none in a turn, so that instructions behind it are still at the beginning. */
+/**
+ * Whether an item of the assistant has no message in a turn, so that instructions after it still count as being at the
+ * beginning.
+ */
 function isEmptyItem(item: Json, role: string | undefined): boolean {
   if (role !== 'assistant' || hasCall(item)) return false
   const { content, type, summary, encrypted_content: sealed } = item
@@ -225,7 +228,7 @@ function partsOfMessage(item: Json): Part[] {
   const { content, refusal, role } = item
   const parts =
     typeof content === 'string' ? [slotOf(item, 'content')] : listOf(content).map(partOf)
-  // Some upstreams get it as a text behind the others.
+  // Some upstreams get it as a text after the others.
   if (role === 'assistant' && typeof refusal === 'string') parts.push(slotOf(item, 'refusal'))
   return parts
 }

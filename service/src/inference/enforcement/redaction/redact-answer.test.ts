@@ -6,10 +6,10 @@ import { callerFormats } from '#formats/formats.ts'
 import { cutText } from '#formats/testing/cut-text.ts'
 import { plainAnswerOf } from '#formats/testing/plain-answer-of.ts'
 import { toEvents } from '#formats/testing/said-events.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
 import { harmless, planted } from '#redaction/testing/corpus.ts'
 import { redactText } from '#redaction/text-redactor.ts'
-import { finish } from '#text/steps.ts'
 
 import { AnswerRedactor } from './redact-answer.ts'
 
@@ -51,9 +51,9 @@ test('text in any pieces becomes what the whole text becomes, in every format', 
   fc.assert(
     fc.property(someText, someText, someLengths, (asked, text, lengths) => {
       const whole = createPlaceholders()
-      const [first, second] = [asked, text].map((one) => redactText(one, whole))
+      const [first, second] = [asked, text].map((one) => finish(redactText(one, whole)))
       const placeholders = createPlaceholders()
-      expect(redactText(asked, placeholders)).toBe(first)
+      expect(finish(redactText(asked, placeholders))).toBe(first)
       const said = [{ type: 'text', pieces: cutText(text, lengths) }]
       const events = redactAll(toEvents(said), placeholders)
       expect(textsOf(events)).toEqual([second])

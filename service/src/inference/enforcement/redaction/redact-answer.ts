@@ -1,22 +1,25 @@
 import type { AnswerEvent, Block, Frame, Piece } from '#formats/answer.ts'
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { addCounts, countEntities } from '#redaction/entity-counts.ts'
 import type { EntityKind } from '#redaction/entity.ts'
 import type { Placeholders } from '#redaction/placeholders.ts'
-import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { countArguments, ArgumentsCounter } from './arguments-counter.ts'
 import { TextRun } from './text-run.ts'
 
-/** Reasoning that is longer is withheld. */
+/** Longer reasoning is withheld. */
 const reasoningMost = 1024 * 1024
 
 type OpenBlock =
   | { kind: 'text'; run: TextRun }
-  /** Whether it is sealed is known only at its end, and sealed reasoning is sent as it is or not at all. */
+  /**
+   * The reasoning is kept until its end, when it is known whether it is sealed. Sealed reasoning is sent unchanged or not at
+   * all.
+   */
   | { kind: 'reasoning'; text: string }
   | { kind: 'arguments'; counter: ArgumentsCounter }
 
-/** Where it is noted what was found. */
+/** Collects what was found. */
 export type Redacting = {
   placeholders: Placeholders
   withheld: Map<EntityKind, number>
@@ -24,14 +27,14 @@ export type Redacting = {
 }
 
 /**
- * Replaces personal data and secrets in the events of one answer, before they are written in the caller's format. Text leaves as
- * soon as it is final. The arguments of tool calls pass: a changed argument is a wrong action.
+ * Replaces personal data and secrets in the events of one answer, before they are written in the caller's format. Text leaves
+ * as soon as it is final. The arguments of tool calls pass unchanged, because a changed argument would be a wrong action.
  */
 export class AnswerRedactor {
   readonly #redacting: Redacting
   readonly #blocks = new Map<number, OpenBlock>()
   readonly #runs: Readonly<Record<'text' | 'refusal', TextRun>>
-  /** Blocks of reasoning side by side: callers wait for its end before they are shown a text. */
+  /** Consecutive blocks of reasoning. Callers show no other text before the reasoning has ended. */
   #reasoning: TextRun
 
   constructor(redacting: Redacting) {
@@ -115,7 +118,7 @@ export class AnswerRedactor {
     }
   }
 
-  /** Reasoning without a seal is a text like others. */
+  /** Reasoning without a seal is redacted like any other text. */
   *#redactReasoning(text: string, event: AnswerEvent & { type: 'block_ended' }) {
     const run = this.#reasoning
     run.start(event.index)
@@ -143,8 +146,8 @@ const deltaOf = (index: number, text: string): AnswerEvent[] =>
   text === '' ? [] : [{ type: 'block_delta', index, text }]
 
 /**
- * The pieces of an answer with what was redacted. They have nothing left to be passed on as it came. Those without anything to
- * write yet are kept back, so that callers of a silent stream are still told that it goes on.
+ * The redacted pieces of an answer. None of their frames can be passed on byte for byte. Pieces without anything to write are
+ * still yielded, so that the caller of a silent stream learns that it goes on.
  */
 export async function* redactPieces(
   pieces: AsyncIterable<Piece>,

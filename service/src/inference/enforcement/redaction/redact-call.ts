@@ -1,15 +1,15 @@
 import type { Json } from '#formats/answer.ts'
 import {
-  decodeTextsInSteps,
-  readTextsInSteps,
+  decodeRequestTexts,
+  readRequestTexts,
   type RequestTexts,
 } from '#formats/texts/request-texts.ts'
 import { shareOf } from '#http/principal.ts'
 import type { Findings, CheckedCall, CheckedRequest } from '#inference/enforcement/findings.ts'
 import type { ModelRequest } from '#inference/model-request.ts'
 import type { Cancellation } from '#platform/calls/cancellation.ts'
+import { type Asker, runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { joinParts, type Passage } from '#text/passage.ts'
-import { type Asker, runInTurns, type Steps } from '#text/steps.ts'
 
 import { CallRedaction, type HideText } from './call-redaction.ts'
 
@@ -19,7 +19,7 @@ export type EstimateTokens = (
   caller: { owner: string; cancellation: Cancellation },
 ) => Promise<ModelRequest['estimate']>
 
-/** Null for a call that is not redacted: that is decided here, once, for its request and its answer. */
+/** Null for a call that is not redacted. This is decided here, once, for the request and the answer. */
 export function openRedaction({ configured }: Findings): CallRedaction | null {
   const redaction = configured?.redaction
   return redaction ? new CallRedaction(redaction) : null
@@ -43,10 +43,10 @@ export async function redactCall<Request extends CheckedRequest>(
   const body = await runInTurns(redaction.redactRequest(request.body), asker)
   const toSend = body ? await withBody({ call, request, body }, estimate) : request
   // What spans several parts was replaced in the request itself.
-  const redacted = body ? await runInTurns(readTextsInSteps(toSend.turn), asker) : texts
+  const redacted = body ? await runInTurns(readRequestTexts(toSend.turn), asker) : texts
   const sent = await runInTurns(hideTexts(redacted, redaction.hide), asker)
   redaction.forgetRequest()
-  await runInTurns(decodeTextsInSteps(sent), asker)
+  await runInTurns(decodeRequestTexts(sent), asker)
   return { request: toSend, texts: sent }
 }
 

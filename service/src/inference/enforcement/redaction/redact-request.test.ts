@@ -7,10 +7,10 @@ import { callerFormats } from '#formats/formats.ts'
 import type { ContentPart, OutputFormat, Part, Turn } from '#formats/turn.ts'
 import { richRequests } from '#inference/enforcement/testing/rich-requests.ts'
 import { parseExact } from '#platform/exact-json.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
 import { harmless, planted } from '#redaction/testing/corpus.ts'
 import { redactText } from '#redaction/text-redactor.ts'
-import { finish } from '#text/steps.ts'
 
 import { CallRedaction, describeRedaction } from './call-redaction.ts'
 
@@ -127,7 +127,7 @@ describe.each(names)('requests in %s', (name) => {
         const next = () => `and ${texts[count++ % texts.length]} there`
         const request = plant(richRequests[name], next) as Json
         const { body, turn } = redact(name, request)
-        const edit = (text: string) => redactText(text, createPlaceholders())
+        const edit = (text: string) => finish(redactText(text, createPlaceholders()))
         const edited = editTurn(readTurn(request), edit)
         const isChanged = body !== null
         if (isChanged) changed++

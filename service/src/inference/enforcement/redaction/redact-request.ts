@@ -5,7 +5,7 @@ import { isDataUrl, readDataUrl } from '#formats/data-url.ts'
 import { asText, isObject } from '#formats/json-values.ts'
 import { isText } from '#formats/texts/visit-strings.ts'
 import { isRawNumber } from '#platform/exact-json.ts'
-import type { Steps } from '#text/steps.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 
 import { JoinedTexts, type ReadTogether, type TextPiece } from './joined-texts.ts'
 
@@ -18,9 +18,9 @@ export type TextEditor<Piece = TextPiece> = {
   write(text: string, pieces: readonly Piece[]): string
   /** The name of a speaker, which may have only some characters. */
   redactName(name: string): Steps<string>
-  /** Whether a text that must not be edited has something to redact: then it is left out. */
+  /** Whether a text that must not be edited contains something to redact; then it is left out. */
   mustWithhold(text: string): Steps<boolean>
-  /** The arguments of an earlier call: JSON, as a text or as an object. */
+  /** Edits the arguments of an earlier call: JSON, as a string or as an object. */
   editArguments(value: unknown): Steps<unknown>
   /** What edits the texts of a member of the request, and inside of an object in it, where that is another one. */
   at?(member: string): TextEditor<Piece>
@@ -29,7 +29,7 @@ export type TextEditor<Piece = TextPiece> = {
 
 type Editing<Piece> = TextEditor<Piece> & { joined: JoinedTexts<Piece> }
 
-/** Settings and identifiers of a call: nothing of them is said to the model. */
+/** Settings and identifiers of a call. The model does not read them. */
 const kept: ReadonlySet<string> = new Set([
   'model',
   'tool_choice',
@@ -39,7 +39,7 @@ const kept: ReadonlySet<string> = new Set([
   'flagged_categories',
 ])
 
-/** What the caller says of itself, and words that it waits for. All of it is redacted, whatever it looks like. */
+/** What the caller says about itself, and the words at which the model stops. All of it is redacted, whatever it looks like. */
 const scanned: ReadonlySet<string> = new Set([
   'user',
   'safety_identifier',
@@ -50,8 +50,8 @@ const scanned: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Replaces personal data and secrets in the caller's own request, in any format. A turn is to be read from the result, so
- * that an upstream of any format gets the same texts.
+ * Replaces personal data and secrets in the caller's own request, in any format. The turn must be read again from the result,
+ * so that an upstream of any format gets the same texts.
  */
 export function* editRequest<Piece>(request: Json, editor: TextEditor<Piece>): Steps<Json> {
   const editing = { ...editor, joined: new JoinedTexts(editor.readTogether) }
@@ -75,7 +75,7 @@ function* editStrings<Piece>(value: unknown, editing: Editing<Piece>): Steps<unk
   return yield* mapMembers(value, editing, (_, inner) => editStrings(inner, editing))
 }
 
-/** Strings that are looked up, compared or run, wherever they stand: names, addresses, and the values in schemas. */
+/** Strings that are looked up, compared or run, at any place: names, addresses, and the values in schemas. */
 const untouched: ReadonlySet<string> = new Set([
   'allowed_domains',
   'authorization',
@@ -95,7 +95,7 @@ const untouched: ReadonlySet<string> = new Set([
   'url',
 ])
 
-/** Also as objects: they are values, and not described in words. */
+/** Not redacted even as objects, because they are values and not descriptions. */
 const keptWhole: ReadonlySet<string> = new Set(['const', 'default', 'examples', 'headers'])
 
 /** Members of a schema whose own members are schemas, under names that the caller chooses. */
@@ -145,7 +145,7 @@ function* editObject<Piece>(object: Json, outside: Editing<Piece>): Steps<Json> 
   })
 }
 
-/** Whether the name in a message is that of a speaker. Otherwise it is that of a tool, which is looked up. */
+/** Whether the name in a message names a speaker. Otherwise it names a tool, and is looked up. */
 const hasSpeaker = ({ role }: Json) =>
   typeof role === 'string' && role !== 'tool' && role !== 'function'
 
@@ -163,7 +163,7 @@ function* mapMembers<Piece>(
   return Object.fromEntries(members)
 }
 
-/** Where reasoning is sealed: by a signature over it, or together with the same reasoning in encrypted form. */
+/** The members that hold a seal: a signature over the reasoning, or the same reasoning in encrypted form. */
 const seals = ['signature', 'encrypted_content', 'reasoning_signature']
 const sealedTexts: ReadonlySet<string> = new Set([
   'thinking',
@@ -176,8 +176,8 @@ const isSealed = (object: Json) =>
   seals.some((seal) => typeof object[seal] === 'string' && object[seal] !== '')
 
 /**
- * A seal holds for the text that it was made for, so that text is never edited: it is sent as it is, or not at all. The provider
- * reads the reasoning from the seal.
+ * A seal is valid only for the text that it was made for, so that text is never edited: it is sent unchanged or not at all. The
+ * provider reads the reasoning from the seal.
  */
 function* withholdSealed<Piece>(object: Json, editor: Editing<Piece>): Steps<Json> {
   const isSealedText = (name: string) =>
@@ -242,6 +242,6 @@ function* editBase64<Piece>(
   if (!mediaType.toLowerCase().startsWith('text/') && (isPdf || !isUtf8(bytes))) return data
   const text = bytes.toString()
   const redacted = yield* editor.redact(text)
-  // Base64 can be written in several ways: what says nothing personal stays as it was sent.
+  // Base64 can be written in several ways, so a file without findings stays exactly as it was sent.
   return redacted === text ? data : Buffer.from(redacted).toString('base64')
 }

@@ -12,12 +12,12 @@ import { createAnswer } from '#inference/enforcement/testing/random-answer.ts'
 import { writeAnswer } from '#inference/enforcement/testing/write-answer.ts'
 import type { WrittenAnswer } from '#inference/enforcement/testing/written-frame.ts'
 import { foldAnswer } from '#inference/write-answer.ts'
+import { finish } from '#platform/steps/steps.ts'
 import { createChoices, type Random } from '#policies/guard/testing/random-case.ts'
 import { countEntities } from '#redaction/entity-counts.ts'
 import { createPlaceholders } from '#redaction/placeholders.ts'
 import { harmless, planted } from '#redaction/testing/corpus.ts'
 import { redactText } from '#redaction/text-redactor.ts'
-import { finish } from '#text/steps.ts'
 
 import { CallRedaction } from './call-redaction.ts'
 
@@ -99,7 +99,7 @@ function stringsIn(value: unknown): string[] {
 const hasAny = (text: string) => finish(countEntities(text)).size > 0
 
 const unnumbered = (text: string) => text.replaceAll(/\[([A-Z]+)_\d+\]/g, '[$1]')
-const redactedOf = (text: string) => unnumbered(redactText(text, createPlaceholders()))
+const redactedOf = (text: string) => unnumbered(finish(redactText(text, createPlaceholders())))
 
 function check({ came, left }: Redacted) {
   const said = eventsOf(left)

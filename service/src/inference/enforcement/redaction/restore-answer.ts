@@ -18,7 +18,7 @@ class AnswerRestorer {
   #restoreEvent(event: AnswerEvent): AnswerEvent[] {
     switch (event.type) {
       case 'block_started':
-        // A seal would not fit reasoning that was changed, and whether there is one is known only at its end.
+        // A seal would not match reasoning that was changed, and whether there is a seal is known only at the end.
         if (event.block.type !== 'reasoning') {
           this.#texts.set(event.index, new TextRestorer(this.#restoring))
         }
@@ -41,7 +41,7 @@ class AnswerRestorer {
     }
   }
 
-  /** The caller compares it with what it has asked for. */
+  /** The caller compares this with what it asked for. */
   #restoreWhole(text: string | null): string | null {
     if (text === null) return null
     const restorer = new TextRestorer({ ...this.#restoring, onRestored: () => undefined })

@@ -4,7 +4,7 @@ import { JsonOutline } from '#redaction/json-outline.ts'
 export type Restoring = {
   readonly spellings: ReadonlyMap<string, string>
   readonly longest: number
-  /** A value was put back in the place of this placeholder. */
+  /** Called when a value has been restored in place of this placeholder. */
   onRestored(placeholder: string): void
 }
 
@@ -13,20 +13,20 @@ const begunPlaceholder = /^\[(?:[A-Z]*|[A-Z]+_\d*)$/
 const wholeNumber = /^-?(?:0|[1-9]\d*)$/
 
 /**
- * Puts values back into a text that may come in pieces; what comes out, all together, does not depend on them. In JSON a value
- * is written as JSON. A placeholder that the request does not have stays.
+ * Restores values in a text that may come in pieces. The joined output does not depend on the pieces. In JSON a value is
+ * written as JSON. A placeholder that the request does not have stays.
  */
 export class TextRestorer {
   readonly #restoring: Restoring
   readonly #outline = new JsonOutline()
-  /** What may be the beginning of a placeholder. */
+  /** The end of the text so far, if it may be the beginning of a placeholder. */
   #begun = ''
 
   constructor(restoring: Restoring) {
     this.#restoring = restoring
   }
 
-  /** More of the text; returns what of it is final. */
+  /** Takes more of the text; returns the part that is final. */
   push(piece: string): string {
     const text = this.#begun + piece
     const begun = this.#findBegun(text)
@@ -34,7 +34,7 @@ export class TextRestorer {
     return this.#restore(text.slice(0, begun))
   }
 
-  /** The text is over; returns the rest. */
+  /** Ends the text; returns the rest. */
   end(): string {
     const rest = this.#begun
     this.#begun = ''

@@ -1,19 +1,19 @@
 import type { AnswerEvent } from '#formats/answer.ts'
+import type { Steps } from '#platform/steps/steps.ts'
 import type { Placeholders } from '#redaction/placeholders.ts'
 import { writePlaceholder } from '#redaction/text-redactor.ts'
 import { pushInSteps, ValueFinder } from '#redaction/value-finder.ts'
-import type { Steps } from '#text/steps.ts'
 
 type Ended = Extract<AnswerEvent, { type: 'block_ended' }>
 type RunBlock = { readonly index: number; waiting: string[]; ended: Ended | null }
 
 /**
- * The blocks of one kind of text in an answer. Callers of some formats get them as one string, and clients join them, so they
- * are redacted as one text. Each text leaves in its own block; of a value that is divided over two, the placeholder leaves in
- * the first. A block ends for the caller when its text is final, which may be after later blocks have started.
+ * The blocks of one kind of text in an answer. Callers of some formats get these blocks as one string, and clients join them,
+ * so they are redacted as one text. Each text leaves in its own block; the placeholder of a value that is divided over two
+ * blocks leaves in the first. A block ends for the caller when its text is final, which may be after later blocks have started.
  */
 export class TextRun {
-  /** Those that have not left completely, in the order in which they started. */
+  /** The blocks that have not left completely, in the order in which they started. */
   readonly #blocks: RunBlock[] = []
   readonly #finder: ValueFinder
   #left: AnswerEvent[] = []
@@ -32,7 +32,10 @@ export class TextRun {
     this.#blocks.push({ index, waiting: [], ended: null })
   }
 
-  /** More text of a block; returns what of all of them is final. The text of a later block waits for that of an earlier one. */
+  /**
+   * Takes more text of a block; returns what is final in all blocks. The text of a later block waits for that of an earlier
+   * one.
+   */
   *add(index: number, text: string): Steps<AnswerEvent[]> {
     const block = this.#find(index)
     if (block && block === this.#blocks[this.#read]) yield* pushInSteps(this.#finder, text)
@@ -52,7 +55,7 @@ export class TextRun {
     return this.#take()
   }
 
-  /** The answer is over; returns the rest. */
+  /** Ends the answer; returns the rest. */
   finish(): AnswerEvent[] {
     this.#finder.end()
     return this.#take()

@@ -3,20 +3,25 @@ import { randomBytes } from 'node:crypto'
 import { createMeter, type MeteredUsage } from '#inference/metering/meter.ts'
 import type { CallModel } from '#inference/upstreams/call-model.ts'
 import type { Catalogue, CatalogueModel } from '#inference/upstreams/catalogue.ts'
-import { createCallPool } from '#moderation/call-pool.ts'
 import type { ModerationSettings } from '#moderation/read-moderation.ts'
-import { Cancellation } from '#platform/calls/cancellation.ts'
-import { startDeadline } from '#platform/calls/timer-wheel.ts'
+import { type Cancellation, cancellationOf } from '#platform/calls/cancellation.ts'
 import type { Clock } from '#platform/clock.ts'
+import { within } from '#platform/deadline.ts'
+import { createCallPool } from '#platform/lines/call-pool.ts'
 import { createLogThrottle } from '#platform/log-throttle.ts'
 import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 
-import { judgeReplacement } from './judge-replacement.ts'
+import { judgeText } from './judge-text.ts'
 import { readReplacement } from './read-replacement.ts'
-import { ReplacementFailure } from './replacement-failure.ts'
 import { replacementMaxTokens, writePrompt } from './replacement-prompt.ts'
-import type { Blocked, Replace, ReplacedCall, Replacement } from './replacement.ts'
+import {
+  type Blocked,
+  type Replace,
+  type ReplacedCall,
+  type Replacement,
+  ReplacementFailure,
+} from './replacement.ts'
 
 type Deps = {
   callModel: CallModel
@@ -31,10 +36,10 @@ type Deps = {
   deadlineMs?: number
 }
 
-/** For waiting and writing; a caller waits for it. */
+/** The limit for waiting and writing together, because a caller is waiting. */
 const defaultDeadlineMs = 5000
 
-/** The replacements of all calls of a process: they are the operator's cost, and no organization pays for them. */
+/** Limits the replacements of all calls of a process: they are the operator's cost, and no organization pays for them. */
 const createRewriterPool = () =>
   createCallPool({
     atOnce: 16,
@@ -44,7 +49,7 @@ const createRewriterPool = () =>
       new ReplacementFailure('overloaded', 'Too many texts wait to be replaced.'),
   })
 
-/** Has replacements written by the model that the operator names for it. No credits are held or charged for that. */
+/** Has replacements written by the model that the operator has named as rewriter. No credits are held or charged for them. */
 export function createReplace(deps: Deps): Replace {
   const { metrics, deadlineMs = defaultDeadlineMs } = deps
   const pool = createRewriterPool()
@@ -55,13 +60,11 @@ export function createReplace(deps: Deps): Replace {
     await call.questions.begin(1).catch((error: unknown) => {
       throw new ReplacementFailure('over_limit', 'Too many texts are replaced.', { cause: error })
     })
-    using limit = limitTime(call.cancellation, deadlineMs)
-    await pool.enter(call.organizationId, limit.cancellation.signal)
-    try {
-      return await askRewriter(deps, { model, blocked, call, cancellation: limit.cancellation })
-    } finally {
-      pool.leave()
-    }
+    const ask = (signal: AbortSignal) =>
+      pool.run(call.organizationId, signal, () =>
+        askRewriter(deps, { model, blocked, call, cancellation: cancellationOf(signal) }),
+      )
+    return within(deadlineMs, late, ask, call.cancellation.signal)
   }
 
   return async (blocked, call) => {
@@ -69,7 +72,10 @@ export function createReplace(deps: Deps): Replace {
     const stop = metrics.replacementSeconds.startTimer()
     try {
       const replacement = await write(blocked, call)
-      await judgeReplacement(replacement.text, call)
+      // All of it is checked before any of it is sent.
+      await judgeText(replacement.text, call.judge).catch((error: unknown) => {
+        throw new ReplacementFailure('blocked', 'The replacement may not leave.', { cause: error })
+      })
       metrics.replacements.inc({ action, outcome: 'replaced' })
       return replacement
     } catch (error) {
@@ -83,7 +89,7 @@ export function createReplace(deps: Deps): Replace {
   }
 }
 
-/** Nothing that an operator could mend: what a rewriter wrote, that its caller is gone or has asked too much. */
+/** Failures that an operator could not fix: what a rewriter wrote, a caller that has hung up or has asked too much. */
 const unlogged: readonly string[] = ['unusable', 'blocked', 'given_up', 'over_limit']
 
 function outcomeOf(error: unknown, { cancellation }: ReplacedCall): string {
@@ -101,22 +107,7 @@ function findRewriter({ moderation, catalogue }: Deps): CatalogueModel {
   throw new ReplacementFailure('unconfigured', `The rewriter '${id}' is no model of the catalogue.`)
 }
 
-/** Ends when the call ends, or when there is no more time. */
-function limitTime(call: Cancellation, ms: number) {
-  const cancellation = new Cancellation()
-  call.add(cancellation)
-  const deadline = startDeadline(ms, {
-    onDue: () =>
-      cancellation.cancel(new ReplacementFailure('late', 'The rewriter has not answered in time.')),
-  })
-  return {
-    cancellation,
-    [Symbol.dispose]() {
-      deadline.stop()
-      call.remove(cancellation)
-    },
-  }
-}
+const late = () => new ReplacementFailure('late', 'The rewriter has not answered in time.')
 
 type Asked = {
   model: CatalogueModel
@@ -147,7 +138,7 @@ async function askRewriter(deps: Deps, asked: Asked): Promise<Replacement> {
     headers: {},
     isPlain: model.canAnswerPlainly,
     cancellation,
-    // A plain answer that comes too late is worth nothing here.
+    // A plain answer that comes too late is of no use here.
     ending: cancellation,
     onAttempt: meter.noteSent,
     onAnswering: () => undefined,
@@ -166,7 +157,7 @@ async function askRewriter(deps: Deps, asked: Asked): Promise<Replacement> {
   }
 }
 
-/** For the few upstreams that report no usage. It is not what anything is charged by. */
+/** An estimate for the few upstreams that report no usage. Nothing is charged by it. */
 const charactersPerToken = 4
 
 function countTokens({ replacementTokens }: Metrics, { inputTokens, outputTokens }: MeteredUsage) {

@@ -1,7 +1,7 @@
 import type { Piece } from '#formats/answer.ts'
 import { messageUpstreamFormat } from '#formats/messages/message-format.ts'
 
-/** Judges a text that no model has answered with as if it were an answer. Throws unless all of it may leave. */
+/** Checks a text as if a model had answered with it. Throws unless all of it may leave. */
 export async function judgeText(
   text: string,
   guard: (pieces: AsyncIterable<Piece>) => AsyncIterable<Piece>,
@@ -11,7 +11,7 @@ export async function judgeText(
   if (left === 0) throw new Error('The text was held back.')
 }
 
-/** Guards read answers of upstreams, so it is given to them as one. */
+/** Guards read answers of upstreams, so the text is presented to them as one. */
 async function* asAnswer(text: string): AsyncGenerator<Piece> {
   const json = {
     type: 'message',

@@ -3,7 +3,7 @@ import { createFindings, type Findings, type CheckedCall } from '#inference/enfo
 import type { HideText } from '#inference/enforcement/redaction/call-redaction.ts'
 import { isBlock } from '#inference/enforcement/refusals.ts'
 import type { Questions } from '#moderation/scorer.ts'
-import { type Asker, runInTurns } from '#text/steps.ts'
+import { type Asker, runInTurns } from '#platform/steps/steps.ts'
 
 import { replaceInStream, replaceWhole } from './replace-blocked.ts'
 import type { Replace, Replacement } from './replacement.ts'
@@ -13,26 +13,26 @@ type Replacing = {
   findings: Findings
   isStreamed: boolean
   call: Pick<CheckedCall, 'principal' | 'cancellation'>
-  /** Guards one answer of this call, and writes what it finds to these findings. */
+  /** Guards one answer of this call, and adds what it finds to these findings. */
   guard(pieces: AsyncIterable<Piece>, findings: Findings): AsyncIterable<Piece>
-  /** Null where nothing is redacted. */
+  /** Null if nothing is redacted. */
   hide: HideText | null
   asker: Asker
-  /** What the rewriter is asked counts in these. */
+  /** Counts the questions to the rewriter. */
   questions: Questions
 }
 
-/** What replaces a blocked request, or a blocked answer, of one call. */
+/** Replaces the blocked request or the blocked answer of one call. */
 export type CallReplacement = {
-  /** For a call that ended with this error. Null where nothing is replaced, and the call is refused. */
+  /** Returns the replacement for a call that ended with this error. Null if nothing is replaced and the call is refused. */
   replace(error: unknown): Promise<Replacement | null>
-  /** The answer, with a replacement where its guard has ended it. */
+  /** Passes on the answer; if its guard ends it, the replacement follows. */
   replaceBlocked(guarded: AsyncIterable<Piece>): AsyncIterable<Piece>
 }
 
 /**
- * For a call under a configuration that wants a replacement instead of a refusal. There is one only where the findings name what
- * was blocked as replaceable.
+ * For a call under a configuration that wants a replacement instead of a refusal. Only what the findings name as replaceable is
+ * replaced.
  */
 export function openReplacement(replacing: Replacing): CallReplacement {
   const { replace, findings, isStreamed, call, guard, hide, asker, questions } = replacing
@@ -46,7 +46,7 @@ export function openReplacement(replacing: Replacing): CallReplacement {
         organizationId: call.principal.organizationId,
         cancellation: call.cancellation,
         questions,
-        // What is found in a replacement is not what the call was blocked for.
+        // What is found in a replacement is not the reason why the call was blocked.
         judge: (pieces) => guard(pieces, createFindings()),
       },
     )

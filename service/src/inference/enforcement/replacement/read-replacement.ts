@@ -1,11 +1,11 @@
 import type { AnswerEvent, Piece, StopReason } from '#formats/answer.ts'
 
-import { ReplacementFailure } from './replacement-failure.ts'
+import { ReplacementFailure } from './replacement.ts'
 
-/** No 400 tokens of a language are so long; a server may ignore the limit that it was given. */
+/** In no language are 400 tokens longer than this, but a server may ignore the limit that it was given. */
 const charactersMax = 8000
 
-/** The text of a rewriter's whole answer; throws where it has none that could stand for itself. */
+/** The text of a rewriter's complete answer; throws if there is none that can stand by itself. */
 export async function readReplacement(pieces: AsyncIterable<Piece>): Promise<string> {
   const texts = new Set<number>()
   let text = ''
@@ -21,7 +21,7 @@ export async function readReplacement(pieces: AsyncIterable<Piece>): Promise<str
   for await (const { frames } of pieces) {
     for (const { events } of frames) for (const event of events) read(event)
   }
-  // A text that was cut off must not be shown as if it were all.
+  // A text that was cut off must not be shown as if it were complete.
   if (reason !== 'end' && reason !== 'stop_sequence') throw unusable(`ended by ${reason}`)
   if (text.trim() === '') throw unusable('has written nothing')
   return text.trim()

@@ -50,7 +50,7 @@ const said = toEvents([
   { type: 'text', pieces: ['Well, ', 'that is'] },
 ])
 
-/** What the upstream sent is not what the events say, so that it shows where somebody passes it on. */
+/** What the upstream sent is not what the events say, so that the test sees if it is passed on. */
 const source = {
   event: 'wrong',
   data: '{"wrong":1}',

@@ -4,12 +4,12 @@ import { answerTooLarge, plainMaxBytes } from '#inference/upstreams/upstream-fai
 import type { Replacement } from './replacement.ts'
 import { answerWith, SentBlocks } from './sent-blocks.ts'
 
-/** What stands for the answer that ended with this error; null: nothing does. */
+/** Returns the replacement for the answer that ended with this error; null if there is none. */
 type ReplaceError = (error: unknown) => Promise<Replacement | null>
 
 /**
- * Passes on a streamed answer as far as its guard lets it; where the guard ends it, the replacement follows as a block of its own.
- * All of the answer is written anew, because the stream of a provider cannot be continued with frames of our own.
+ * Passes on a streamed answer as far as its guard lets it. If the guard ends it, the replacement follows as a block of its own.
+ * The whole answer is written anew, because a provider's stream cannot be continued with our own frames.
  */
 export async function* replaceInStream(
   guarded: AsyncIterable<Piece>,
@@ -28,7 +28,7 @@ export async function* replaceInStream(
   }
 }
 
-/** Passes on an answer that is sent as a whole: as it is, or, where the guard ends it, the replacement and nothing of it. */
+/** Passes on an answer that is sent as a whole. If the guard ends it, only the replacement is sent. */
 export async function* replaceWhole(
   guarded: AsyncIterable<Piece>,
   replace: ReplaceError,

@@ -1,6 +1,6 @@
 import { type AnswerEvent, noUsage, type Piece } from '#formats/answer.ts'
 
-/** Which blocks of an answer have left, as far as they must be known to end it with other words. */
+/** Tracks which blocks of an answer have left, so that the answer can be ended with a replacement. */
 export class SentBlocks {
   #hasStarted = false
   #isFinished = false
@@ -20,7 +20,7 @@ export class SentBlocks {
     this.#next = event.index + 1
   }
 
-  /** The answer has its end already, and nothing can follow. */
+  /** The answer has already ended, so nothing can follow. */
   get isFinished(): boolean {
     return this.#isFinished
   }
@@ -42,7 +42,7 @@ export class SentBlocks {
   }
 }
 
-/** An answer that is nothing but this text, to a request that no model has read. */
+/** An answer that consists of this text alone, to a request that no model has read. */
 export const answerWith = (text: string): Piece =>
   toPiece([startOf({ isUnread: true }), ...blockOf(0, text), endOfReplaced])
 
@@ -69,7 +69,7 @@ const endOfReplaced: AnswerEvent = {
   usage: noUsage,
 }
 
-/** No upstream has sent it. */
+/** Made here, and not sent by an upstream. */
 const noSource = { event: '', data: '', bytes: Buffer.alloc(0), json: {} }
 
 const toPiece = (events: readonly AnswerEvent[]): Piece => ({

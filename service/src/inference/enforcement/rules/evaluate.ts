@@ -2,10 +2,10 @@ import type { Checked } from '#inference/enforcement/check.ts'
 import { findUnscored, noteMatches, noteUnevaluated } from '#inference/enforcement/note-matches.ts'
 import { requestBlocked, ruleUnscored } from '#inference/enforcement/refusals.ts'
 import type { ApiError } from '#platform/api-error.ts'
+import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 import type { RuleOutcome } from '#policies/rules/rule-set.ts'
-import { runInTurns, type Steps } from '#text/steps.ts'
 
-/** Evaluates rules. Where that fails, rules that only monitor are no reason to refuse the request. */
+/** Evaluates rules. If that fails, the request is refused only if some rule enforces. */
 export async function evaluate(
   { findings, set, asker }: Pick<Checked, 'findings' | 'set' | 'asker'>,
   steps: Steps<readonly RuleOutcome[]>,
@@ -19,7 +19,7 @@ export async function evaluate(
   }
 }
 
-/** Notes what has matched. A rule that matches refuses the request, also where another could not be evaluated. */
+/** Notes which rules matched. A rule that matches refuses the request, even if another one could not be evaluated. */
 export function refuseByRules(
   { findings }: Pick<Checked, 'findings'>,
   outcomes: readonly RuleOutcome[],

@@ -20,5 +20,5 @@ export const exactRules: Check = {
   },
 }
 
-/** Whether a rule matches because of what is said, and not because it has no value. */
+/** Whether a rule matches because of the text, and not because it could not be evaluated. */
 const isFound = ({ isMatch, isError }: RuleOutcome) => isMatch && !isError

@@ -9,7 +9,7 @@ export type RuleEnding = Ending & AnswerRule & { readonly rule: SetRule }
 
 const known = new WeakMap<AnswerRules, AnswerRules<RuleEnding>>()
 
-/** The rules of a set as they end an answer. Calls share them, so they are made once. */
+/** The rules of a set as endings of an answer. They are made once, because calls share them. */
 export function toEndings(rules: AnswerRules, set: RuleSet): AnswerRules<RuleEnding> {
   const made = known.get(rules) ?? {
     ...rules,

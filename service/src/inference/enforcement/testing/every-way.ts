@@ -162,7 +162,7 @@ export async function openEveryWay(environment: Record<string, string> = {}) {
         headers: { ...headersOf(caller), ...headers },
         payload: { model, ...body, ...(shape === 'streamed' && { stream: true }), ...members },
       })
-      // On a slow machine so many calls at once are more than one process can take.
+      // On a slow machine one process cannot take all these calls at once.
       if (answer.statusCode < 500 || !answer.body.includes('overloaded')) return answer
     }
   }

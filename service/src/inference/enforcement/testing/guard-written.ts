@@ -23,7 +23,7 @@ import { Cancellation } from '#platform/calls/cancellation.ts'
 import { StreamedAnswer } from '#platform/calls/streamed-answer.ts'
 import type { Random } from '#policies/guard/testing/random-case.ts'
 import { answerFacts } from '#policies/guard/testing/rule-set-of.ts'
-import { scoreEach } from '#policies/guard/testing/score-each.ts'
+import { oneScorer, scoreEach } from '#policies/guard/testing/score-each.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
 
@@ -170,7 +170,7 @@ async function guard(
 }
 
 const unscoredAnswer: ScoredAnswer = {
-  scoreWindows: scoreEach(async () => []),
+  scorers: oneScorer(scoreEach(async () => [])),
   highest: () => new Map(),
 }
 

@@ -7,9 +7,9 @@ import { windowsOfWhole } from '#policies/guard/testing/whole-windows.ts'
 import type { AnswerRules, WindowAtom } from '#policies/rules/answer-rules.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
 import { RuleSet } from '#policies/rules/rule-set.ts'
-import { windowLengthMost } from '#policies/rules/score.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 import { normalise } from '#text/normalise.ts'
+import { heldMostBy, judgeGrid, remoteGrid } from '#text/windows/window-grid.ts'
 
 import { literalsOf } from './random-rule-set.ts'
 
@@ -115,7 +115,7 @@ export function createScoredSet(random: Random): ScoredSet {
       rules: withCategories(own, rules.length),
       literals: literalsOf(set),
       scoreStarts: (number, _channel, text) =>
-        windowsOfWhole(text).flatMap((window) =>
+        windowsOfWhole(text, gridOf(own.scores[number])).flatMap((window) =>
           isHit(own.scores[number] ?? alwaysBlocked[number - own.scores.length], window.text)
             ? [window.start]
             : [],
@@ -129,11 +129,21 @@ export function createScoredSet(random: Random): ScoredSet {
   }
 }
 
+/** Of the scorer that is asked about categories, and of the judge. */
+const gridOf = (atom: WindowAtom | undefined) =>
+  atom?.kind === 'judged' ? judgeGrid : remoteGrid()
+
+/** By the rules themselves, the scorer, and the judge where it is asked. */
+const heldBy = ({ hold, scores }: AnswerRules): number[] => [
+  ...(typeof hold === 'number' ? [hold] : []),
+  heldMostBy(remoteGrid()),
+  ...(scores.some(({ kind }) => kind === 'judged') ? [heldMostBy(judgeGrid)] : []),
+]
+
 /** The rules, and for each category one more, with numbers after those of the set. */
 const withCategories = (own: AnswerRules, ruleCount: number): AnswerRules => ({
   ...own,
-  hold:
-    own.hold === 'full' ? 'full' : Math.max(own.hold === 'none' ? 0 : own.hold, windowLengthMost),
+  hold: own.hold === 'full' ? 'full' : Math.max(...heldBy(own)),
   rules: [
     ...own.rules,
     ...alwaysBlocked.map((_, number) => ({
@@ -162,7 +172,7 @@ function isHit(atom: WindowAtom | string | undefined, text: string): boolean {
 }
 
 function readWhole(texts: readonly string[]): Whole {
-  const windows = texts.flatMap((text) => windowsOfWhole(text))
+  const windows = texts.flatMap((text) => windowsOfWhole(text, remoteGrid()))
   return {
     highest: (category) => Math.max(0, ...windows.map(({ text }) => scoreIn(text, category))),
     says: (literal) => texts.some((text) => normalise(text).text.includes(literal)),

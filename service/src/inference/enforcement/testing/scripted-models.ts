@@ -9,11 +9,14 @@ import type { Moderation } from '#moderation/create-scorers.ts'
 import { type Judge, JudgeFailure } from '#moderation/judge/judge.ts'
 import { openModeration } from '#moderation/moderate.ts'
 import { noModeration } from '#moderation/read-moderation.ts'
-import { type Scorer, ScorerFailure } from '#moderation/scorer.ts'
+import { ScorerFailure, type Segment } from '#moderation/scorer.ts'
+import { createMetrics } from '#platform/metrics.ts'
+import { finish } from '#platform/steps/steps.ts'
 import type { Random } from '#policies/guard/testing/random-case.ts'
-import type { ScoreWindows } from '#policies/guard/window-queue.ts'
+import type { ScoreWindows, WindowScorer } from '#policies/guard/window-queue.ts'
 import type { AnswerRules } from '#policies/rules/answer-rules.ts'
 import type { RuleSet } from '#policies/rules/rule-set.ts'
+import { remoteGrid } from '#text/windows/window-grid.ts'
 
 import { breachIn, scoreIn } from './scored-rule-set.ts'
 import { sleep } from './virtual-time.ts'
@@ -44,11 +47,14 @@ function createReplies({ random, canFail }: Script) {
 }
 
 const covers: ReadonlySet<Category> = new Set(categories)
+const metrics = createMetrics()
 
 function scriptModeration(replies: ReturnType<typeof createReplies>, random: Random): Moderation {
   return {
     settings: { ...noModeration, acceptsLocalOnly: false },
     covers,
+    grid: remoteGrid(),
+    findKnown: () => undefined,
     pausing: () => [],
     async score(segments, wanted) {
       const nothing = { scores: {}, reached: [], hasUnreadImage: false }
@@ -77,7 +83,7 @@ const scriptJudge = (replies: ReturnType<typeof createReplies>, random: Random):
   async judge(rules, { text }) {
     const scores = rules.map(({ policyId }) => [policyId, breachIn(text, policyId) * 1e4] as const)
     if (await replies.wait()) return new Map(scores)
-    // Of some rules it is known all the same what the judge says.
+    // The judge's verdict on some rules is known nevertheless.
     const atLeast = new Map(scores.filter(() => random.isOneIn(2)))
     // Where all of them are known to match, nothing is missing.
     if (rules.some(({ policyId }) => (atLeast.get(policyId) ?? 0) < 5000)) replies.noteFailure()
@@ -86,10 +92,9 @@ const scriptJudge = (replies: ReturnType<typeof createReplies>, random: Random):
 })
 
 /** It finds nothing, as it mostly would. */
-const local: Scorer = {
-  name: 'local',
-  covers,
-  score: async (segments) => segments.map(() => ({})),
+const local = {
+  score: async (segments: readonly Segment[]) => segments.map(() => ({})),
+  scoreWindow: () => ({}),
 }
 
 /** Questions that were asked about windows. */
@@ -98,7 +103,7 @@ class Questions {
   #longestMs = 0
   #signal: AbortSignal | undefined
 
-  /** The answer is over: nobody waits for them any more. */
+  /** The answer is over, so no caller waits for them any more. */
   get isGivenUp(): boolean {
     return this.#signal?.aborted ?? false
   }
@@ -112,7 +117,12 @@ class Questions {
     return Math.max(this.#longestMs, ...[...this.#open].map((each) => Date.now() - each.sinceMs))
   }
 
-  watch =
+  watched = (scorer: WindowScorer): WindowScorer => ({
+    ...scorer,
+    scoreWindows: this.#watch(scorer.scoreWindows),
+  })
+
+  #watch =
     (ask: ScoreWindows): ScoreWindows =>
     async (windows, signal) => {
       const question = { sinceMs: Date.now() }
@@ -131,10 +141,12 @@ class Questions {
     }
 }
 
-const request = readRequestTexts({
-  ...emptyTurn,
-  messages: [{ role: 'user', parts: [{ type: 'text', text: 'A question.' }] }],
-})
+const request = finish(
+  readRequestTexts({
+    ...emptyTurn,
+    messages: [{ role: 'user', parts: [{ type: 'text', text: 'A question.' }] }],
+  }),
+)
 
 /** A scorer and a judge as one answer meets them: each reply comes after a time of its own, or is a failure. */
 export function openScriptedModels(
@@ -158,6 +170,7 @@ export function openScriptedModels(
     read,
     findings: createFindings(),
     hide: null,
+    metrics,
   })
   const callJudge = {
     judge: scriptJudge(judge, random),
@@ -167,8 +180,8 @@ export function openScriptedModels(
   }
   const judged = judgeAnswer({ callJudge, set, rules: toEndings(own, set), request, hide: null })
   return {
-    scored: { ...scored, scoreWindows: questions.watch(scored.scoreWindows) },
-    judged: { ...judged, judgeWindows: questions.watch(judged.judgeWindows) },
+    scored: { ...scored, scorers: scored.scorers.map((each) => questions.watched(each)) },
+    judged: { ...judged, scorer: judged.scorer && questions.watched(judged.scorer) },
     questions,
     /** Whether a model has failed, or a window was waited for as long as it may be. */
     mayFail: () => scorer.hasFailed() || judge.hasFailed() || questions.longestMs >= waitMostMs,

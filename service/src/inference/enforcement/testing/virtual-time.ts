@@ -2,9 +2,9 @@ import { setImmediate } from 'node:timers/promises'
 
 import { vi } from 'vitest'
 
-import { isWorkWaiting } from '#platform/background/shared-turns.ts'
+import { isWorkWaiting } from '#platform/steps/shared-turns.ts'
 
-/** So many turns of the event loop in which nothing happens and no timer is set mean that nothing will. */
+/** After this many turns of the event loop without work and without a timer, nothing more will happen. */
 const idleTurnsMost = 10_000
 
 /**

@@ -191,7 +191,7 @@ function writeCall(block: Call, writing: Writing): Item {
   }
 }
 
-/** An item that nobody here knows is complete when it is done. */
+/** An item that the service does not know is complete when it is done. */
 function writeUnknown(block: Block, { index }: Writing): Item {
   const item = { id: `new_${index}`, type: 'new_call' }
   const { raw, says } = wholeOf(block)

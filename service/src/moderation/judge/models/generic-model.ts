@@ -1,9 +1,9 @@
+import type { ChatReply } from '#moderation/chat-reply.ts'
 import type { JudgedContent, JudgedRule } from '#moderation/judge/judge.ts'
 
-import { readJudgeChatReply, type ChatReply } from './chat-reply.ts'
 import type { JudgeModel, JudgeModelOptions } from './judge-model.ts'
 import { promptVersion, writeInstructions, writeQuestion } from './judge-prompt.ts'
-import { noVerdict, readVerdicts } from './judge-reply.ts'
+import { noVerdict, readJudgeReply, readVerdicts } from './judge-reply.ts'
 import { likelihoodOf, tokenAt } from './token-choices.ts'
 
 const rulesPerCall = 6
@@ -11,25 +11,24 @@ const tokensPerVerdict = 24
 
 /** Any model that speaks Chat Completions and can follow instructions. */
 export function createGenericModel({ model, post, createNonce }: JudgeModelOptions): JudgeModel {
-  /** Not every server takes `response_format` and `logprobs`; one that refuses them is not asked for them again. */
+  /** Not every server accepts `response_format` and `logprobs`. A server that refuses them is not sent them again. */
   let takesExtras = true
 
   async function ask(rules: readonly JudgedRule[], content: JudgedContent, signal: AbortSignal) {
     const question = { model, ...writeRequest(rules, content, createNonce()) }
-    if (!takesExtras)
-      return readScores(readJudgeChatReply(await post(question, signal)), rules.length)
+    if (!takesExtras) return readScores(readJudgeReply(await post(question, signal)), rules.length)
     const reply = await post({ ...question, ...writeExtras(rules.length) }, signal)
     if (reply.status !== 400 && reply.status !== 422)
-      return readScores(readJudgeChatReply(reply), rules.length)
+      return readScores(readJudgeReply(reply), rules.length)
     const plain = await post(question, signal)
     if (plain.status === 200) takesExtras = false
-    return readScores(readJudgeChatReply(plain), rules.length)
+    return readScores(readJudgeReply(plain), rules.length)
   }
 
   return { promptVersion: `generic-${promptVersion}`, rulesPerCall, ask }
 }
 
-/** Without the name of the model. */
+/** The body without the name of the model. */
 const writeRequest = (rules: readonly JudgedRule[], content: JudgedContent, nonce: string) => ({
   messages: [
     { role: 'system', content: writeInstructions(rules) },
@@ -39,7 +38,7 @@ const writeRequest = (rules: readonly JudgedRule[], content: JudgedContent, nonc
   max_tokens: 32 + rules.length * tokensPerVerdict,
 })
 
-/** Probabilities of the verdict only where one rule is asked about: in a screening the judge's own doubts say more. */
+/** Probabilities are requested only if the question is about one rule: in a screening the judge's own likelihoods say more. */
 const writeExtras = (rules: number) => ({
   response_format: { type: 'json_schema', json_schema: verdictSchema },
   ...(rules === 1 ? { logprobs: true, top_logprobs: 5 } : {}),
@@ -66,12 +65,12 @@ const verdictSchema = {
   },
 }
 
-/** Scores in the order of the rules: of one rule by the probability of its verdict, if the server gives it, else by `p`. */
+/** Scores in the order of the rules. A single rule gets the probability of its verdict if the server gives it, otherwise `p`. */
 function readScores(reply: ChatReply, rules: number): number[] {
-  const verdicts = readVerdicts(reply.content, rules)
+  const verdicts = readVerdicts(reply.text, rules)
   const [only] = verdicts
   if (rules === 1 && only) {
-    const digitAt = /"m"\s{0,9}:\s{0,9}/.exec(reply.content)
+    const digitAt = /"m"\s{0,9}:\s{0,9}/.exec(reply.text)
     const choice = digitAt ? tokenAt(reply, digitAt.index + digitAt[0].length) : undefined
     const likelihood = likelihoodOf(choice, { yes: '1', no: '0' })
     if (likelihood === undefined) return [only.likelihood]

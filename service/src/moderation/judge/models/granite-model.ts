@@ -1,10 +1,10 @@
+import type { ChatReply } from '#moderation/chat-reply.ts'
 import type { JudgedContent, JudgedRule } from '#moderation/judge/judge.ts'
 import { breakTemplateTokens } from '#moderation/template-tokens.ts'
 
-import { type ChatReply, readJudgeChatReply } from './chat-reply.ts'
 import type { JudgeModel, JudgeModelOptions } from './judge-model.ts'
 import { contextMaxCharacters } from './judge-prompt.ts'
-import { noVerdict } from './judge-reply.ts'
+import { noVerdict, readJudgeReply } from './judge-reply.ts'
 import { lastCharacters } from './prompt-encoding.ts'
 import { likelihoodOf, tokenAt } from './token-choices.ts'
 
@@ -20,7 +20,7 @@ export function createGraniteModel({ model, post }: JudgeModelOptions): JudgeMod
       const [rule] = rules
       if (!rule) return []
       const reply = await post({ model, ...writeGraniteRequest(rule, content) }, signal)
-      return [readGraniteScore(readJudgeChatReply(reply))]
+      return [readGraniteScore(readJudgeReply(reply))]
     },
   }
 }
@@ -50,12 +50,12 @@ function writeMessages({ direction, context, text }: JudgedContent) {
 
 const scoreTag = /<score>\s{0,9}(yes|no)\s{0,9}<\/score>/gi
 
-/** What servers without probabilities get: a verdict without degrees. */
+/** The scores if the server gives no probabilities: a verdict without degrees. */
 const certain = { yes: 0.95, no: 0.05 }
 
-/** The last score counts: what comes before it may be quoted. */
+/** The last score counts, because earlier ones may be quoted. */
 function readGraniteScore(reply: ChatReply): number {
-  const tag = [...reply.content.matchAll(scoreTag)].at(-1)
+  const tag = [...reply.text.matchAll(scoreTag)].at(-1)
   if (!tag?.[1]) throw noVerdict('The judge did not answer with a score.')
   const isMatch = tag[1].toLowerCase() === 'yes'
   const wordAt = tag.index + tag[0].toLowerCase().indexOf(isMatch ? 'yes' : 'no', '<score>'.length)

@@ -2,11 +2,11 @@ import type { JudgedContent, JudgedRule } from '#moderation/judge/judge.ts'
 
 /** One way to ask a model about rules. */
 export type JudgeModel = {
-  /** Part of the key of cached verdicts: what the model is asked, word for word. */
+  /** Part of the key of cached verdicts. It stands for the exact wording of the question. */
   readonly promptVersion: string
   /** 1 for models that are made to read one rule at a time. */
   readonly rulesPerCall: number
-  /** It answers itself, and no server is asked. */
+  /** The model answers in this process, without a server. */
   readonly isLocal?: boolean
   /** How much the content matches each rule, 0 to 1, in the order of the rules; throws a JudgeFailure. */
   ask(
@@ -16,7 +16,7 @@ export type JudgeModel = {
   ): Promise<readonly number[]>
 }
 
-/** What came back, whatever its status. */
+/** The reply, whatever its status. */
 export type PostedReply = { readonly status: number; readonly body: string }
 
 /**

@@ -187,7 +187,7 @@ describe('safeguard', () => {
   })
 })
 
-test('scripted: a text says itself what it matches, and nobody is asked', async () => {
+test('scripted: a text says itself what it matches, and no server is asked', async () => {
   double.become()
   const text =
     'a [[rule:pol_spam=0.3]] b [[rule:pol_spam=0.9]] [[rule:pol_other=1]] [[rule:pol_taxes=7]]'

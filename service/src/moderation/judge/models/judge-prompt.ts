@@ -25,7 +25,7 @@ something, the CONTENT matches it by fitting the description.
 
 /**
  * What the judge is told before it sees any content. The same rules in the same order give the same bytes, so that a server
- * that keeps the state of equal beginnings reads them once.
+ * with a prefix cache reads them only once.
  */
 export function writeInstructions(rules: readonly JudgedRule[]): string {
   const format = describeOutput(rules.length)

@@ -1,6 +1,26 @@
 import { z } from 'zod'
 
+import { type ChatReply, readChatReply } from '#moderation/chat-reply.ts'
 import { JudgeFailure } from '#moderation/judge/judge.ts'
+
+import type { PostedReply } from './judge-model.ts'
+
+/** What the model wrote, or why there is nothing. */
+export function readJudgeReply({ status, body }: PostedReply): ChatReply {
+  if (status !== 200) throw failureOf(status)
+  return readChatReply(parseJson(body), (what) =>
+    noVerdict(`The reply of the judge cannot be used: ${what}.`),
+  )
+}
+
+function failureOf(status: number): JudgeFailure {
+  if (status === 401 || status === 403 || status === 404)
+    return new JudgeFailure('misconfigured', `The judge refuses this gateway with ${status}.`)
+  if (status === 429) return new JudgeFailure('throttled', 'The judge answered 429.')
+  if (status === 408 || status >= 500)
+    return new JudgeFailure('unavailable', `The judge answered ${status}.`)
+  return noVerdict(`The judge answered ${status}.`)
+}
 
 const Verdicts = z.strictObject({
   v: z
@@ -22,8 +42,8 @@ export type RuleVerdict = {
 }
 
 /**
- * The verdicts on rules 1 to `rules`, in the order in which the reply has them, with the number of their rule. A reply
- * that leaves a rule out, has one twice or contradicts itself is no verdict. It never counts as "no match".
+ * The verdicts on rules 1 to `rules`, in the order of the reply, each with the number of its rule. A reply that omits a rule,
+ * has one twice or contradicts itself is no verdict. It never counts as "no match".
  */
 export function readVerdicts(reply: string, rules: number): (RuleVerdict & { rule: number })[] {
   const entries = readJsonReply(reply, Verdicts, ['i', 'm', 'p'], rules).v
@@ -36,12 +56,12 @@ export function readVerdicts(reply: string, rules: number): (RuleVerdict & { rul
   })
 }
 
-/** Some models put JSON into a fence, whatever they are told. */
+/** Some models put JSON into a code fence although they are told not to. */
 const fence = /^```(?:json)?\n([^`]{0,10000})\n```$/
 
 /**
- * The JSON of a reply. Each of the members must occur exactly `times`: of a member that is there twice a parser keeps the
- * last, and the judge would have said both. The error of the parser is left out, as it quotes the reply.
+ * The JSON of a reply. Each of these members must occur exactly `times`. A parser would keep the last of two equal members, and
+ * the judge would have said both. The parser's error is left out, because it quotes the reply.
  */
 export function readJsonReply<T>(
   reply: string,

@@ -4,8 +4,8 @@ const tokenStartOrLineEnd = /<|\[(?=\/?[A-Z])|[\u007f-\u009f\u2028\u2029]/g
 const lineEnd = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/
 
 /**
- * A text as a JSON string in one line, without tokens of chat templates. `JSON.parse` gives back every character. No text
- * can end the line, and so none can write the line that ends it.
+ * A text as a JSON string on one line, without tokens of chat templates. `JSON.parse` gives back every character. No text can
+ * end its line, so none can forge the line that marks the end of the content.
  */
 export const encodeData = (text: string): string =>
   JSON.stringify(text).replace(tokenStartOrLineEnd, escapeCharacter)
@@ -13,7 +13,7 @@ export const encodeData = (text: string): string =>
 const escapeCharacter = (character: string) =>
   `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Every line begins with the number, so that a rule cannot write a line of another rule, nor one after the rules. */
+/** Every line begins with the number of its rule, so that a rule cannot forge a line of another rule, nor one after the rules. */
 export const quoteRule = (number: number, text: string): string =>
   text
     .split(lineEnd)

@@ -2,10 +2,9 @@ import { z } from 'zod'
 
 import type { JudgedContent, JudgedRule } from '#moderation/judge/judge.ts'
 
-import { readJudgeChatReply } from './chat-reply.ts'
 import type { JudgeModel, JudgeModelOptions } from './judge-model.ts'
 import { writeQuestion } from './judge-prompt.ts'
-import { readJsonReply } from './judge-reply.ts'
+import { readJsonReply, readJudgeReply } from './judge-reply.ts'
 import { quoteRule } from './prompt-encoding.ts'
 
 /** gpt-oss-safeguard, one rule a call. It reasons before it answers, so that its probabilities say nothing. */
@@ -18,9 +17,8 @@ export function createSafeguardModel(options: JudgeModelOptions): JudgeModel {
       const [rule] = rules
       if (!rule) return []
       const request = writeSafeguardRequest(rule, content, createNonce())
-      return [
-        readSafeguardScore(readJudgeChatReply(await post({ model, ...request }, signal)).content),
-      ]
+      const { text } = readJudgeReply(await post({ model, ...request }, signal))
+      return [readSafeguardScore(text)]
     },
   }
 }

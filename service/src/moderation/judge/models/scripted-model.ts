@@ -4,9 +4,9 @@ const marker = /\[\[rule:([a-z0-9_]{1,64})=([01](?:\.\d{1,6})?)\]\]/g
 const quotation = /"([^"\n]{1,100})"|“([^”\n]{1,100})”/g
 
 /**
- * For tests and demonstrations. It takes what a rule has in quotation marks for what the rule is about, so that a first rule
- * can be tried; a text may also say itself how much it matches a policy, as in `[[rule:<policy id>=0.9]]`. Nothing else matches. No
- * model is asked, so it must not guard anything.
+ * For tests and demonstrations. A rule is about the words that it has in quotation marks, so that a first rule can be tried. A
+ * text may also say itself how much it matches a policy, as in `[[rule:<policy id>=0.9]]`. Nothing else matches. No model is
+ * asked, so it must not guard anything.
  */
 export function createScriptedModel(): JudgeModel {
   return {

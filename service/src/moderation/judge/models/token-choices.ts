@@ -1,39 +1,31 @@
-/** A token of a reply, and the likeliest tokens at its place, itself included. */
-export type TokenChoice = {
-  readonly token: string
-  readonly alternatives: readonly { readonly token: string; readonly logprob: number }[]
-}
+import {
+  type ChatReply,
+  plainWord,
+  probabilityShareOf,
+  type ReplyToken,
+} from '#moderation/chat-reply.ts'
 
 /**
- * How likely `yes` was against `no` at the place of a token, 0 to 1. Undefined if the token is neither: a tokenizer may join
- * it with its neighbours.
+ * How likely `yes` was compared with `no` at the place of a token, 0 to 1. Undefined if the token is neither, because a
+ * tokenizer may join it with its neighbours.
  */
 export function likelihoodOf(
-  choice: TokenChoice | undefined,
+  choice: ReplyToken | undefined,
   { yes, no }: { yes: string; no: string },
 ): number | undefined {
-  const word = choice && plain(choice.token)
-  if (!choice || (word !== yes && word !== no)) return undefined
-  const sum = (wanted: string) =>
-    choice.alternatives
-      .filter(({ token }) => plain(token) === wanted)
-      .reduce((total, { logprob }) => total + Math.exp(Math.min(0, logprob)), 0)
-  const [forYes, forNo] = [sum(yes), sum(no)]
-  return forYes + forNo > 0 ? forYes / (forYes + forNo) : undefined
+  const word = choice && plainWord(choice.token)
+  return choice && (word === yes || word === no)
+    ? probabilityShareOf(choice.alternatives, yes, no)
+    : undefined
 }
 
-const plain = (token: string) => token.trim().toLowerCase()
-
 /**
- * The token at an offset of the content. Undefined if the tokens do not make up the content, as where a server lists those of
- * its reasoning, too: the token at that offset would be some other one.
+ * The token at an offset of the text. Undefined if the tokens do not make up the text, for example if a server also lists
+ * those of its reasoning: the token at that offset would be another one.
  */
-export function tokenAt(
-  { content, tokens }: { content: string; tokens: readonly TokenChoice[] },
-  offset: number,
-): TokenChoice | undefined {
+export function tokenAt({ text, tokens }: ChatReply, offset: number): ReplyToken | undefined {
   const written = tokens.map(({ token }) => token).join('')
-  if (!written.startsWith(content)) return undefined
+  if (!written.startsWith(text)) return undefined
   let end = 0
   for (const choice of tokens) {
     end += choice.token.length

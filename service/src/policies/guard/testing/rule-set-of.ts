@@ -1,9 +1,9 @@
+import type { Asker } from '#platform/steps/steps.ts'
 import type { CallFacts } from '#policies/rules/facts.ts'
 import { compileRule } from '#policies/rules/rule-program.ts'
 import { type RuleOutcome, RuleSet } from '#policies/rules/rule-set.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
-import type { Asker } from '#text/steps.ts'
 
 /** The one that the service uses here. */
 export const patternEngine = loadPatternEngine()

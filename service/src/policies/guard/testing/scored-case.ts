@@ -1,4 +1,5 @@
 import type { AnswerFormula } from '#policies/rules/answer-rules.ts'
+import { fineGrid, remoteGrid } from '#text/windows/window-grid.ts'
 
 import { answerRulesOf } from './answer-rules-of.ts'
 import type { TestRules } from './enforce-whole.ts'
@@ -12,6 +13,10 @@ const marks = ['hateful', 'wicked thing']
 const literals = ['secret', 'a secret']
 export const hitsOf = (text: string) =>
   [...marks.keys()].filter((atom) => text.includes(marks[atom]!))
+
+/** Each atom is asked of a scorer of its own. */
+export const grids = [fineGrid, remoteGrid()]
+const gridOf = (atom: number) => grids[atom]!
 
 /** Also characters that combine, are removed, or are half of a pair; and words without an end of a window in them. */
 const words = [
@@ -59,7 +64,9 @@ export function createScoredRules(random: Random): TestRules {
     }),
     literals,
     scoreStarts: (number, _channel, text) =>
-      windowsOfWhole(text).flatMap((one) => (hitsOf(one.text).includes(number) ? [one.start] : [])),
+      windowsOfWhole(text, gridOf(number)).flatMap((one) =>
+        hitsOf(one.text).includes(number) ? [one.start] : [],
+      ),
     evaluateAtEnd: () => [],
   }
 }
