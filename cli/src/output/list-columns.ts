@@ -15,6 +15,7 @@ export const listColumns: Readonly<Record<string, readonly string[]>> = {
   listExports: columns(
     'id type state lag_seconds dead_letters label pending_events enabled last_success_at last_error_at last_error',
   ),
+  listGuardrails: columns('id name mode enabled on_error deadline_ms url updated_at created_at'),
   listExportDeadLetters: columns('event_id org_seq error attempts created_at id'),
   listAuditEvents: columns(
     'id created_at event_type action decision outcome model actor policy_id policy_name project_id request_id',

@@ -118,6 +118,7 @@ test('a request that it blocks is 400, free, and is sent to no model', patience,
     const answer = await every.send(way, { asked: `This is ${blockedWord}.` })
     expect(answer.statusCode, nameOf(way)).toBe(400)
     expect(answer.body).toContain('policy_blocked')
+    expect(answer.headers['x-policy-decision']).toBe('refuse')
     expect(answer.body).toContain(
       "The guardrail 'house' of this gateway does not allow this request: A word is not allowed. It was not sent",
     )
@@ -147,6 +148,36 @@ test('a request is sent as it rewrites it', patience, async () => {
   for (const event of await eventsOf(every))
     expect(actionsOf(event)[0]).toEqual(['request', 'rewrite', 'number'])
 })
+
+test(
+  'a request that would become much longer than what is held is a failure',
+  patience,
+  async () => {
+    for (const on_error of ['refuse', 'allow'] as const) {
+      let length = 500
+      const longer = ({ direction, texts }: AskedQuestion) => {
+        const [first] = texts.filter(({ text }) => text.startsWith('Hello'))
+        if (direction === 'response' || !first) return { action: 'allow' }
+        const replacement = 'word '.repeat(length)
+        return { action: 'rewrite', spans: [{ index: first.index, start: 0, end: 5, replacement }] }
+      }
+      const every = await open({ on_error }, longer)
+      const [way] = usualWays
+      const { statusCode, body } = await every.send(way!, { asked: 'Hello you.' })
+      expect(statusCode).toBe(on_error === 'allow' ? 200 : 503)
+      if (on_error === 'allow') expect(await received(every)).toContain('Hello you.')
+      else expect(body).toContain('did not decide about this request')
+      length = 100
+      expect((await every.send(way!, { asked: 'Hello you.' })).statusCode).toBe(200)
+      expect(await received(every)).toContain('word word')
+      const actions = (await eventsOf(every)).map((event) => actionsOf(event)[0])
+      expect(actions).toEqual([
+        ['request', 'failed', 'unwritable'],
+        ['request', 'rewrite', null],
+      ])
+    }
+  },
+)
 
 test('an answer that it blocks ends before what it blocks', patience, async () => {
   const every = await open()
@@ -388,7 +419,7 @@ test('a caller that hangs up ends the question', patience, async () => {
 })
 
 test(
-  'neither the secret nor a text is in an event, the log, metrics or an answer',
+  'neither the secret nor a text is in an event, in metrics or in a refusal',
   patience,
   async () => {
     const every = await open()

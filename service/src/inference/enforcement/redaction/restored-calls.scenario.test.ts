@@ -31,18 +31,19 @@ async function textsOf(pieces: AsyncIterable<Piece>): Promise<string[]> {
   return texts
 }
 
-const redactAndRestore = (redaction: CallRedaction, events: readonly AnswerEvent[]) =>
-  redaction.restoreAnswer(redaction.redactAnswer(piecesOf(events), asker))
-
 const ask = (redaction: CallRedaction, content: string): string => {
   const request = { messages: [{ role: 'user', content }] }
   const body = (finish(redaction.redactRequest(request)) ?? request) as typeof request
   return body.messages[0]!.content
 }
 
+/** As the guard of an answer does it. */
+const restored = (redaction: CallRedaction, events: Parameters<typeof piecesOf>[0]) =>
+  redaction.restoreAnswer(redaction.redactAnswer(piecesOf(events), asker))
+
 type Said = { type: string; pieces: string[] }
 const answer = (redaction: CallRedaction, said: Said[]) =>
-  textsOf(redactAndRestore(redaction, toEvents(said)))
+  textsOf(restored(redaction, toEvents(said)))
 
 test('texts and arguments get the values back, and other placeholders stay', async () => {
   const redaction = new CallRedaction({ restores: true })
@@ -88,7 +89,7 @@ test('a stop sequence is told as the caller has written it', async () => {
     event.type === 'finished' ? { ...event, stopSequence: '[EMAIL_1]' } : event,
   )
   const left: unknown[] = []
-  for await (const { frames } of redactAndRestore(redaction, events)) {
+  for await (const { frames } of restored(redaction, events)) {
     left.push(...frames.flatMap((frame) => frame.events))
   }
   expect(left.at(-1)).toMatchObject({ type: 'finished', stopSequence: 'jane@a.com' })
