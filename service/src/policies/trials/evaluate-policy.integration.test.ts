@@ -82,7 +82,7 @@ test('scores are those of the configured scorers', async () => {
     const texts = [hateful, 'kind words'].map((text) => ({ text, direction }))
     const { results, holdback } = (await evaluate(policy, { texts })).results
     expect(results.map(({ matched }) => matched)).toEqual([true, false])
-    expect([results[0]?.cut, holdback]).toEqual([direction === 'request' ? null : 263, 288])
+    expect([results[0]?.cut, holdback]).toEqual([direction === 'request' ? null : 329, 288])
   }
 })
 
