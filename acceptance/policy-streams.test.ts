@@ -154,7 +154,7 @@ test('20 rules that do not match change no byte of a stream', async () => {
   for (const [index, { format, name, script }] of cases.entries()) {
     const label = `${format}, ${name}, ${JSON.stringify(Object.keys(script))}`
     const answer = await send(format, script)
-    expect(answer.headers['x-policy-holdback'], label).toBe('288')
+    expect(answer.headers['x-policy-holdback'], label).toBe('56')
     const guarded = withoutOwn(answer.text)
     expect(guarded, label).toBe(withoutOwn(free[index] ?? ''))
     const own = withoutOwn(await askUpstreamAgain())

@@ -4,7 +4,7 @@ import type { Log } from '#platform/log.ts'
 import type { Metrics } from '#platform/metrics.ts'
 import { createOriginPools } from '#platform/origin-pools.ts'
 import type { Asker } from '#platform/steps/steps.ts'
-import { fineGrid, type WindowGrid } from '#text/windows/window-grid.ts'
+import { localGrid, type WindowGrid } from '#text/windows/window-grid.ts'
 
 import { categories, type Category } from './categories.ts'
 import { createScorers, type Moderation } from './create-scorers.ts'
@@ -163,7 +163,7 @@ function createTextScoring(current: () => CurrentModeration, local: LocalScorer)
     /** How answers are cut for those that score a category. */
     gridOf: (category: string): WindowGrid => {
       const { covers, grid } = current()
-      return (covers as ReadonlySet<string>).has(category) ? grid : fineGrid
+      return (covers as ReadonlySet<string>).has(category) ? grid : localGrid
     },
     /** The categories that a request with this text reaches, of these and those always blocked; null: it cannot be told. */
     async findCategories(

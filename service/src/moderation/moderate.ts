@@ -1,4 +1,4 @@
-import { fineGrid, type WindowGrid } from '#text/windows/window-grid.ts'
+import { localGrid, type WindowGrid } from '#text/windows/window-grid.ts'
 
 import { alwaysBlocked, type Category, type CategoryScores } from './categories.ts'
 import type { Moderation, ScoreOutcome } from './create-scorers.ts'
@@ -112,7 +112,7 @@ function planOf({ moderation, blocking, watched = [], read = new Set() }: Option
     ownReported: reported.filter(isOwn),
     ownRead: own.filter((category) => read.has(category)),
     inAnswers: {
-      local: own.length > 0 ? { categories: new Set(own), grid: fineGrid } : null,
+      local: own.length > 0 ? { categories: new Set(own), grid: localGrid } : null,
       remote: remote.size > 0 ? { categories: remote, grid: moderation.grid } : null,
     },
   }

@@ -1,7 +1,7 @@
 import { categories, type CategoryScores } from '#moderation/categories.ts'
 import { type Scorer, ScorerFailure, type ScoringCall, type Segment } from '#moderation/scorer.ts'
 import { runInTurns, type Steps } from '#platform/steps/steps.ts'
-import { fineGrid } from '#text/windows/window-grid.ts'
+import { localGrid } from '#text/windows/window-grid.ts'
 
 import { loadModel } from './load-model.ts'
 import type { Model } from './model.ts'
@@ -81,16 +81,19 @@ function* scoreInSteps(
 /** `added`: how many of its characters no window before it has. */
 type Scored = { readonly text: string; readonly added: number }
 
+/** Longer earlier answers are scored as other texts are: by windows they would take ten times as long. */
+const windowedMax = 64 * 1024
+
 /** An earlier answer gets the scores that it got when it was given, window by window. */
 function* scoredTextsOf({ text, imageUrl, windows }: Segment): Generator<Scored[], void> {
   if (text === '' && imageUrl !== undefined) return
-  if (!windows) {
+  if (!windows || text.length > windowedMax) {
     for (const some of scoredWindowsOf(text)) {
       yield some.map((window) => ({ text: window, added: Math.min(window.length, windowStep) }))
     }
     return
   }
-  for (const some of windows(fineGrid)) {
+  for (const some of windows(localGrid)) {
     yield some.map((window) => ({
       text: window.text.toLowerCase(),
       added: window.end - window.start,

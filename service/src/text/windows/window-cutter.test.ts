@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { type CutWindow, cutAll, WindowCutter } from './window-cutter.ts'
-import { fineGrid, judgeGrid, remoteGrid, type WindowGrid } from './window-grid.ts'
+import { fineGrid, judgeGrid, localGrid, remoteGrid, type WindowGrid } from './window-grid.ts'
 
 function cutInPieces(text: string, grid: WindowGrid, pieceLength: number): CutWindow[] {
   const cutter = new WindowCutter(grid)
@@ -43,7 +43,15 @@ describe('new characters, up to the next white space', () => {
     ])
   })
 
-  test('the scorer in this process: 24', () => {
+  test('the scorer in this process: 96 and then 64', () => {
+    expect(boundsOf(words, localGrid).slice(0, 3)).toEqual([
+      [0, 103, false],
+      [103, 167, false],
+      [167, 231, false],
+    ])
+  })
+
+  test('the scripted scorer: 24', () => {
     expect(boundsOf(words, fineGrid).slice(0, 3)).toEqual([
       [0, 31, false],
       [31, 55, false],
@@ -74,7 +82,8 @@ test('without white space a window is extended by 32 characters', () => {
 describe.each([
   ['the judge', judgeGrid],
   ['a remote scorer', remoteGrid()],
-  ['the scorer in this process', fineGrid],
+  ['the scorer in this process', localGrid],
+  ['the scripted scorer', fineGrid],
 ])('%s', (_, grid) => {
   test('a window begins with the characters before it', () => {
     const text = Array.from({ length: 300 }, (_, number) => `${number} `).join('')

@@ -14,8 +14,14 @@ export const extensionMost = 32
 /** The longest window of a grid, without its overlap: so much of an answer can wait for it. */
 export const heldMostBy = ({ steps }: WindowGrid): number => Math.max(...steps) + extensionMost
 
-/** For scorers that take no time worth saving: the one in this process, and the scripted one of tests. */
+/** For the scripted scorer of tests, which needs no context: a mark in a window is a mark. */
 export const fineGrid: WindowGrid = { steps: [24], overlap: 232 }
+
+/**
+ * For the scorer in this process. A short text says little to it: with smaller steps or less overlap it takes more harmless texts for
+ * others (docs/decisions/0042-windows-by-scorer.md has the figures).
+ */
+export const localGrid: WindowGrid = { steps: [96, 64], overlap: 800 }
 
 /** The steps that an operator may choose for a remote scorer. */
 export const stepLeast = 24

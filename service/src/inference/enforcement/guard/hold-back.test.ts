@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 
-import { fineGrid, judgeGrid, remoteGrid } from '#text/windows/window-grid.ts'
+import { judgeGrid, localGrid, remoteGrid } from '#text/windows/window-grid.ts'
 
 import { holdOfAnswer } from './hold-back.ts'
 
 test.each([
-  ['the scorer in this process', 'none', [fineGrid], 56],
+  ['the scorer in this process', 'none', [localGrid], 128],
   ['a remote scorer', 'none', [remoteGrid()], 128],
-  ['a remote scorer with large steps', 12, [fineGrid, remoteGrid(256)], 288],
+  ['a remote scorer with large steps', 12, [localGrid, remoteGrid(256)], 288],
   ['the judge', 0, [remoteGrid(), judgeGrid], 288],
   ['a rule that holds more', 500, [remoteGrid()], 500],
   ['a rule that needs all of the answer', 'full', [remoteGrid()], 'full'],
