@@ -72,7 +72,7 @@ test(`with 50 streams at once the first token takes at most ${bounds.p50} times 
   } satisfies BareGateway)
   // Each stream lasts about a second, and one begins every 20 ms. The first two pieces come at once and complete the first window.
   const script = {
-    text: `${windowWord.repeat(5)} and so on`,
+    text: `${windowWord.repeat(2)} and so on`,
     stallAfter: { pieces: 2, ms: 950 },
   }
   const load: StreamLoad = {
