@@ -12,11 +12,11 @@ const vague = /\b(?:whoever|somebody|nobody|so many|all the same)\b/gi
 
 const left: Record<string, number> = {
   '.': 7,
-  acceptance: 28,
+  acceptance: 27,
   bench: 2,
   cli: 12,
   contract: 5,
-  docs: 81,
+  docs: 80,
   service: 12,
   'service/src/access': 4,
   'service/src/formats': 7,

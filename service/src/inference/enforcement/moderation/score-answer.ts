@@ -89,7 +89,7 @@ function scoreHere(check: AnswerCheck, { checks, note, keep, ...scoring }: Notin
       const verdict = checks.checkWindow(text)
       note(verdict)
       keep(verdict.scores, check)
-      return findAtoms(verdict).atoms
+      return knownAtoms(findAtoms(verdict))
     },
     scoreWindows: () => Promise.reject(new Error('Every window is known.')),
   }
@@ -120,9 +120,9 @@ function scoreElsewhere(
       const verdict = checks.findKnown([toSegment(window)])
       if (!verdict) return undefined
       scoring.metrics.answerWindows.inc({ source: 'known' })
-      const { scores, atoms } = read(verdict)
-      keep(scores, check)
-      return atoms
+      const found = read(verdict)
+      keep(found.scores, check)
+      return knownAtoms(found)
     },
     async scoreWindows(windows, signal) {
       scoring.metrics.answerWindows.inc({ source: 'asked' }, windows.length)
@@ -140,6 +140,9 @@ function scoreElsewhere(
 }
 
 type Found = { readonly atoms: readonly number[]; readonly error: ScorerUnavailable | null }
+
+/** A verdict with a missing score is not known: the window is asked about, which fails where it cannot be. */
+const knownAtoms = ({ atoms, error }: Found) => (error ? undefined : atoms)
 
 const toVerdict = ({ atoms, error }: Found): WindowVerdict => (error ? { atoms, error } : atoms)
 
