@@ -14,6 +14,7 @@ export const mayImport: Record<string, readonly string[]> = {
   processes: ['http', 'platform'], // several processes on one port; knows nothing of what they serve
   audit: ['platform'], // what happened, and what changed
   access: ['audit', 'http', 'platform'], // revocations go through the log of changes
+  'sign-in': ['access', 'audit', 'http', 'platform'], // how members get their sessions
   limits: ['http', 'platform'], // counts; writes no events
   credits: ['access', 'audit', 'http', 'platform'], // payments decide the tier; grants and refunds are events
   policies: ['access', 'audit', 'http', 'platform', 'redaction', 'text'],
@@ -81,10 +82,18 @@ const noFormats: readonly string[] = ['testing', 'texts']
  */
 export const mayImportInside: Record<string, Record<string, readonly string[]>> = {
   access: {
-    organizations: [],
+    sessions: [], // of people who have signed in
+    labels: [], // for reports of costs
+    organizations: ['labels'],
+    'two-persons': ['organizations'], // what one person does not change alone
+    settings: ['organizations', 'labels', 'two-persons'], // what an organization has decided about itself
+    managed: [], // which set manages an object, and who may change it
+    'allowed-models': [],
     'limit-overrides': ['organizations'], // own limits of projects, keys and organizations
-    projects: ['organizations', 'limit-overrides'],
-    keys: ['organizations', 'projects', 'limit-overrides'],
+    projects: ['organizations', 'limit-overrides', 'allowed-models', 'labels', 'managed'],
+    keys: ['organizations', 'projects', 'limit-overrides', 'allowed-models', 'managed'],
+    // people, and their projects; a suspension ends sessions, and who leaves has no keys
+    members: ['organizations', 'projects', 'keys', 'limit-overrides', 'sessions', 'managed'],
     'free-tier': [],
   },
   audit: { log: [], partitions: ['log'] },
@@ -124,7 +133,16 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     local: [],
     pieces: [], // long texts are cut for one question, many short ones joined
   },
+  'sign-in': {
+    pages: [], // the sign-in page, keys, and who has signed in
+    refusals: [], // sign-ins that were refused, as events
+    providers: [], // whom the operator trusts to name people, and what their claims give; pure but for the file
+    oidc: ['providers'], // the protocol; knows no members
+    members: ['providers', 'oidc'], // what a described account means for its member
+    'provider-pages': ['providers', 'oidc', 'members', 'pages'], // sign-in with a provider
+  },
   policies: {
+    approvals: [], // the consent of a second person
     versions: [],
     rollout: [],
     rules: [],
@@ -138,6 +156,7 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     config: ['decide'],
     simulate: ['decide', 'config'],
     guardrails: ['config'], // webhooks that decide about texts: as they are saved, and as they are in force
+    proposals: ['config', 'guardrails'], // changes of both that wait for a second person
     rollout: ['decide', 'config'], // what the arms decided, and rollbacks
   },
 }

@@ -160,9 +160,9 @@ test('audit who says who changed a policy, when and how, also when it is deleted
     'created (revision 1)',
   ])
   const [first, ...others] = lines.filter((line) => line.startsWith('  by '))
-  expect(first).toMatch(/^ {2}by key_\w{24} "First administrator key"$/)
+  expect(first).toMatch(/^ {2}by key_\w{24} \(admin_key\) "First administrator key"$/)
   // The key is gone, and its name with it; its id stays.
-  expect(others[1]).toBe(`  by ${made.id}`)
+  expect(others[1]).toBe(`  by ${made.id} (admin_key)`)
   expect(who.output).toMatch(
     /draft\.rule:\n {4}before "Nobody may be rude.*…\n {4}after {2}"Nobody/,
   )

@@ -84,8 +84,21 @@ test('the service serves the description that is checked here', async () => {
   expect(await response.json()).toEqual(description)
 })
 
+/** Only members who have signed in approve anything: a key is refused, as described. */
+const ofMembers: readonly string[] = [
+  'approvePolicy',
+  'withdrawPolicyApproval',
+  'approveGatewayProposal',
+]
+
+test.each(ofMembers)('%s refuses keys as described', async (id) => {
+  expect(codeOf(await send(id))).toMatch(/^(permission_denied|policy_not_found)$/)
+})
+
+const ofKeys = Object.keys(calls).filter((id) => !ofMembers.includes(id))
+
 describe('the example of', () => {
-  test.each(Object.keys(calls))('%s is answered as described', async (id) => {
+  test.each(ofKeys)('%s is answered as described', async (id) => {
     const answer = await sendUntilReady(id, calls[id]!())
     expect(answer.status, answer.text).toBe(endpointOf(id).successStatus)
     answers.set(id, answer.json as Json)

@@ -331,6 +331,7 @@ test('secrets rewrap seals the secrets of sinks with a new master key, and says 
   expect(JSON.parse(rewrapped.output)).toEqual({
     sinks: 1,
     guardrails: 0,
+    proposals: 0,
     rewrapped: 1,
     unreadable: 0,
   })
@@ -338,6 +339,7 @@ test('secrets rewrap seals the secrets of sinks with a new master key, and says 
   expect(JSON.parse(again.output)).toEqual({
     sinks: 1,
     guardrails: 0,
+    proposals: 0,
     rewrapped: 0,
     unreadable: 0,
   })
@@ -354,7 +356,7 @@ test('secrets rewrap seals the secrets of sinks with a new master key, and says 
   const without = await rewrapWith(`${old},${keys[0]}`)
   expect([without.code, JSON.parse(without.output)]).toEqual([
     1,
-    { sinks: 1, guardrails: 0, rewrapped: 0, unreadable: 1 },
+    { sinks: 1, guardrails: 0, proposals: 0, rewrapped: 0, unreadable: 1 },
   ])
   expect(without.errors).toContain(`No key of MASTER_KEYS opens the secrets of ${id}.`)
   const shown = [rewrapped, again, wrong, without].flatMap(({ output, errors }) => [output, errors])

@@ -15,10 +15,10 @@ import {
   resumePolicy,
   retrievePolicy,
   retrievePolicyVersion,
-  revisionMax,
   updatePolicy,
 } from '@gatehouse/contract/policy'
 import { archiveProject, createProject, Project } from '@gatehouse/contract/project'
+import { revisionMax } from '@gatehouse/contract/revision'
 import { createOrganization } from '@gatehouse/tools/start-stack'
 import { sizeOf } from '@gatehouse/tools/testing/size-of'
 import fc, { type Arbitrary } from 'fast-check'

@@ -3,11 +3,11 @@ import { isDeepStrictEqual } from 'node:util'
 
 import { createPolicy, publishPolicy, updatePolicy } from '@gatehouse/contract/policy'
 import { stopProcess } from '@gatehouse/tools/service-process'
+import { type DatabaseTap, startDatabaseTap } from '@gatehouse/tools/testing/database-tap'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Answer, call } from './support/call.ts'
-import { type DatabaseTap, startDatabaseTap } from './support/database-tap.ts'
 import { expectPublished, type Recorded, recordsOf } from './support/policies/records.ts'
 import { useStack } from './support/use-stack.ts'
 

@@ -12,11 +12,13 @@ import { measureHeap } from './heap/measure-heap.ts'
 import { measureAddedTime } from './latency/added-time.ts'
 import { startSender } from './latency/fixed-rate.ts'
 import { measureModeration } from './moderation/measure-moderation.ts'
-import { startModerated } from './moderation/start-moderated.ts'
+import { startModerated, startRemote } from './moderation/start-moderated.ts'
+import { measurePage } from './page/measure-page.ts'
 import { measureProcesses } from './processes.ts'
 import { measureRules } from './rules/measure-rules.ts'
 import { createTwoOrganizations } from './rules/two-organizations.ts'
 import type { Run } from './runs/run.ts'
+import { measureHeld } from './streams/held.ts'
 import { measureIdle } from './streams/idle.ts'
 import { measurePaced } from './streams/paced.ts'
 import { startStreamSender } from './streams/start-stream-sender.ts'
@@ -30,6 +32,8 @@ import { traceSender } from './trace/trace-sender.ts'
 type Outcome = { figures: Figures; bare?: readonly (readonly number[])[] }
 
 const connections = 32
+/** What a moderation model over the network takes. */
+const scorerMs = 80
 const titles = { plain: 'Plain answers', stream: 'Streamed answers, 30 frames' } as const
 
 async function cpu(run: Run): Promise<Outcome> {
@@ -88,7 +92,8 @@ async function paced(run: Run): Promise<Outcome> {
   const { bare, gatehouse, upstream, plan, cleanup } = run
   await findCapacity(run)
   const sender = await deferStop(await startStreamSender(), cleanup)
-  const targets = [bare, gatehouse]
+  const { remote } = await startRemote(run, scorerMs)
+  const targets = [bare, gatehouse, { ...remote, isFresh: true }]
   const {
     figures,
     perFrame,
@@ -101,6 +106,18 @@ async function paced(run: Run): Promise<Outcome> {
   })
   run.known.costs.microsecondsPerFrame = Number((perFrame[1] ?? NaN).toFixed(1))
   return { figures, bare: [costs] }
+}
+
+async function held(run: Run): Promise<Outcome> {
+  await findCapacity(run)
+  const sender = await deferStop(await startStreamSender(), run.cleanup)
+  await measureHeld(run, sender)
+  return { figures: {} }
+}
+
+async function page(run: Run): Promise<Outcome> {
+  const { remote } = await startRemote(run, scorerMs)
+  return { figures: await measurePage({ ...run, remote: { ...remote, isFresh: true } }) }
 }
 
 async function idle(run: Run): Promise<Outcome> {
@@ -182,7 +199,9 @@ export const sections = {
   added,
   calm,
   paced,
+  page,
   idle,
+  held,
   processes,
   rules,
   moderation,

@@ -6,7 +6,7 @@ import { listSourceFiles } from './source-files.ts'
 
 const filesMax = 20
 /** These have one noun per file; splitting them would only add a level. */
-const exceptions: Record<string, number> = { 'service/src/platform': 32, 'contract/src': 32 }
+const exceptions: Record<string, number> = { 'service/src/platform': 32, 'contract/src': 33 }
 
 test('no folder has more than 20 source files, with two exceptions', async () => {
   const counts = new Map<string, number>()

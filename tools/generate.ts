@@ -11,6 +11,7 @@ import { readOptions } from './help/read-options.ts'
 import { readCosts } from './scale/costs.ts'
 import { fillTables, scaleTables } from './scale/scale-tables.ts'
 import { toEndpointTable } from './specification/endpoint-table.ts'
+import { toRoleTable } from './specification/role-table.ts'
 import { createMigratedDatabase } from './throwaway-database.ts'
 
 const root = new URL('../', import.meta.url)
@@ -23,6 +24,7 @@ const generated: Record<string, () => Promise<string> | string> = {
   'docs/errors.md': () => toErrorPage(endpoints),
   'docs/scale.md': printScalePage,
   'docs/specification/README.md': printSpecification,
+  'docs/specification/authentication.md': printAuthentication,
   'service/src/platform/database-types.ts': printDatabaseTypes,
 }
 
@@ -43,6 +45,12 @@ async function printScalePage(): Promise<string> {
 async function printSpecification(): Promise<string> {
   const page = await readFile(new URL('docs/specification/README.md', root), 'utf8')
   return fillTables(page, { endpoints: toEndpointTable(endpoints) })
+}
+
+/** Only its table of roles is generated. */
+async function printAuthentication(): Promise<string> {
+  const page = await readFile(new URL('docs/specification/authentication.md', root), 'utf8')
+  return fillTables(page, { roles: toRoleTable(endpoints) })
 }
 
 /** Row types as the migrated database has them, enumerations as unions. */

@@ -32,9 +32,15 @@ export function exampleCalls(answers: ReadonlyMap<string, Json>): Record<string,
     const { export: made } = answers.get('createExport') as { export: { id: string } }
     return { params: { export_id: made.id } }
   }
+  const member = () => ({ params: { member_id: idFrom('createMember') } })
+  const projectMember = () => ({ params: { ...project().params, ...member().params } })
   const guardrail = () => {
     const { guardrail: made } = answers.get('createGuardrail') as { guardrail: { id: string } }
     return { params: { guardrail_id: made.id } }
+  }
+  const proposal = () => {
+    const { proposal: made } = answers.get('createGatewayProposal') as { proposal: { id: string } }
+    return { params: { proposal_id: made.id } }
   }
   const at = (revision: number) => ({ body: { revision } })
 
@@ -45,14 +51,20 @@ export function exampleCalls(answers: ReadonlyMap<string, Json>): Record<string,
     readLiveness: () => ({}),
     readReadiness: () => ({}),
     createProject: () => ({ headers: { 'idempotency-key': 'k1' } }),
+    createMember: () => ({}),
     listProjects: () => ({}),
     retrieveProject: project,
     updateProject: project,
+    setProjectMember: projectMember,
+    listProjectMembers: project,
+    deleteProjectMember: projectMember,
     createProjectApiKey: project,
     listProjectApiKeys: project,
     updateProjectApiKey: projectKey,
     deleteProjectApiKey: projectKey,
     archiveProject: project,
+    readOrganizationSettings: () => ({}),
+    updateOrganizationSettings: () => ({}),
     createAdminApiKey: () => ({}),
     listAdminApiKeys: () => ({}),
     deleteAdminApiKey: () => ({ params: { key_id: idFrom('createAdminApiKey') } }),
@@ -71,6 +83,9 @@ export function exampleCalls(answers: ReadonlyMap<string, Json>): Record<string,
     retrievePolicyVersion: version,
     restorePolicyVersion: () => ({ ...version(), ...at(6) }),
     readPolicyRollout: policy,
+    listPolicyApprovals: policy,
+    approvePolicy: policy,
+    withdrawPolicyApproval: policy,
     readPolicyDecisions: policy,
     deletePolicy: () => ({
       ...policy(),
@@ -92,8 +107,21 @@ export function exampleCalls(answers: ReadonlyMap<string, Json>): Record<string,
     listGuardrails: () => ({}),
     retrieveGuardrail: guardrail,
     updateGuardrail: guardrail,
+    createGatewayProposal: () => ({
+      body: { guardrail: { id: guardrail().params.guardrail_id, change: { mode: 'enforcing' } } },
+    }),
+    listGatewayProposals: () => ({}),
+    retrieveGatewayProposal: proposal,
+    approveGatewayProposal: proposal,
+    withdrawGatewayProposal: proposal,
     testGuardrail: guardrail,
     deleteGuardrail: guardrail,
+    listMembers: () => ({ query: { status: undefined } }),
+    retrieveMember: member,
+    updateMember: member,
+    deleteMember: member,
+    listRoles: () => ({}),
+    readMe: () => ({}),
     createExport: () => ({}),
     listExports: () => ({}),
     retrieveExport: sink,

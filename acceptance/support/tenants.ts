@@ -8,6 +8,7 @@ import { createClient } from '@gatehouse/contract/client'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { listAuditEvents } from '@gatehouse/contract/exports/audit-event'
 import { createExport } from '@gatehouse/contract/exports/export-sink'
+import { createMember } from '@gatehouse/contract/members/member'
 import {
   AdminKeyPermission,
   type Permission,
@@ -16,6 +17,7 @@ import {
 import { createPolicy, publishPolicy } from '@gatehouse/contract/policy'
 import { listGatewayHistory, saveGatewayConfig } from '@gatehouse/contract/policy-gateway/gateway'
 import { createGuardrail } from '@gatehouse/contract/policy-gateway/guardrails'
+import { createGatewayProposal } from '@gatehouse/contract/policy-gateway/proposals'
 import {
   createOrganization,
   createTenants,
@@ -88,6 +90,13 @@ export async function prepareTenants(stack: Stack) {
   const { guardrail } = await home.call(createGuardrail, {
     body: { name: 'guardrail', url: webhook.endpoint, secret: webhook.secret, enabled: false },
   })
+  const { proposal } = await home.call(createGatewayProposal, {
+    query: {},
+    body: { config: { name: 'proposal' } },
+  })
+  const member = await home.call(createMember, {
+    body: { email: 'ada@example.com', role: 'viewer' },
+  })
   await new Promise((resolve) => setTimeout(resolve, 1100))
   const administrators = {
     working: admin_key,
@@ -117,14 +126,16 @@ export async function prepareTenants(stack: Stack) {
     projectKey: project_key,
     /** Keys of the kind that the endpoint accepts, in every state. */
     keysFor: (endpoint: Endpoint) => (takesAdminKeys(endpoint) ? administrators : callers),
-    /** A key with every permission except the endpoint's. Created once, because the number of keys is limited. */
-    keyWithout: async (endpoint: Endpoint & { permission: Permission }) => {
-      const { permission } = endpoint
+    /** A key with every permission except some. Created once, because the number of keys is limited. */
+    keyWithout: async (
+      endpoint: Endpoint,
+      lacking: readonly (Endpoint['permission'] | undefined)[],
+    ) => {
       const isCaller = !takesAdminKeys(endpoint)
       const all: readonly Permission[] = isCaller ? allOfProjects : allPermissions
-      const others = all.filter((each) => each !== permission)
+      const others = all.filter((each) => !lacking.includes(each))
       const make = isCaller ? makeProjectKey : makeAdminKey
-      const name = `all but ${permission}${isCaller ? ', project key' : ''}`
+      const name = `all but ${lacking.filter(Boolean).join()}${isCaller ? ', project key' : ''}`
       const key = keysWithout.get(name) ?? make(name, others)
       keysWithout.set(name, key)
       return (await key).value
@@ -139,6 +150,9 @@ export async function prepareTenants(stack: Stack) {
         event_id: events.data[0]?.id ?? '',
         export_id: sink.id,
         guardrail_id: guardrail.id,
+        approval_id: 'apr_06f8q3k2r5s7t9v1w3x5y7q5',
+        proposal_id: proposal.id,
+        member_id: member.id,
         model_id: 'chat-scripted',
         key_id: endpoint.path.includes('/projects/') ? projectKey.id : victim.id,
       }),

@@ -16,8 +16,18 @@ type Options = {
 
 /** Two further Gatehouses that differ from the usual one only in what scores texts. */
 export async function startModerated(options: Options) {
+  const { remote, countScored } = await startRemote(options, 0)
+  return {
+    local: await startWith(options, 'local', { accept_local_only: true }),
+    remote,
+    countScored,
+  }
+}
+
+/** A Gatehouse whose texts are scored by a server that takes so long for each question. */
+export async function startRemote(options: Options, delayMs: number) {
   const double = await deferStop(
-    await startChild(new URL('scorer-double.ts', import.meta.url)),
+    await startChild(new URL('scorer-double.ts', import.meta.url), { DELAY_MS: String(delayMs) }),
     options.cleanup,
   )
   const openai = {
@@ -27,9 +37,9 @@ export async function startModerated(options: Options) {
     model: 'omni-moderation-latest',
     deadline_ms: 10_000,
   }
+  const name = delayMs > 0 ? `remote-${delayMs}-ms` : 'remote'
   return {
-    local: await startWith(options, 'local', { accept_local_only: true }),
-    remote: await startWith(options, 'remote', { scorers: [openai] }),
+    remote: await startWith(options, name, { scorers: [openai] }),
     /** How many texts the remote scorer has scored. */
     async countScored(): Promise<number> {
       return ((await (await fetch(double.url)).json()) as { scored: number }).scored

@@ -15,10 +15,13 @@ const streams = 200
 const frames = 300
 const paceMs = 20
 const openingMs = 1000
+/** Words that no stream had before: what was scored once is not asked about again. */
+const freshText = Array.from({ length: frames }, (_, index) => `w@number@x${index}`).join(' ')
 /** All streams are open during the window, and none of them ends in it. */
 const windowMs = frames * paceMs - openingMs - 1200
 
 type Options = {
+  /** The bare proxy, Gatehouse, and Gatehouse with a scorer that takes its time. */
   targets: readonly Target[]
   upstream: Target
   sender: StreamSender
@@ -53,8 +56,28 @@ export async function measurePaced(options: Options): Promise<Paced> {
   const least = costs.map((values) => Math.min(...values))
   const perFrame = costs.map(median)
   const above = ([bare = NaN, gatehouse = NaN]: readonly number[]) => gatehouse - bare
-  const figures = { frame: { value: above(least), median: above(perFrame) } }
+  const figures = {
+    frame: { value: above(least), median: above(perFrame) },
+    ...releaseFiguresOf(measured),
+  }
   return { figures, perFrame, bare: costs[0] ?? [] }
+}
+
+/** How the frames of each target leave, and how much later than the bare proxy's the first text comes. */
+function releaseFiguresOf([bare = [], own = [], remote = []]: readonly Round[][]): Figures {
+  const usual = (rounds: readonly Round[], part: keyof Round) =>
+    median(rounds.map((round) => round[part]))
+  const firstText = (rounds: readonly Round[]) => ({
+    value: usual(rounds, 'firstTextP99') - usual(bare, 'firstTextP99'),
+    median: usual(rounds, 'firstTextP50') - usual(bare, 'firstTextP50'),
+  })
+  return {
+    pacedFrames: { value: usual(own, 'perRelease') },
+    pacedFramesMost: { value: usual(own, 'mostFrames') },
+    pacedFirstText: firstText(own),
+    remoteFrames: { value: usual(remote, 'perRelease') },
+    remoteFirstText: firstText(remote),
+  }
 }
 
 const heading = [
@@ -88,7 +111,7 @@ function rowOf(name: string, rounds: readonly Round[]): string[] {
 
 async function measureRound(target: Target, { upstream, sender }: Options): Promise<Round> {
   const [cpu, upstreamCpu] = [createCpuMeter(target.pids), createCpuMeter(upstream.pids)]
-  const script = { tokens: frames, paceMs }
+  const script = { ...(target.isFresh ? { text: freshText } : { tokens: frames }), paceMs }
   await sender.begin(target, { streams, openingMs, script, tokensMax: frames })
   const read = async () => ({
     ...(await sender.report()),

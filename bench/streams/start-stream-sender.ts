@@ -30,16 +30,21 @@ export async function startStreamSender() {
     }
     throw new Error(`The streams did not get there in ${withinMs / 1000} seconds.`)
   }
+  function open(target: Target, { script, tokensMax, ...how }: Streams) {
+    const body = bodyWith(script, tokensMax)
+    child.send({ url: target.url, headerSets: headerSets(target), body, ...how } satisfies Job)
+  }
   return {
     stop,
     report,
     /** How the frames of all streams since `begin` have arrived. */
     releases: async () => (await ask('releases')) as Releases,
-    async begin(target: Target, { script, tokensMax, ...how }: Streams) {
-      const body = bodyWith(script, tokensMax)
-      child.send({ url: target.url, headerSets: headerSets(target), body, ...how } satisfies Job)
-      await until(({ started }) => started === how.streams, how.openingMs + patienceMs)
+    async begin(target: Target, streams: Streams) {
+      open(target, streams)
+      await until(({ started }) => started === streams.streams, streams.openingMs + patienceMs)
     },
+    /** The same without a wait, for streams of which nothing arrives. */
+    open,
     untilEnded: (streams: number) => until(({ ended }) => ended === streams, patienceMs),
     end: () => void child.send('end'),
   }

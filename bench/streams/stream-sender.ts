@@ -26,7 +26,12 @@ const calls = new Set<ReturnType<typeof request>>()
 let report: Report = { started: 0, ended: 0, frames: 0 }
 let releases: Releases = noReleases()
 
-function open({ url, headerSets, body }: Job, index: number) {
+/** Each stream gets another number in the place of this one. */
+const number = /@number@/g
+let numbers = 0
+
+function open({ url, headerSets, body: usual }: Job, index: number) {
+  const body = usual.replaceAll(number, String(++numbers))
   const headers = { ...headerSets[index % headerSets.length], 'content-length': body.length }
   const own = report
   const note = createReleaseCounter(releases, performance.now())

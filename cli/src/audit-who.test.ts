@@ -44,6 +44,20 @@ test('an erased payload, a deletion and a restored version are told apart', () =
   expect(linesOf(event({ restored_version: 1 }))[0]).toContain('restored version 1 into the draft')
 })
 
+test('an actor is shown with its type, and a member with name and address', () => {
+  const actorOf = (members: object) => linesOf(event(members))[1]
+  expect(actorOf({ actor_type: 'admin_key' })).toBe('  by key_1 (admin_key)')
+  expect(actorOf({ actor: 'operator', actor_type: 'operator' })).toBe('  by operator')
+  const actor = { name: 'Jane', email: 'jane@example.com' }
+  const member = { actor: 'mem_1', actor_type: 'member' }
+  expect(actorOf({ ...member, payload: { before: {}, after: {}, actor } })).toBe(
+    '  by mem_1 (member) "Jane" <jane@example.com>',
+  )
+  // Erased, or of a release that writes it in another way.
+  expect(actorOf({ ...member, payload: null })).toBe('  by mem_1 (member)')
+  expect(actorOf({ ...member, payload: { actor: 'Jane' } })).toBe('  by mem_1 (member)')
+})
+
 test('many changes are counted, long ones cut, and no text gives orders to the terminal', () => {
   const after = Object.fromEntries(
     Array.from({ length: 30 }, (_, index) => [`m${index}`, 'x\u001b'.repeat(100)]),

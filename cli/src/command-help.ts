@@ -16,7 +16,7 @@ export function helpFor({ name, summary }: Command, endpoint: Endpoint): string 
     '',
     ['Usage: gatehouse', name, ...path, '[flags]'].join(' '),
     '',
-    `Needs the permission ${endpoint.permission}. The key comes from ${keyVariableFor(endpoint.credentials)}.`,
+    `${needOf(endpoint)} The key comes from ${keyVariableFor(endpoint.credentials)}.`,
     ...(flags.length > 0 ? ['', 'Flags:', ...indented(aligned(flags.flatMap(rowsOf)))] : []),
     '',
     'General flags:',
@@ -24,6 +24,11 @@ export function helpFor({ name, summary }: Command, endpoint: Endpoint): string 
   ]
   return `${lines.join('\n')}\n`
 }
+
+const needOf = ({ permission, orPermission }: Endpoint) =>
+  permission === 'any'
+    ? 'Needs no permission.'
+    : `Needs the permission ${permission}${orPermission ? ` (or ${orPermission.permission} ${orPermission.when})` : ''}.`
 
 const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}`)
 

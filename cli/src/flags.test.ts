@@ -57,6 +57,12 @@ test('a header has a flag like everything else', () => {
   expect(header?.isRequired).toBe(false)
 })
 
+test('a header of ours has a flag without the prefix', () => {
+  const headers = z.object({ 'X-Gatehouse-Set': z.string().max(80).optional() })
+  const [header] = flagsOf({ ...endpoint, params: z.object({}), query: z.object({}), headers })
+  expect(header).toMatchObject({ name: 'set', part: 'headers', member: 'X-Gatehouse-Set' })
+})
+
 test('every member has a shape; what has no plain form is JSON', () => {
   const kinds = flags.filter(({ part }) => part === 'body').map(({ shape }) => shape.kind)
   expect(kinds.join(' ')).toBe('text text boolean text list list json json number')

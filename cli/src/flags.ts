@@ -48,7 +48,7 @@ function membersIn(endpoint: Endpoint, part: Part): Flag[] {
   const { schemas } = membersOf(schema, part === 'body' ? 'input' : 'output')
   const { required } = membersOf(schema, 'input')
   return Object.entries(schemas).map(([member, described]) => ({
-    name: kebabCase(member),
+    name: kebabCase(part === 'headers' ? member.replace(/^X-Gatehouse-/, '') : member),
     part,
     member,
     shape: shapeOf(described),

@@ -1,13 +1,14 @@
 import { z } from 'zod'
 
+import { AllowedModels, AllowedModelsEdit, GivenAllowedModels } from './allowed-models.ts'
 import { adminEndpoint } from './endpoint.ts'
 import { LimitsEdit, OwnLimits } from './limits.ts'
 import { listOf, ListQuery } from './list.ts'
-import { MonthlyBudgetEdit, OwnMonthlyBudget } from './monthly-budget.ts'
+import { changesManaged, createsManaged, exemptFromSets, ManagedBy } from './managed.ts'
+import { GivenMonthlyBudget, MonthlyBudgetEdit, OwnMonthlyBudget } from './monthly-budget.ts'
 import { AdminKeyPermission, Permission, ProjectKeyPermission } from './permission.ts'
+import { keyLifetimeMaxSeconds } from './project.ts'
 import { AnyId, idOf, Timestamp, trimmedText } from './text.ts'
-
-const tenYearsInSeconds = 315_360_000
 
 /** The members that all keys share; times that are not set are absent, not null. */
 const keyMembers = {
@@ -17,9 +18,12 @@ const keyMembers = {
   created_at: Timestamp,
   last_used_at: Timestamp.optional(),
   expires_at: Timestamp.optional(),
-  owner: z.object({ id: idOf('org'), type: z.literal('organization') }),
   permissions: z.array(Permission),
+  managed_by: ManagedBy,
 }
+
+const OrganizationOwner = z.object({ id: idOf('org'), type: z.literal('organization') })
+const MemberOwner = z.object({ id: idOf('mem'), type: z.literal('member') })
 
 const value = z
   .string()
@@ -28,11 +32,15 @@ const value = z
 
 const creation = {
   name: trimmedText(1, 80),
-  expires_in_seconds: z.int().min(1).max(tenYearsInSeconds).nullish(),
+  expires_in_seconds: z.int().min(1).max(keyLifetimeMaxSeconds).nullish(),
 }
 
 export const AdminApiKey = z
-  .object({ object: z.literal('organization.admin_api_key'), ...keyMembers })
+  .object({
+    object: z.literal('organization.admin_api_key'),
+    ...keyMembers,
+    owner: OrganizationOwner,
+  })
   .meta({ id: 'AdminApiKey' })
 export type AdminApiKey = z.infer<typeof AdminApiKey>
 
@@ -50,8 +58,14 @@ export const ProjectApiKey = z
   .object({
     object: z.literal('organization.project.api_key'),
     ...keyMembers,
+    owner: z
+      .union([OrganizationOwner, MemberOwner])
+      .describe(
+        'A key of a member stops working when the member is suspended, or leaves the project.',
+      ),
     limits: OwnLimits,
     monthly_budget: OwnMonthlyBudget,
+    allowed_models: AllowedModels,
   })
   .meta({ id: 'ProjectApiKey' })
 export type ProjectApiKey = z.infer<typeof ProjectApiKey>
@@ -60,11 +74,25 @@ const ProjectApiKeyCreation = z
   .strictObject({
     ...creation,
     permissions: z.array(ProjectKeyPermission).max(100).nullish(),
+    allowed_models: GivenAllowedModels,
+    monthly_budget: GivenMonthlyBudget.nullish().describe(
+      "By default there is none, but for a member's own key what the project prescribes.",
+    ),
+    own: z
+      .boolean()
+      .optional()
+      .describe(
+        'true: the key belongs to the member who makes it. false: to the organization. Default: true for callers who pass by their role in the project.',
+      ),
   })
   .meta({ id: 'ProjectApiKeyCreation' })
 
 const ProjectApiKeyEdit = z
-  .strictObject({ limits: LimitsEdit.optional(), monthly_budget: MonthlyBudgetEdit })
+  .strictObject({
+    limits: LimitsEdit.optional(),
+    monthly_budget: MonthlyBudgetEdit,
+    allowed_models: AllowedModelsEdit,
+  })
   .meta({ id: 'ProjectApiKeyEdit' })
 
 const adminKeys = '/v1/organization/admin_api_keys'
@@ -87,6 +115,7 @@ export const createAdminApiKey = adminEndpoint({
   method: 'POST',
   path: adminKeys,
   permission: 'admin_api_keys.write',
+  ...createsManaged,
   body: AdminApiKeyCreation,
   response: AdminApiKey.extend({ value }).meta({ id: 'NewAdminApiKey' }),
   successStatus: 201,
@@ -99,6 +128,7 @@ export const deleteAdminApiKey = adminEndpoint({
   method: 'DELETE',
   path: `${adminKeys}/:key_id`,
   permission: 'admin_api_keys.write',
+  ...exemptFromSets,
   params: z.object({ key_id: AnyId }),
   response: z
     .object({
@@ -116,8 +146,11 @@ export const listProjectApiKeys = adminEndpoint({
   method: 'GET',
   path: projectKeys,
   permission: 'projects.read',
+  orProjectRole: 'project_member',
   params: z.object({ project_id: AnyId }),
-  query: ListQuery,
+  query: ListQuery.extend({
+    member_id: AnyId.optional().describe('Only the keys that belong to this member.'),
+  }),
   response: listOf(ProjectApiKey).meta({ id: 'ProjectApiKeyList' }),
   errors: ['invalid_cursor', 'project_not_found'],
 })
@@ -128,6 +161,8 @@ export const createProjectApiKey = adminEndpoint({
   method: 'POST',
   path: projectKeys,
   permission: 'projects.write',
+  orProjectRole: 'project_member',
+  ...createsManaged,
   params: z.object({ project_id: AnyId }),
   body: ProjectApiKeyCreation,
   response: ProjectApiKey.extend({ value }).meta({ id: 'NewProjectApiKey' }),
@@ -138,10 +173,12 @@ export const createProjectApiKey = adminEndpoint({
 export const updateProjectApiKey = adminEndpoint({
   id: 'updateProjectApiKey',
   summary:
-    'Set the limits and the monthly budget of an API key; they hold everywhere within 5 seconds',
+    'Set the limits, the monthly budget and the models of an API key; they hold everywhere within 5 seconds',
   method: 'PATCH',
   path: `${projectKeys}/:key_id`,
   permission: 'projects.write',
+  orProjectRole: 'project_admin',
+  ...changesManaged,
   params: z.object({ project_id: AnyId, key_id: AnyId }),
   body: ProjectApiKeyEdit,
   response: ProjectApiKey,
@@ -154,6 +191,8 @@ export const deleteProjectApiKey = adminEndpoint({
   method: 'DELETE',
   path: `${projectKeys}/:key_id`,
   permission: 'projects.write',
+  orProjectRole: 'project_member',
+  ...exemptFromSets,
   params: z.object({ project_id: AnyId, key_id: AnyId }),
   response: z
     .object({

@@ -2,6 +2,7 @@ import { z } from 'zod'
 
 import { adminBodyLimitBytes, adminEndpoint, type Endpoint } from './endpoint.ts'
 import { Day, integerInQuery, listOf, ListQuery } from './list.ts'
+import { labelName, labelValue } from './organization/labels.ts'
 import { AnyId, storedText, Timestamp } from './text.ts'
 
 /** One credit is one micro-USD. Amounts stay exact: 2^53 credits are nine thousand million dollars. */
@@ -127,10 +128,10 @@ export const listLedgerEntries = adminEndpoint({
 })
 
 /** In the order in which items are sorted. */
-export const usageGroups = ['day', 'project', 'key', 'model'] as const
+export const usageGroups = ['day', 'label', 'project', 'key', 'model'] as const
 export type UsageGroup = (typeof usageGroups)[number]
 
-const group = `(${usageGroups.join('|')})`
+const group = `(day|label:${labelName}|project|key|model)`
 const Count = z.int().min(0)
 
 export const UsageItem = z
@@ -138,6 +139,10 @@ export const UsageItem = z
     id: z.string().describe('Names the item for `after`, and nothing else.'),
     object: z.literal('organization.credits.usage'),
     day: z.iso.date().nullable().describe('In UTC; null unless grouped by day.'),
+    label: z
+      .string()
+      .nullable()
+      .describe('null unless grouped by a label, and for projects that do not have it.'),
     project_id: z.string().nullable().describe('null unless grouped by project.'),
     key_id: z.string().nullable().describe('null unless grouped by key.'),
     model: z.string().nullable().describe('null unless grouped by model.'),
@@ -156,24 +161,41 @@ const cursorMaxLength = 4000
 
 export const readUsage = adminEndpoint({
   id: 'readUsage',
-  summary: 'Read what was used and what it cost, summed by day, project, key and model',
+  summary: 'Read what was used and what it cost, summed by day, label, project, key and model',
   method: 'GET',
   path: '/v1/organization/usage',
   permission: 'credits.read',
   query: ListQuery.extend({
     after: storedText(1, cursorMaxLength).optional().describe('The last_id of the page before.'),
     limit: integerInQuery(1, 100).default(100).describe('How many items a page has at most.'),
-    order: z.enum(['asc', 'desc']).default('asc').describe('By day, project, key and model.'),
+    order: z
+      .enum(['asc', 'desc'])
+      .default('asc')
+      .describe('By day, label, project, key and model.'),
     from: Day.optional().describe('The first day, in UTC. Without it: 30 days up to the last.'),
     to: Day.optional().describe('The last day, in UTC. Without it: today. At most 366 days.'),
     group_by: z
       .string()
-      .regex(new RegExp(`^${group}(,${group}){0,3}$`), {
-        error: 'must be some of day, project, key and model, separated by commas',
+      .max(200)
+      .regex(new RegExp(`^${group}(,${group}){0,4}$`), {
+        error: 'must be some of day, label:<name>, project, key and model, separated by commas',
+      })
+      .refine((groups) => groups.split('label:').length <= 2, {
+        error: 'must name at most one label',
       })
       .default('day')
-      .describe('What to sum by: some of day, project, key and model, separated by commas.'),
+      .describe(
+        'What to sum by: some of day, label:<name>, project, key and model, separated by commas. Labels are those that projects have now.',
+      ),
     project_id: AnyId.optional(),
+    label: z
+      .string()
+      .max(200)
+      .regex(new RegExp(`^${labelName}=${labelValue}$`), {
+        error: 'must be the name and the value of a label, as in cost_center=4711',
+      })
+      .optional()
+      .describe('Only projects that have this label now, as in cost_center=4711.'),
     key_id: storedText(1, callerMaxLength).optional(),
     model: AnyId.optional(),
   }),

@@ -4,8 +4,10 @@ import type { Dialect } from './error-body.ts'
 import type { ErrorCode } from './error.ts'
 import type { Permission } from './permission.ts'
 import { PolicyHeaders } from './policy-gateway/policy-headers.ts'
+import type { ProjectRole } from './role.ts'
 
-export type CredentialKind = 'admin_key' | 'project_key' | 'jwt'
+/** A session is that of a person who has signed in. */
+export type CredentialKind = 'admin_key' | 'project_key' | 'jwt' | 'session'
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 type Base = {
@@ -31,8 +33,34 @@ type Base = {
   readonly takesFreeRequests?: boolean
   /** The member of a successful answer that is also sent as its `ETag`. */
   readonly etag?: string
+  /**
+   * Given for objects that a set can manage. `change`: 409 unless the request is one of the set that manages the object;
+   * `exempt`: never refused because of its set.
+   */
+  readonly managed?: 'create' | 'change' | 'exempt'
+  /** Which requests of an endpoint that changes such objects are exempt. */
+  readonly exemptFromSet?: Exemption
   /** What some requests need besides `permission`. */
   readonly furtherPermissions?: readonly FurtherPermission[]
+  /** What is enough for some requests in place of `permission`. Which ones is for the endpoint to decide. */
+  readonly orPermission?: OtherPermission
+  /**
+   * A member who has at least this role in the project of the path needs no permission. What such a member may do there is
+   * less than with the permission: the specification says what, and the endpoint sees to it.
+   */
+  readonly orProjectRole?: ProjectRole
+}
+
+type Exemption = {
+  /** Which requests, as a clause. */
+  readonly when: string
+  isMet(body: unknown): boolean
+}
+
+type OtherPermission = {
+  readonly permission: Permission
+  /** What for, as the end of a sentence. */
+  readonly when: string
 }
 
 type FurtherPermission = {
@@ -43,7 +71,12 @@ type FurtherPermission = {
   isNeeded(body: unknown): boolean
 }
 
-type Guarded = { readonly credentials: readonly CredentialKind[]; readonly permission: Permission }
+/** `any`: every valid credential may call it, also one without permissions. */
+export type NeededPermission = Permission | 'any'
+type Guarded = {
+  readonly credentials: readonly CredentialKind[]
+  readonly permission: NeededPermission
+}
 type Public = { readonly credentials: readonly []; readonly permission: null }
 
 /** One HTTP operation: the service binds it, the client calls it, and OpenAPI is generated from it. */
@@ -53,7 +86,7 @@ export type Endpoint = Base & (Guarded | Public)
 export const adminBodyLimitBytes = 64 * 1024
 
 type Given = Omit<Base, 'dialect' | 'bodyLimitBytes' | 'isIdempotent' | 'successStatus'> & {
-  readonly permission: Permission
+  readonly permission: NeededPermission
   readonly successStatus?: 200 | 201
   readonly bodyLimitBytes?: number
   /** Given as false where a call with a body changes nothing. */
@@ -62,7 +95,7 @@ type Given = Omit<Base, 'dialect' | 'bodyLimitBytes' | 'isIdempotent' | 'success
 
 type AdminDefaults<Operation extends Given> = {
   readonly dialect: 'admin'
-  readonly credentials: readonly ['admin_key']
+  readonly credentials: readonly ['admin_key', 'session']
   readonly bodyLimitBytes: number
   readonly isIdempotent: boolean
   readonly successStatus: Operation['successStatus'] extends 201 ? 201 : 200
@@ -72,7 +105,7 @@ type AdminDefaults<Operation extends Given> = {
 export function adminEndpoint<const Operation extends Given>(operation: Operation) {
   return {
     dialect: 'admin',
-    credentials: ['admin_key'],
+    credentials: ['admin_key', 'session'],
     bodyLimitBytes: adminBodyLimitBytes,
     isIdempotent: operation.method !== 'GET',
     successStatus: 200,
@@ -81,17 +114,17 @@ export function adminEndpoint<const Operation extends Given>(operation: Operatio
 }
 
 /** The largest body of the policy gateway: 256 KiB. */
-const gatewayBodyLimitBytes = 256 * 1024
+export const gatewayBodyLimitBytes = 256 * 1024
 
 type GatewayDefaults<Operation extends Given> = Omit<AdminDefaults<Operation>, 'credentials'> & {
-  readonly credentials: readonly ['project_key', 'jwt', 'admin_key']
+  readonly credentials: readonly ['project_key', 'jwt', 'admin_key', 'session']
 }
 
 /** An endpoint of the policy gateway: as in administration, but open to callers of models, and with larger bodies. */
 export function gatewayEndpoint<const Operation extends Given>(operation: Operation) {
   return {
     ...adminEndpoint({ bodyLimitBytes: gatewayBodyLimitBytes, ...operation }),
-    credentials: ['project_key', 'jwt', 'admin_key'],
+    credentials: ['project_key', 'jwt', 'admin_key', 'session'],
   } as unknown as Operation & GatewayDefaults<Operation>
 }
 
@@ -153,10 +186,17 @@ export type RequestOf<E extends Endpoint> = {
 /** What a handler returns; the schema is applied to it before it is sent. */
 export type ResponseOf<E extends Endpoint> = z.input<E['response']>
 
-/** What the client takes: only the parts that the endpoint has. Headers can be left out. */
+/** What the client takes: only the parts that the endpoint has. Headers can be left out, and a query that requires nothing. */
 export type InputOf<E extends Endpoint> = {
-  [Part in 'params' | 'query' | 'body' as E[Part] extends z.ZodType ? Part : never]: Sent<E[Part]>
-} & (E['headers'] extends z.ZodType ? { headers?: Sent<E['headers']> } : unknown)
+  [Part in 'params' | 'body' as E[Part] extends z.ZodType ? Part : never]: Sent<E[Part]>
+} & (E['headers'] extends z.ZodType ? { headers?: Sent<E['headers']> } : unknown) &
+  QueryInput<E['query']>
+
+type QueryInput<Schema> = Schema extends z.ZodType
+  ? Partial<Sent<Schema>> extends Sent<Schema>
+    ? { query?: Sent<Schema> }
+    : { query: Sent<Schema> }
+  : unknown
 
 /** Errors that any request can get, because they are found before its endpoint is. */
 export const errorsOfAnyRequest = [
@@ -179,6 +219,7 @@ export function errorsOf(endpoint: Endpoint): ErrorCode[] {
       : []),
     // The calls of an organization that wait for the database are limited.
     ...(endpoint.dialect === 'admin' && endpoint.permission ? (['overloaded'] as const) : []),
+    ...(endpoint.managed === 'change' ? (['managed_elsewhere'] as const) : []),
     ...endpoint.errors,
     'internal_error',
     ...(endpoint.permission ? (['dependency_unavailable'] as const) : []),
@@ -198,6 +239,7 @@ function schemaErrorsOf({ params, query, headers, body, dialect }: Endpoint): Er
 }
 
 function guardErrorsOf({
+  method,
   permission,
   credentials,
   dialect,
@@ -205,16 +247,19 @@ function guardErrorsOf({
 }: Endpoint): ErrorCode[] {
   if (permission === null) return []
   const takesTokens = credentials.some((kind) => kind === 'jwt')
+  const takesSessions = credentials.some((kind) => kind === 'session')
   return [
     'missing_credentials',
     'invalid_api_key',
     'expired_api_key',
     'revoked_api_key',
+    ...(takesSessions ? (['invalid_session'] as const) : []),
+    ...(takesSessions && method !== 'GET' ? (['cross_site_request'] as const) : []),
     ...(takesTokens
       ? (['invalid_token', 'expired_token', 'wrong_project', 'project_not_found'] as const)
       : []),
     ...(takesFreeRequests ? (['free_request_used'] as const) : []),
-    'permission_denied',
+    ...(permission === 'any' ? [] : (['permission_denied'] as const)),
     'organization_suspended',
     'rate_limit_exceeded',
     ...(dialect === 'admin' ? (['concurrency_limit_exceeded'] as const) : []),

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 
 import type { Endpoint } from './endpoint.ts'
 import { dialectOfPath, endpoints, methodsAt, realmOfPath } from './endpoints.ts'
+import { pages } from './pages/pages.ts'
 
 const all: readonly Endpoint[] = endpoints
 
@@ -33,8 +34,41 @@ test('only seven endpoints are public', () => {
   ])
 })
 
+test('only pages of sign-in are open besides, and no page is an endpoint', () => {
+  expect(pages.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
+    'GET /auth/:provider',
+    'GET /auth/:provider/callback',
+    'GET /auth/providers',
+    'GET /auth/session',
+    'GET /auth/sign_in',
+    'GET /auth/style.css',
+    'POST /auth/:provider/backchannel_logout',
+    'POST /auth/key',
+    'POST /auth/sign_out',
+  ])
+  const paths = new Set(all.map(({ path }) => path))
+  expect(pages.filter(({ path }) => paths.has(path))).toEqual([])
+  const ids = [...all, ...pages].map(({ id }) => id)
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
 test.each(all)('$id: it asks for a permission and a credential, or for neither', (endpoint) => {
   expect(endpoint.credentials.length > 0).toBe(endpoint.permission !== null)
+})
+
+test.each(all.filter(({ orProjectRole }) => orProjectRole))(
+  '$id: a role in a project stands for a permission only where the path names the project, and people can call',
+  ({ params, credentials }) => {
+    expect(Object.keys(params?.shape ?? {})).toContain('project_id')
+    expect(credentials).toContain('session')
+  },
+)
+
+test('what changes the whole project, or more than one, needs the permission', () => {
+  const taking = all.filter(({ orProjectRole }) => orProjectRole).map(({ id }) => id)
+  for (const id of ['listProjects', 'createProject', 'archiveProject']) {
+    expect(taking).not.toContain(id)
+  }
 })
 
 test.each(all)('$id: its error dialect is that of its path', ({ path, dialect }) => {
@@ -73,14 +107,14 @@ test.each(administration.filter(({ method }) => method !== 'GET'))(
   },
 )
 
-/** The usage of everybody is for administrators. */
-const isUsage = ({ id }: Endpoint) => id === 'listGatewayQuotas'
+/** The usage of everybody is for administrators, and approvals are for members. */
+const ofAdministration = ['listGatewayQuotas', 'approveGatewayProposal']
 const gateway = all.filter(
-  (endpoint) => endpoint.path.startsWith('/api/policy-gateway/') && !isUsage(endpoint),
+  ({ id, path }) => path.startsWith('/api/policy-gateway/') && !ofAdministration.includes(id),
 )
 
 test.each(gateway)('$id: the policy gateway takes every kind of credential', (endpoint) => {
-  expect(endpoint.credentials).toEqual(['project_key', 'jwt', 'admin_key'])
+  expect(endpoint.credentials).toEqual(['project_key', 'jwt', 'admin_key', 'session'])
   expect([endpoint.permission, endpoint.bodyLimitBytes]).toEqual([
     expect.stringMatching(/^(policy_gateway|exports)[.](read|write)$/) as string,
     262_144,

@@ -8,17 +8,23 @@ import * as auditEvent from './exports/audit-event.ts'
 import * as auditLog from './exports/audit-log.ts'
 import * as exportSink from './exports/export-sink.ts'
 import * as limits from './limits.ts'
+import * as me from './members/me.ts'
+import * as member from './members/member.ts'
+import * as projectMember from './members/project-member.ts'
 import * as message from './message.ts'
 import * as model from './model.ts'
 import * as organizationCredits from './organization-credits.ts'
+import * as settings from './organization/settings.ts'
 import * as policyEvaluation from './policy-evaluation.ts'
 import * as gateway from './policy-gateway/gateway.ts'
 import * as guardrails from './policy-gateway/guardrails.ts'
+import * as proposals from './policy-gateway/proposals.ts'
 import * as gatewayQuotas from './policy-gateway/quotas.ts'
 import * as policy from './policy.ts'
 import * as project from './project.ts'
 import * as response from './response.ts'
 import * as serviceInfo from './service-info.ts'
+import * as approval from './two-persons/approval.ts'
 import * as webhook from './webhook.ts'
 
 /** Every endpoint of the API. */
@@ -35,6 +41,9 @@ export const endpoints = [
   policy.retrievePolicyVersion,
   policy.restorePolicyVersion,
   policy.readPolicyRollout,
+  approval.listPolicyApprovals,
+  approval.approvePolicy,
+  approval.withdrawPolicyApproval,
   policyEvaluation.evaluatePolicy,
   policyEvaluation.replayPolicy,
   policyEvaluation.readPolicyExamples,
@@ -53,6 +62,11 @@ export const endpoints = [
   guardrails.updateGuardrail,
   guardrails.deleteGuardrail,
   guardrails.testGuardrail,
+  proposals.listGatewayProposals,
+  proposals.createGatewayProposal,
+  proposals.retrieveGatewayProposal,
+  proposals.approveGatewayProposal,
+  proposals.withdrawGatewayProposal,
   exportSink.listExports,
   exportSink.createExport,
   exportSink.retrieveExport,
@@ -71,6 +85,9 @@ export const endpoints = [
   project.retrieveProject,
   project.updateProject,
   project.archiveProject,
+  projectMember.listProjectMembers,
+  projectMember.setProjectMember,
+  projectMember.deleteProjectMember,
   apiKey.listProjectApiKeys,
   apiKey.createProjectApiKey,
   apiKey.updateProjectApiKey,
@@ -78,6 +95,15 @@ export const endpoints = [
   apiKey.listAdminApiKeys,
   apiKey.createAdminApiKey,
   apiKey.deleteAdminApiKey,
+  member.listMembers,
+  member.createMember,
+  member.retrieveMember,
+  member.updateMember,
+  member.deleteMember,
+  member.listRoles,
+  settings.readOrganizationSettings,
+  settings.updateOrganizationSettings,
+  me.readMe,
   limits.readLimits,
   model.listOrganizationModels,
   organizationCredits.readOrganizationCredits,
@@ -120,12 +146,15 @@ export function dialectOfPath(path: string): Dialect {
 
 /** The realm a 401 names, by family of paths. */
 export function realmOfPath(path: string): 'organization' | 'policy-gateway' | 'inference' {
-  if (isAtOrBelow(path, '/v1/organization')) return 'organization'
+  if (isAtOrBelow(path, '/v1/organization') || isAtOrBelow(path, '/auth')) return 'organization'
   return isAtOrBelow(path, '/api/policy-gateway') ? 'policy-gateway' : 'inference'
 }
 
 /** The methods of the endpoints at this path; empty when there is none. */
-export function methodsAt(path: string, among: readonly Endpoint[] = endpoints): Method[] {
+export function methodsAt(
+  path: string,
+  among: readonly { method: Method; path: string }[] = endpoints,
+): Method[] {
   const segments = path.split('/')
   return among
     .filter((endpoint) => matches(endpoint.path.split('/'), segments))

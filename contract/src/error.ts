@@ -98,12 +98,13 @@ export const errors = {
   ),
   expired_api_key: auth('The key has expired. Create a new one.'),
   revoked_api_key: auth(
-    'The key was revoked, or its project was archived. Use another key or create a new one.',
+    'The key was revoked, its project was archived, or the person whom it belongs to is suspended or has left. Use another key or create a new one.',
   ),
   invalid_token: auth(
     'The token is not signed by a configured issuer, or lacks a required claim. Obtain another one, or have the operator check JWT_ISSUERS.',
   ),
   expired_token: auth('The token has expired. Obtain a new one from its issuer.'),
+  invalid_session: auth('The session has ended or is not known. Sign in again.'),
   free_request_used: auth(
     'The one free request of your network has been used. Sign up to continue.',
   ),
@@ -116,6 +117,11 @@ export const errors = {
     402,
     'billing_error',
     'The monthly budget of your organization, project or key does not cover the highest possible cost of this call. Wait for the next month, or have an administrator raise the budget.',
+  ),
+  cross_site_request: entry(
+    403,
+    'permission_error',
+    'A browser sent its session with a change, but not from a page of this gateway, or without the token in x-gatehouse-csrf. Send the token that GET /v1/organization/me returns, from a page of PUBLIC_URL.',
   ),
   permission_denied: entry(
     403,
@@ -144,6 +150,9 @@ export const errors = {
   ),
   export_not_found: notFound('No export sink with this id exists in your organization.'),
   guardrail_not_found: notFound('No guardrail with this id exists in your organization.'),
+  member_not_found: notFound('Your organization, or the project, has no member with this id.'),
+  approval_not_found: notFound('You have given no approval with this id.'),
+  proposal_not_found: notFound('No open proposal with this id exists in your organization.'),
   model_not_found: notFound(
     'The call names a model that does not exist here. GET /v1/models lists the models you can call; correct `model`.',
   ),
@@ -169,7 +178,10 @@ export const errors = {
     'The event is not covered by a signed checkpoint yet. Checkpoints are signed once a minute by a worker that has AUDIT_SIGNING_KEYS; try again later.',
   ),
   revision_conflict: conflict(
-    'The policy, or the configuration of the policy gateway, has changed since you read it. Read it again and repeat your change with its current revision.',
+    'The policy, the configuration of the policy gateway, or the settings of the organization have changed since you read them. Read them again and repeat your change with its current revision.',
+  ),
+  managed_elsewhere: conflict(
+    'The object is managed by another set than the request is made for, or by none. The message says which. Change the object where it is managed, or repeat the request with take_over=true.',
   ),
   no_unpublished_changes: conflict(
     'The draft equals the published version, so there is nothing to publish. Edit the draft first.',
@@ -185,6 +197,12 @@ export const errors = {
   policy_not_evaluable: conflict(
     'The rule cannot be evaluated here: it needs a judge model, which this gateway does not have, or it is not accepted any more. The message says which.',
   ),
+  approval_required: conflict(
+    'The organization asks for two persons: another member who may publish has to approve this first. Ask for an approval, or propose the change; an owner may break the glass with a reason.',
+  ),
+  approval_outdated: conflict(
+    'What was approved or proposed has changed since. Have the current state approved, or propose the change again.',
+  ),
   idempotency_in_progress: conflict(
     'A request with this Idempotency-Key is still running. Retry with the same key after the delay in Retry-After.',
   ),
@@ -196,6 +214,12 @@ export const errors = {
   ),
   guardrail_name_taken: conflict(
     'Another guardrail of the organization has this name. Choose another one.',
+  ),
+  member_email_taken: conflict(
+    'Another member of the organization has this address. Change that member, or remove it first.',
+  ),
+  last_owner: conflict(
+    'This is the last active owner of the organization. Make another active member an owner first.',
   ),
   last_admin_key: conflict(
     'This is the last valid key that can manage administrator keys. Create another one first.',

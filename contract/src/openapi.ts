@@ -4,9 +4,9 @@ import { type Endpoint, errorsOf, errorsOfAnyRequest } from './endpoint.ts'
 import { errorBodies, errorBodyAt, statusIn } from './error-body.ts'
 import { type ErrorCode, errors } from './error.ts'
 import { exampleOf } from './examples/examples.ts'
-import { headerComponents, headersOf, isStreamable } from './openapi-headers.ts'
-import { type Operation, shareFailures } from './openapi-share.ts'
-import { tagOf, tags } from './openapi-tags.ts'
+import { headerComponents, headersOf, isStreamable } from './openapi/headers.ts'
+import { type Operation, shareFailures } from './openapi/share.ts'
+import { tagOf, tags } from './openapi/tags.ts'
 
 type Json = Record<string, unknown>
 
@@ -62,6 +62,7 @@ const securitySchemes = {
     bearerFormat: 'JWT',
     description: 'Token of an issuer that the operator has configured.',
   },
+  session: { type: 'http', scheme: 'bearer', description: 'Session of a person, gate_ses_…' },
 }
 
 function describe(endpoint: Endpoint): Operation {
@@ -78,8 +79,9 @@ function describe(endpoint: Endpoint): Operation {
     operationId: id,
     summary,
     tags: [tagOf(endpoint)],
-    ...(permission && { description: describePermissions(endpoint) }),
+    ...(permission && { description: `${describePermissions(endpoint)}${describeSets(endpoint)}` }),
     ...(permission && { 'x-permission': permission, 'x-body-limit': endpoint.bodyLimitBytes }),
+    ...(endpoint.orProjectRole && { 'x-project-role': endpoint.orProjectRole }),
     security: toSecurity(endpoint),
     ...(parameters.length > 0 && { parameters }),
     ...(body && {
@@ -89,9 +91,20 @@ function describe(endpoint: Endpoint): Operation {
   }
 }
 
-function describePermissions({ permission, furtherPermissions = [] }: Endpoint): string {
+function describePermissions(endpoint: Endpoint): string {
+  const { permission, furtherPermissions = [], orPermission, orProjectRole } = endpoint
+  if (permission === 'any') return 'Needs a valid credential, whatever its permissions.'
   const further = furtherPermissions.map((each) => `, and \`${each.permission}\` ${each.when}`)
-  return `Needs the permission \`${permission}\`${further.join('')}.`
+  const other = orPermission ? `, or \`${orPermission.permission}\` ${orPermission.when}` : ''
+  const role = orProjectRole ? `, or the role \`${orProjectRole}\` in the project` : ''
+  return `Needs the permission \`${permission}\`${further.join('')}${other}${role}.`
+}
+
+function describeSets({ managed, exemptFromSet }: Endpoint): string {
+  if (managed === 'exempt') return ' Never refused because of the set that manages the object.'
+  return exemptFromSet
+    ? ` A request ${exemptFromSet.when} is never refused because of the set that manages the object.`
+    : ''
 }
 
 /** An empty requirement means that the operation can be called without a credential. */

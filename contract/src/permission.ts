@@ -7,6 +7,8 @@ export const permissions = [
   'policies.publish',
   'admin_api_keys.read',
   'admin_api_keys.write',
+  'members.read',
+  'members.write',
   'projects.read',
   'projects.write',
   'policy_gateway.read',

@@ -2,7 +2,9 @@ import { z } from 'zod'
 
 import { adminEndpoint } from './endpoint.ts'
 import { Day, integerInQuery, listOf, ListQuery } from './list.ts'
-import { params, policyPath, Revision, VersionNumber } from './policy.ts'
+import { changesManaged } from './managed.ts'
+import { params, policyPath } from './policy.ts'
+import { Revision, VersionNumber } from './revision.ts'
 import { AnyId, idOf, storedText, Timestamp, Warnings } from './text.ts'
 
 /** Texts to try a rule on are longer than what other calls of the family send. */
@@ -134,6 +136,7 @@ export const replacePolicyExamples = adminEndpoint({
   method: 'PUT',
   path: `${policyPath}/examples`,
   permission: 'policies.write',
+  ...changesManaged,
   params,
   body: z.strictObject({ revision: Revision, examples }).meta({ id: 'PolicyExamplesEdit' }),
   bodyLimitBytes: textsLimitBytes,

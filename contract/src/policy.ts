@@ -2,13 +2,12 @@ import { z } from 'zod'
 
 import { adminEndpoint } from './endpoint.ts'
 import { integerInQuery, listOf, ListQuery } from './list.ts'
+import { changesManaged, createsManaged, exemptFromSets, ManagedBy } from './managed.ts'
+import { ProcessCounts } from './policy-gateway/process-counts.ts'
+import { Revision, revisionMax, VersionNumber } from './revision.ts'
 import { AnyId, idOf, storedText, Timestamp, trimmedText, Warnings } from './text.ts'
+import { approvalErrors, glassBody, glassQuery } from './two-persons/break-glass.ts'
 
-/** The largest revision and version number: that of a 32-bit integer. */
-export const revisionMax = 2_147_483_647
-
-export const Revision = z.int().min(1).max(revisionMax).describe('The revision you last read.')
-export const VersionNumber = z.int().min(1).max(revisionMax)
 const BasisPoints = z.int().min(1).max(9999)
 
 export const PolicyState = z.enum(['draft', 'monitoring', 'enforcing', 'paused'])
@@ -60,6 +59,7 @@ const PolicySummary = z
     revision: Revision,
     current_version: VersionNumber.nullable(),
     has_unpublished_changes: z.boolean(),
+    managed_by: ManagedBy,
     created_at: Timestamp,
     updated_at: Timestamp,
   })
@@ -71,24 +71,6 @@ export const Policy = PolicySummary.extend({
   published: PolicyVersion.nullable(),
 }).meta({ id: 'Policy' })
 export type Policy = z.infer<typeof Policy>
-
-/** How far a change of what is in force has come. */
-export const ProcessCounts = {
-  is_applied: z.boolean().describe('Every live process has applied the last change.'),
-  processes: z.object({
-    live: z.int().min(0),
-    applied: z.int().min(0),
-    pending: z.int().min(0).describe('Live, but the last change is not yet in force there.'),
-    failed: z
-      .int()
-      .min(0)
-      .describe('Live, but could not apply the last change: the older version stays in force.'),
-    silent: z
-      .int()
-      .min(0)
-      .describe('Has not reported recently, although it has not been stopped properly.'),
-  }),
-}
 
 /** Which version the processes of the API run. A silent process does not count as having applied the change. */
 const PolicyRollout = z
@@ -148,17 +130,17 @@ export type PolicyEdit = z.infer<typeof PolicyEdit>
 
 const AtRevision = z.strictObject({ revision: Revision }).meta({ id: 'AtRevision' })
 
-const Publication = z
-  .strictObject({
-    revision: Revision,
-    force: z.boolean().optional().describe('Publish although examples fail.'),
-    reason: trimmedText(1, 500).optional().describe('Why; required with `force`.'),
-  })
+const Publication = glassBody({
+  revision: Revision,
+  force: z.boolean().optional().describe('Publish although examples fail.'),
+})
   .refine(({ force, reason }) => !force || reason !== undefined, {
     path: ['reason'],
     error: 'must be given with force',
   })
   .meta({ id: 'PolicyPublication' })
+
+const Resumption = glassBody({ revision: Revision }).meta({ id: 'PolicyResumption' })
 
 const policies = '/v1/organization/policies'
 /** The path of one policy. */
@@ -186,6 +168,7 @@ export const createPolicy = adminEndpoint({
   method: 'POST',
   path: policies,
   permission: 'policies.write',
+  ...createsManaged,
   body: PolicyCreation,
   response: Policy,
   successStatus: 201,
@@ -209,6 +192,7 @@ export const updatePolicy = adminEndpoint({
   method: 'PATCH',
   path: policyPath,
   permission: 'policies.write',
+  ...changesManaged,
   params,
   body: PolicyEdit,
   response: Policy,
@@ -221,8 +205,9 @@ export const publishPolicy = adminEndpoint({
   method: 'POST',
   path: `${policyPath}/publish`,
   permission: 'policies.publish',
+  ...changesManaged,
   params,
-  query: z.object({
+  query: changesManaged.query.extend({
     wait: z
       .enum(['applied'])
       .optional()
@@ -239,6 +224,7 @@ export const publishPolicy = adminEndpoint({
     'draft_not_publishable',
     'examples_failing',
     'policy_evaluation_unavailable',
+    ...approvalErrors,
   ],
 })
 
@@ -248,6 +234,7 @@ export const pausePolicy = adminEndpoint({
   method: 'POST',
   path: `${policyPath}/pause`,
   permission: 'policies.publish',
+  ...exemptFromSets,
   params,
   body: AtRevision,
   response: Policy,
@@ -260,10 +247,11 @@ export const resumePolicy = adminEndpoint({
   method: 'POST',
   path: `${policyPath}/resume`,
   permission: 'policies.publish',
+  ...changesManaged,
   params,
-  body: AtRevision,
+  body: Resumption,
   response: Policy,
-  errors: [...changeErrors, 'policy_not_paused', 'policy_not_evaluable'],
+  errors: [...changeErrors, 'policy_not_paused', 'policy_not_evaluable', ...approvalErrors],
 })
 
 export const deletePolicy = adminEndpoint({
@@ -272,8 +260,10 @@ export const deletePolicy = adminEndpoint({
   method: 'DELETE',
   path: policyPath,
   permission: 'policies.write',
+  ...changesManaged,
   params,
-  query: z.object({
+  query: glassQuery({
+    ...changesManaged.query.shape,
     revision: integerInQuery(1, revisionMax).describe('The revision you last read.'),
   }),
   response: z
@@ -283,7 +273,7 @@ export const deletePolicy = adminEndpoint({
       deleted: z.literal(true),
     })
     .meta({ id: 'DeletedPolicy' }),
-  errors: ['policy_not_found', 'revision_conflict'],
+  errors: ['policy_not_found', 'revision_conflict', ...approvalErrors],
 })
 
 export const listPolicyVersions = adminEndpoint({
@@ -317,6 +307,7 @@ export const restorePolicyVersion = adminEndpoint({
   method: 'POST',
   path: `${policyPath}/versions/:version/restore`,
   permission: 'policies.write',
+  ...changesManaged,
   params: versionParams,
   body: AtRevision,
   response: Policy,

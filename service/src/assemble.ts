@@ -1,26 +1,22 @@
 import { createAccess } from '#access/create-access.ts'
 import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
-import { createEventWriter } from '#audit/event-writer.ts'
 import { exchangeHints } from '#audit/exchange-hints.ts'
 import { followChanges } from '#audit/follow-changes.ts'
 import { createBudgetAlerts } from '#credits/budgets/budget-alerts.ts'
 import { type BudgetSubject, seedQuotaUsage } from '#credits/budgets/quota-usage-store.ts'
 import { createCredits } from '#credits/create-credits.ts'
-import { createExports } from '#exports/create-exports.ts'
 import type { MutationDeps } from '#http/bind-mutation.ts'
 import { createBodyBudget } from '#http/body-budget.ts'
 import { createOverload } from '#http/overload/overload.ts'
-import type { Principal } from '#http/principal.ts'
+import { isAdministrator, type Principal } from '#http/principal.ts'
 import { createInference } from '#inference/create-inference.ts'
 import { createLimits } from '#limits/create-limits.ts'
 import { callLimits } from '#limits/limit-calls.ts'
 import { periodAt } from '#limits/quotas/calendar.ts'
-import { createModeration } from '#moderation/create-moderation.ts'
 import { threadEntry } from '#platform/assets.ts'
 import type { Tx } from '#platform/database.ts'
 import { createGate } from '#platform/lines/gate.ts'
-import { readReferencedKey } from '#platform/operator-file/key-reference.ts'
 import { createSecretBox, type SecretBox } from '#platform/secrets.ts'
 import { createThreadPool } from '#platform/thread-pool.ts'
 import { followPolicies } from '#policies-in-force/follow-policies.ts'
@@ -30,6 +26,12 @@ import { createPatternCosts } from '#policies/rules/pattern-costs.ts'
 import { withThreads } from '#policies/rules/search-in-threads.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
 
+import {
+  assembleEvents,
+  assembleExports,
+  assembleModeration,
+  assembleSignIn,
+} from './assemble-outside.ts'
 import type { Config } from './config.ts'
 import { createBalanceReader } from './credits/balance/balance-reader.ts'
 import { type Edges, type Foundation, layFoundation } from './foundation.ts'
@@ -55,13 +57,9 @@ export function assemble(config: Config, edges: Edges = {}) {
   const follower = followChanges({ db: foundation.changesDb, now, log, metrics, subscribers })
   const channel = `${config.REDIS_NAMESPACE}:changes`
   const hints = exchangeHints({ ...foundation, channel, wake: follower.wake })
-  const mutations: MutationDeps = {
-    db,
-    now,
-    secretBox,
-    docsUrl: config.DOCS_URL,
-    gate: createDatabaseGate(Math.ceil(config.DATABASE_POOL_SIZE / 3)),
-  }
+  const announce = createAnnouncer(now, hints.send)
+  const signIn = assembleSignIn(foundation, { access, hashKey, announce, secretBox })
+  const mutations = assembleMutations(foundation, secretBox)
   return {
     config,
     processNumber: foundation.processNumber,
@@ -78,10 +76,11 @@ export function assemble(config: Config, edges: Edges = {}) {
     bodies: assembleBodies(config, limits),
     overload: createOverload(metrics),
     readGate: createDatabaseGate(Math.ceil(config.DATABASE_POOL_SIZE / 5)),
-    announce: createAnnouncer(now, hints.send),
+    announce,
     hints,
     follower,
     access,
+    signIn,
     policies,
     limits,
     credits,
@@ -92,7 +91,8 @@ export function assemble(config: Config, edges: Edges = {}) {
     /** Credits stop first: they wait for the calls that are still open, and those use everything else. */
     async stop() {
       limits.stop() // stops only its timers
-      const parts = [credits, inference, moderation, events, follower, policies, access, foundation]
+      const features = [credits, inference, moderation, events, follower, policies, signIn, access]
+      const parts = [...features, foundation]
       for (const part of parts) await part.stop()
     },
   }
@@ -102,10 +102,21 @@ export type House = ReturnType<typeof assemble>
 /** Limits how many connections of the pool one organization may hold, because the lookup of credentials needs the others. */
 const createDatabaseGate = (atOnce: number) => createGate({ atOnce, waitingMax: 100, waitMs: 5000 })
 
+const assembleMutations = (
+  { config, db, now }: Foundation,
+  secretBox: SecretBox,
+): MutationDeps => ({
+  db,
+  now,
+  secretBox,
+  docsUrl: config.DOCS_URL,
+  gate: createDatabaseGate(Math.ceil(config.DATABASE_POOL_SIZE / 3)),
+})
+
 const assembleBodies = (config: Config, limits: ReturnType<typeof assembleLimits>) => ({
   budget: createBodyBudget(config.BODY_MEMORY_MB * 1024 * 1024),
   concurrencyOf: (principal: Principal) =>
-    principal.kind === 'admin_key'
+    isAdministrator(principal)
       ? config.ADMIN_CONCURRENT_REQUESTS
       : limits.limitsOf(principal).organization.concurrent_requests,
 })
@@ -128,6 +139,9 @@ function assembleAccess(
     onKeyVerified,
     issuers: config.JWT_ISSUERS,
     outageMs: config.KEY_CACHE_OUTAGE_SECONDS * 1000,
+    publicUrl: config.PUBLIC_URL,
+    sessionMaxMs: config.SESSION_MINUTES * 60_000,
+    sessionIdleMs: config.SESSION_IDLE_MINUTES * 60_000,
     freeTier: {
       requestsPerDay: config.FREE_REQUESTS_PER_DAY,
       creditsMax: BigInt(config.FREE_REQUEST_CREDITS_MAX),
@@ -239,36 +253,6 @@ function assembleCredits(foundation: Foundation) {
     },
   }
 }
-
-/** Writes the events of calls that have no settlement. */
-const assembleEvents = ({ config, creditsDb, stateDirectory, ...foundation }: Foundation) =>
-  createEventWriter({
-    ...foundation,
-    db: creditsDb,
-    hasFolder: config.STATE_DIRECTORY !== undefined,
-    mayDeliver: stateDirectory.isOwn,
-  })
-
-/** Only a process that answers callers asks scorers. */
-const assembleModeration = ({ config, environment, ...foundation }: Foundation) =>
-  createModeration({
-    ...foundation,
-    tenantEgress: foundation.guardrailEgress,
-    file: config.ROLES.includes('api') ? config.MODERATION_FILE : undefined,
-    allowsTestDoubles: config.ALLOW_TEST_DOUBLES,
-    readSecret: (reference) => readReferencedKey(reference, environment),
-  })
-
-const assembleExports = ({ config, exportEgress, findAddresses, now }: Foundation) =>
-  createExports({
-    egress: exportEgress,
-    findAddresses,
-    privateTargets: config.EXPORT_PRIVATE_TARGETS,
-    allowsInsecureTls: config.EXPORT_ALLOW_INSECURE_TLS,
-    azureLoginUrl: config.EXPORT_AZURE_LOGIN_URL,
-    s3PatienceMs: config.EXPORT_S3_FLUSH_SECONDS * 1000,
-    now,
-  })
 
 type InferenceNeeds = {
   moderation: ReturnType<typeof assembleModeration>

@@ -70,6 +70,9 @@ test('two settings are enough, and the others have safe defaults', () => {
     BILLING: 'prepaid',
     CREDIT_HOLD_GRACE_SECONDS: 60,
     DRAIN_SECONDS: 120,
+    SIGN_IN_WITH_KEYS: true,
+    SESSION_MINUTES: 480,
+    SESSION_IDLE_MINUTES: 60,
     KEY_CACHE_OUTAGE_SECONDS: 600,
   })
 })

@@ -97,6 +97,26 @@ const SigningSeeds = z.string().transform((text, context): Keyring => {
   return seeds.data
 })
 
+const publicUrlRule =
+  'must be an origin such as https://gateway.example.com, without a path; http is only for a loopback address'
+
+/** An origin: cookies and the checks of requests depend on it. */
+const PublicUrl = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url?.hostname ?? '')
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback)
+  if (
+    url &&
+    isSafe &&
+    (text === url.origin || text === url.href) &&
+    url.href === `${url.origin}/`
+  ) {
+    return url.origin
+  }
+  context.addIssue({ code: 'custom', message: publicUrlRule })
+  return z.NEVER
+})
+
 const PrivateTarget = z.string().refine(canRead(readPrivateTarget), {
   error: 'must be host:port',
 })
@@ -161,6 +181,14 @@ const Config = z.object({
   CONNECTIONS_MAX: whole(1, 100_000).prefault('10000'),
   UNREADY_SECONDS: whole(0, 60).prefault('5'), // after SIGTERM: how long the process still serves while it reports unready
   DRAIN_SECONDS: whole(0, 3600).prefault('120'), // after that: how long open requests may take to finish
+  PUBLIC_URL: PublicUrl.optional(), // where browsers find this gateway; without it there is no sign-in (docs/sign-in.md)
+  SIGN_IN_FILE: z.string().min(1).optional(), // the providers that people sign in with, and which accounts get which role (docs/sign-in.md)
+  SIGN_IN_WITH_KEYS: z
+    .enum(['true', 'false'])
+    .default('true')
+    .transform((text) => text === 'true'), // whether administrator keys and the operator's links sign in
+  SESSION_MINUTES: whole(1, 10_080).prefault('480'), // how long a person who has signed in stays so, at most
+  SESSION_IDLE_MINUTES: whole(5, 10_080).prefault('60'), // how long without a request
   KEY_CACHE_OUTAGE_SECONDS: whole(0, 3600).prefault('600'), // how long cached keys work while PostgreSQL is unreachable
 })
 export type Config = Readonly<z.infer<typeof Config>>
@@ -178,6 +206,11 @@ export function loadConfig(environment: Environment): Config {
   if (ROLES.includes('api') && MODELS_FILE !== undefined && STATE_DIRECTORY === undefined) {
     throw invalidConfig(
       'STATE_DIRECTORY: is required with MODELS_FILE, because charges wait there while the database is unreachable',
+    )
+  }
+  if (config.SIGN_IN_FILE !== undefined && config.PUBLIC_URL === undefined) {
+    throw invalidConfig(
+      'PUBLIC_URL: is required with SIGN_IN_FILE, because providers send browsers back to it',
     )
   }
   if (ROLES.includes('api') && PROCESSES > 1 && REDIS_URL === undefined) {

@@ -28,6 +28,7 @@ const makeEvent = (requestId: string) =>
       requestId,
       projectId: null,
       actor: 'key_1',
+      actorType: 'project_key',
       model: null,
       target: 'messages',
       outcome: 'refused',

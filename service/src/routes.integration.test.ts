@@ -1,20 +1,22 @@
 import { endpoints } from '@gatehouse/contract/endpoints'
+import { pages } from '@gatehouse/contract/pages/pages'
 import { expect, test } from 'vitest'
 
 import { createTestApi } from '#testing/test-api.ts'
 
-// Only endpoints of the contract are served.
+// Only endpoints and pages of the contract are served.
 
-test('every route serves an endpoint of the contract, and every endpoint has a route', async () => {
+test('every route serves an endpoint or a page of the contract, and each of them has a route', async () => {
   const { routes } = await createTestApi()
   const served = routes
     .filter(({ method }) => method !== 'HEAD')
-    .map(({ method, url, endpoint }) => {
-      expect(endpoint, `${method} ${url} is not in the contract`).toBeDefined()
-      expect([method, url]).toEqual([endpoint?.method, endpoint?.path])
-      return endpoint?.id
+    .map(({ method, url, endpoint, page }) => {
+      const entry = endpoint ?? page
+      expect(entry, `${method} ${url} is not in the contract`).toBeDefined()
+      expect([method, url]).toEqual([entry?.method, entry?.path])
+      return entry?.id
     })
-  expect(new Set(served)).toEqual(new Set(endpoints.map(({ id }) => id)))
+  expect(new Set(served)).toEqual(new Set([...endpoints, ...pages].map(({ id }) => id)))
 })
 
 test('an endpoint mounted without its guard refuses to work', async () => {

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { guard } from '#access/guard.ts'
 import { listBudgets } from '#access/limit-overrides/budget-store.ts'
 import { findOverrides } from '#access/limit-overrides/override-store.ts'
+import { serveReadMe } from '#access/members/read-me.ts'
 import { serveAccess } from '#access/routes.ts'
 import { serveReadOrganizationCredits } from '#credits/balance/read-organization-credits.ts'
 import { serveCreditBalance, serveCredits } from '#credits/routes.ts'
@@ -20,7 +21,9 @@ import { serveListOrganizationModels } from '#inference/list-organization-models
 import { serveInferenceRoutes } from '#inference/routes.ts'
 import { serveListQuotas } from '#limits/quotas/list-quotas.ts'
 import { serveReadLimits } from '#limits/read-limits.ts'
+import { tierOf } from '#limits/tiers.ts'
 import { servePolicies } from '#policies/routes.ts'
+import { serveSignIn } from '#sign-in/routes.ts'
 
 import type { House } from './assemble.ts'
 
@@ -40,6 +43,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     setErrorDialect(scope, 'admin', errors)
     serveStripeWebhook(scope, { db, now, announce, log, metrics, stripe: credits.stripe })
   })
+  void app.register(async (scope) => serveSignIn(scope, house.signIn.deps))
   void app.register(async (scope) => {
     setErrorDialect(scope, 'admin', errors)
     guard(scope, authentication, limits.limitAdminCall)
@@ -47,10 +51,15 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     serveAccess(scope, {
       ...mutations,
       announce,
+      metrics,
       hashKey,
       findOrganizationLimits: (organization) => limits.limitsOf(organization).organization,
+      findOrganizationBudget: async (tx, organizationId) =>
+        (await findOrganizationQuotas(tx, organizationId)).budget,
       countEarlierUsage,
+      modelIdOf: (name) => inference.catalogue().find(name)?.id,
     })
+    serveReadMe(scope, aboutCallers(house))
     servePolicyRoutes(scope, house)
     serveLimits(scope, house)
     serveListOrganizationModels(scope, inference)
@@ -76,10 +85,22 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
   })
 }
 
+/** What callers can read about themselves and this gateway. */
+const aboutCallers = ({ db, config, moderation, credits }: House) => ({
+  db,
+  tierOf,
+  billing: config.BILLING,
+  findFeatures: () => ({
+    judge: moderation.current().judge !== null,
+    tokens: config.JWT_ISSUERS.length > 0,
+    payments: credits.stripe.secrets.length > 0,
+  }),
+})
+
 /** Policies and the policy gateway. The questions of their trials count together with the questions of calls. */
 function servePolicyRoutes(
   scope: FastifyInstance,
-  { mutations, announce, policies, limits, moderation, credits, exports, readGate }: House,
+  { mutations, announce, metrics, policies, limits, moderation, credits, exports, readGate }: House,
 ) {
   const { scoreText, gridOf, judgeText, findCategories, current } = moderation
   const { countEarlierUsage } = credits
@@ -87,6 +108,7 @@ function servePolicyRoutes(
   servePolicies(scope, {
     ...mutations,
     announce,
+    metrics,
     ...policies,
     scoreTextFor: (caller) => (scored, wanted, asker) =>
       scoreText(scored, wanted, { ...asker, ...questionsOf(caller) }),
@@ -99,6 +121,7 @@ function servePolicyRoutes(
   servePolicyGateway(scope, {
     ...mutations,
     announce,
+    metrics,
     findCategories: (asked, flagged, { caller, ...asker }) =>
       findCategories(asked, flagged, { ...asker, ...questionsOf(caller) }),
     countEarlierUsage,

@@ -2,11 +2,13 @@ import { sweepChanges } from '#audit/change-store.ts'
 import { sweepProcesses } from '#audit/process-store.ts'
 import { sweepPaymentEvents } from '#credits/stripe/sweep-events.ts'
 import { sweepCallers, sweepDecisionCounts } from '#gateway-config/rollout/decision-count-store.ts'
-import { sweepKeys } from '#http/idempotency-store.ts'
+import { sweepKeys } from '#http/mutation/idempotency-store.ts'
 import { inBatches } from '#platform/background/in-batches.ts'
 import type { TaskTurn } from '#platform/background/run-task.ts'
 import { transact } from '#platform/transaction.ts'
 import { sweepDecisions } from '#policies/decisions/decision-store.ts'
+import { sweepUsedTokens } from '#sign-in/members/used-token-store.ts'
+import { sweepRefusals } from '#sign-in/refusals/record-refusals.ts'
 
 import { sweepFreeRequests } from './access/free-tier/free-request-store.ts'
 import type { House } from './assemble.ts'
@@ -87,6 +89,14 @@ function listSweeps(house: House): Sweep[] {
     {
       failureCode: 'policy_decisions_sweep_failed',
       remove: () => transact(db, (tx) => sweepDecisions(tx, before(decisionsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'refused_sign_ins_sweep_failed',
+      remove: () => sweepRefusals(house, sweptMax),
+    },
+    {
+      failureCode: 'used_tokens_sweep_failed',
+      remove: () => transact(db, (tx) => sweepUsedTokens(tx, now(), sweptMax)),
     },
     {
       failureCode: 'silent_processes_sweep_failed',

@@ -26,6 +26,18 @@ import {
   updateExport,
 } from '@gatehouse/contract/exports/export-sink'
 import {
+  createMember,
+  deleteMember,
+  listMembers,
+  retrieveMember,
+  updateMember,
+} from '@gatehouse/contract/members/member'
+import {
+  deleteProjectMember,
+  listProjectMembers,
+  setProjectMember,
+} from '@gatehouse/contract/members/project-member'
+import {
   createPolicy,
   deletePolicy,
   listPolicies,
@@ -60,12 +72,19 @@ import {
   updateGuardrail,
 } from '@gatehouse/contract/policy-gateway/guardrails'
 import {
+  createGatewayProposal,
+  listGatewayProposals,
+  retrieveGatewayProposal,
+  withdrawGatewayProposal,
+} from '@gatehouse/contract/policy-gateway/proposals'
+import {
   archiveProject,
   createProject,
   listProjects,
   retrieveProject,
   updateProject,
 } from '@gatehouse/contract/project'
+import { listPolicyApprovals } from '@gatehouse/contract/two-persons/approval'
 import { beforeEach, expect, test } from 'vitest'
 
 import { createOrganization } from '#access/manage-organizations.ts'
@@ -118,7 +137,23 @@ async function prepareOwner() {
     body: { name: canary, url: webhook.endpoint, secret: webhook.secret },
   })
   const { id: guardrail_id } = (made.body as unknown as { guardrail: { id: string } }).guardrail
-  const ids = { policy_id, project_id, history_id, event_id, export_id, guardrail_id }
+  const address = `${canary}@example.com`
+  const body = { email: address, role: 'viewer' }
+  const { id: member_id } = (await api.send(createMember, { body })).body
+  const proposed = await api.send(createGatewayProposal, {
+    body: { config: { name: canary } },
+  })
+  const { id: proposal_id } = (proposed.body as unknown as { proposal: { id: string } }).proposal
+  const ids = {
+    policy_id,
+    project_id,
+    history_id,
+    event_id,
+    export_id,
+    guardrail_id,
+    proposal_id,
+    member_id,
+  }
   return { ...ids, key_id: key.body.id, admin_key_id: admin.body.id }
 }
 
@@ -135,8 +170,12 @@ type Probe = [endpoint: Endpoint, sent: Sent, refusal: [status: number, code: st
 /** In an order in which all succeed for the owner, whose policy has revision 3. */
 function probes(): Probe[] {
   const { policy_id, project_id, key_id, admin_key_id, history_id, event_id } = owned
-  const { export_id, guardrail_id } = owned
+  const { export_id, guardrail_id, proposal_id, member_id } = owned
+  const member = { params: { member_id } }
+  const noMember: Probe[2] = [404, 'member_not_found']
   const guardrail = { params: { guardrail_id } }
+  const proposal = { params: { proposal_id } }
+  const noProposal: Probe[2] = [404, 'proposal_not_found']
   const noGuardrail: Probe[2] = [404, 'guardrail_not_found']
   const guarded = { name: 'x', url: webhook.endpoint, secret: webhook.secret }
   const sink = { params: { export_id } }
@@ -144,6 +183,7 @@ function probes(): Probe[] {
   const policy = { params: { policy_id } }
   const version = { params: { policy_id, version: '1' } }
   const project = { params: { project_id } }
+  const projectMember = { params: { project_id, member_id } }
   const noPolicy: Probe[2] = [404, 'policy_not_found']
   const noProject: Probe[2] = [404, 'project_not_found']
   const noCursor: Probe[2] = [400, 'invalid_cursor']
@@ -166,6 +206,7 @@ function probes(): Probe[] {
     [listPolicyVersions, policy, noPolicy],
     [retrievePolicyVersion, version, noPolicy],
     [readPolicyRollout, policy, noPolicy],
+    [listPolicyApprovals, policy, noPolicy],
     [readPolicyExamples, policy, noPolicy],
     [readPolicyDecisions, policy, noPolicy],
     [evaluatePolicy, { ...policy, body: { texts: [tried], version: 1 } }, noPolicy],
@@ -179,6 +220,10 @@ function probes(): Probe[] {
     [deletePolicy, { ...policy, query: { revision: '9' } }, noPolicy],
     [retrieveProject, project, noProject],
     [updateProject, { ...project, body: { name: 'Mine' } }, noProject],
+    [setProjectMember, { ...projectMember, body: { role: 'project_member' } }, noProject],
+    [listProjectMembers, { ...project, query: { after: member_id } }, noProject],
+    [listProjectMembers, project, noProject],
+    [deleteProjectMember, projectMember, noProject],
     [updateProjectApiKey, { params: { project_id, key_id }, body: ownLimits }, noProject],
     [listProjectApiKeys, project, noProject],
     [createProjectApiKey, { ...project, body: { name: 'Mine' } }, noProject],
@@ -193,7 +238,15 @@ function probes(): Probe[] {
     [retrieveGuardrail, guardrail, noGuardrail],
     [updateGuardrail, { ...guardrail, body: { name: 'Mine' } }, noGuardrail],
     [testGuardrail, { ...guardrail, body: {} }, noGuardrail],
+    [retrieveGatewayProposal, proposal, noProposal],
+    [createGatewayProposal, { body: { deleted_guardrail: guardrail_id } }, noGuardrail],
+    [listGatewayProposals, { query: { after: proposal_id } }, noCursor],
+    [withdrawGatewayProposal, proposal, noProposal],
     [deleteGuardrail, guardrail, noGuardrail],
+    [listMembers, { query: { after: member_id } }, noCursor],
+    [retrieveMember, member, noMember],
+    [updateMember, { ...member, body: { name: 'Mine' } }, noMember],
+    [deleteMember, member, noMember],
     [listExports, { query: { after: export_id } }, noCursor],
     [retrieveExport, sink, noSink],
     [updateExport, { ...sink, body: { label: 'Mine' } }, noSink],
@@ -218,6 +271,10 @@ type OwnedTable =
   | 'gateway_config'
   | 'gateway_history'
   | 'guardrail'
+  | 'gateway_proposal'
+  | 'policy_approval'
+  | 'member'
+  | 'project_member'
   | 'export_sink'
   | 'export_cursor'
   | 'event'
@@ -236,7 +293,9 @@ async function readOwner() {
     limits: await rowsOf('limit_override'),
     gateway: [await rowsOf('gateway_config'), await rowsOf('gateway_history')],
     guardrails: await rowsOf('guardrail'),
+    consents: [await rowsOf('gateway_proposal'), await rowsOf('policy_approval')],
     sinks: [await rowsOf('export_sink'), await rowsOf('export_cursor')],
+    members: [await rowsOf('member'), await rowsOf('project_member')],
     events: await rowsOf('event'),
   }
 }

@@ -8,6 +8,7 @@ import { candidatesMax } from '#gateway-config/rollout/decision-count-store.ts'
 import { rollBackSpikes } from '#gateway-config/rollout/roll-back-spikes.ts'
 import { inBatches } from '#platform/background/in-batches.ts'
 import { runTask, type Task } from '#platform/background/run-task.ts'
+import { comparedMax, compareSessions } from '#sign-in/members/compare-sessions.ts'
 
 import type { House } from './assemble.ts'
 import { sweepHolds } from './credits/holds/sweep-store.ts'
@@ -50,6 +51,14 @@ export function listTasks(house: House): Task[] {
       rowsMax: candidatesMax,
       failureCode: 'rollback_check_failed',
       run: () => rollBackSpikes(house),
+    },
+    {
+      name: 'claims_comparison',
+      everyMs: 5000,
+      share: 0.2,
+      rowsMax: comparedMax,
+      failureCode: 'claims_comparison_failed',
+      run: (turn) => compareSessions(house.signIn.deps, turn),
     },
     {
       name: 'event_delivery',

@@ -4,6 +4,7 @@ import type { Endpoint } from '@gatehouse/contract/endpoint'
 const rules: readonly (readonly [path: RegExp, title: string, place: string])[] = [
   [/policies\/:policy_id\/versions/, 'versions', 'policies.md#versions-and-restore'],
   [/policies\/:policy_id\/rollout/, 'rollout', 'policies.md#rollout'],
+  [/policies\/:policy_id\/approvals/, 'approvals', 'two-persons.md#approvals'],
   [/policies\/:policy_id\/replay/, 'replays', 'policies.md#replays'],
   [/policies\/:policy_id\/evaluate/, 'trials', 'policies.md#trials'],
   [/policies\/:policy_id\/examples/, 'examples', 'policies.md#examples'],
@@ -15,6 +16,7 @@ const rules: readonly (readonly [path: RegExp, title: string, place: string])[] 
   [/exports\/:export_id\/dead_letters/, 'dead letters', 'export-sinks.md#dead-letters'],
   [/policy-gateway\/exports/, 'sinks', 'export-sinks.md#operations'],
   [/policy-gateway\/guardrails/, 'guardrails', 'policy-gateway.md#guardrails'],
+  [/policy-gateway\/proposals/, 'proposals', 'two-persons.md#proposals'],
   [/policy-gateway\/quotas/, 'quotas', 'policy-gateway.md#quotas'],
   [/policy-gateway\/simulate/, 'simulation', 'policy-gateway.md#simulation'],
   [/policy-gateway\/.*(history|restore)/, 'history', 'policy-gateway.md#history'],
@@ -22,7 +24,12 @@ const rules: readonly (readonly [path: RegExp, title: string, place: string])[] 
   [/policy-gateway/, 'configuration', 'policy-gateway.md#read-and-save'],
   [/admin_api_keys/, 'administrator keys', 'authentication.md#administrator-keys'],
   [/projects\/.*api_keys/, 'project keys', 'authentication.md#project-api-keys'],
+  [/projects\/.*members/, 'members of projects', 'members.md#members-of-projects'],
   [/organization\/projects/, 'projects', 'authentication.md#projects'],
+  [/organization\/members/, 'members', 'members.md#members'],
+  [/organization\/roles/, 'roles', 'members.md#roles'],
+  [/organization\/settings$/, 'settings', 'authentication.md#settings'],
+  [/organization\/me$/, 'who you are', 'members.md#who-you-are'],
   [/organization\/limits/, 'reading limits', 'limits.md#reading-limits'],
   [
     /organization\/models/,
@@ -47,15 +54,18 @@ const rules: readonly (readonly [path: RegExp, title: string, place: string])[] 
 export function toEndpointTable(endpoints: readonly Endpoint[]): string {
   const rows = [...Map.groupBy(endpoints, ({ path }) => path)].map(([path, operations]) => {
     const methods = operations.map(({ method }) => method).join(', ')
-    const permissions = new Set(operations.map(({ permission }) => permission))
+    const permissions = new Set(operations.map(describePermission))
     const written = path.replaceAll(/:(\w+)/g, '{$1}')
-    return `| \`${methods} ${written}\` | ${describePermissions(permissions)} | ${findRules(path)} |`
+    return `| \`${methods} ${written}\` | ${[...permissions].join(', ')} | ${findRules(path)} |`
   })
   return ['| Endpoint | Permission | Rules |', '|---|---|---|', ...rows].join('\n')
 }
 
-const describePermissions = (permissions: ReadonlySet<string | null>): string =>
-  [...permissions].map((each) => (each === null ? 'none' : `\`${each}\``)).join(', ')
+function describePermission({ permission, orProjectRole }: Endpoint): string {
+  if (permission === 'any') return 'any credential'
+  if (permission === null) return 'none'
+  return orProjectRole ? `\`${permission}\` or \`${orProjectRole}\`` : `\`${permission}\``
+}
 
 function findRules(path: string): string {
   const found = rules.find(([pattern]) => pattern.test(path))

@@ -198,6 +198,7 @@ export const summaryOf = (policy: ModelPolicy, { id, created_at, updated_at }: F
   revision: policy.revision,
   current_version: policy.versions.length || null,
   has_unpublished_changes: hasUnpublishedChanges(policy),
+  managed_by: null,
 })
 
 /** The expected answer to a read. */

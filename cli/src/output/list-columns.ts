@@ -18,7 +18,7 @@ export const listColumns: Readonly<Record<string, readonly string[]>> = {
   listGuardrails: columns('id name mode enabled on_error deadline_ms url updated_at created_at'),
   listExportDeadLetters: columns('event_id org_seq error attempts created_at id'),
   listAuditEvents: columns(
-    'id created_at event_type action decision outcome model actor policy_id policy_name project_id request_id',
+    'id created_at event_type action decision outcome model actor actor_type policy_id policy_name project_id request_id',
   ),
   listAuditRecords: columns(
     'id record.created_at record.event_type record.action record.decision record.actor leaf',
@@ -27,6 +27,11 @@ export const listColumns: Readonly<Record<string, readonly string[]>> = {
   listProjects: columns('id name status created_at archived_at monthly_budget.credits'),
   listProjectApiKeys: columns('id name redacted_value last_used_at created_at expires_at'),
   listAdminApiKeys: columns('id name redacted_value last_used_at created_at expires_at'),
+  listMembers: columns('id email role status name last_seen_at created_at role_source'),
+  listProjectMembers: columns('id email role name created_at'),
+  listPolicyApprovals: columns('id revision member_id counts created_at'),
+  listGatewayProposals: columns('id status proposed_by created_at decided_by comment'),
+  listRoles: columns('id description permissions'),
   listOrganizationModels: columns(
     'id display_name context_tokens pricing.input pricing.output max_output_tokens owned_by',
   ),

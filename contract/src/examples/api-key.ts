@@ -12,6 +12,7 @@ const adminKey: contract.AdminApiKey = {
   expires_at: morning + 86_400 * 90,
   owner,
   permissions: ['policies.read', 'policies.write'],
+  managed_by: null,
 }
 
 const projectKey: contract.ProjectApiKey = {
@@ -24,6 +25,8 @@ const projectKey: contract.ProjectApiKey = {
   permissions: ['model.invoke', 'credits.read'],
   limits: null,
   monthly_budget: null,
+  allowed_models: null,
+  managed_by: null,
 }
 
 /** Built, so that no scanner takes the example for a leaked key. Its checksum is wrong. */

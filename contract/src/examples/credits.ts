@@ -42,6 +42,7 @@ const usage: contract.UsageItem = {
   id: '2026-11-02',
   object: 'organization.credits.usage',
   day: '2026-11-02',
+  label: null,
   project_id: null,
   key_id: null,
   model: null,

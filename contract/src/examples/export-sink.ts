@@ -15,6 +15,7 @@ const sink: contract.ExportSink = {
     ack: false,
     verify_tls: true,
   },
+  managed_by: null,
   created_at: '2026-11-02T09:00:00Z',
   updated_at: '2026-11-02T09:00:00Z',
   last_success_at: null,

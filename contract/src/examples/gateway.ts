@@ -8,6 +8,7 @@ const given = { rules: { flagged_categories: ['hate'], rewrite_instead_of_refuse
 const saved: contract.SavedGatewayState = {
   config: { ...config, rules: { ...config.rules, ...given.rules } },
   revision: 1,
+  managed_by: null,
   created_at: '2026-11-02T09:00:00Z',
   updated_at: '2026-11-02T09:00:00Z',
   warnings: [],
@@ -81,7 +82,7 @@ const quotas: QuotaItem[] = [
 
 export const gatewayExamples = {
   readGatewayConfig: {
-    answer: { config, revision: 0, created_at: null, updated_at: null },
+    answer: { config, revision: 0, managed_by: null, created_at: null, updated_at: null },
   } satisfies ExampleOf<typeof contract.readGatewayConfig>,
   saveGatewayConfig: { body: { config: given }, answer: saved } satisfies ExampleOf<
     typeof contract.saveGatewayConfig

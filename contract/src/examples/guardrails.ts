@@ -12,6 +12,7 @@ const guardrail: contract.Guardrail = {
   on_error: 'refuse',
   deadline_ms: 2000,
   project_ids: null,
+  managed_by: null,
   created_at: '2026-11-02T09:00:00Z',
   updated_at: '2026-11-02T09:00:00Z',
 }

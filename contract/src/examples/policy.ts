@@ -19,6 +19,7 @@ const drafted: contract.Policy = {
   revision: 1,
   current_version: null,
   has_unpublished_changes: true,
+  managed_by: null,
   created_at: morning,
   updated_at: morning,
   draft: { ...content, base_version: null },

@@ -10,6 +10,10 @@ const project: contract.Project = {
   archived_at: null,
   limits: null,
   monthly_budget: null,
+  allowed_models: null,
+  labels: { cost_center: '4711' },
+  key_defaults: null,
+  managed_by: null,
 }
 const params = { project_id: ids.project }
 
@@ -25,7 +29,7 @@ export const projectExamples = {
     },
   } satisfies ExampleOf<typeof contract.listProjects>,
   createProject: {
-    body: { name: project.name },
+    body: { name: project.name, labels: project.labels },
     answer: project,
   } satisfies ExampleOf<typeof contract.createProject>,
   retrieveProject: {
@@ -34,8 +38,8 @@ export const projectExamples = {
   } satisfies ExampleOf<typeof contract.retrieveProject>,
   updateProject: {
     params,
-    body: { name: 'Help desk' },
-    answer: { ...project, name: 'Help desk' },
+    body: { name: 'Help desk', allowed_models: ['example-large'] },
+    answer: { ...project, name: 'Help desk', allowed_models: ['example-large'] },
   } satisfies ExampleOf<typeof contract.updateProject>,
   archiveProject: {
     params,

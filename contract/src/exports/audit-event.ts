@@ -7,6 +7,18 @@ import { AnyId } from '../text.ts'
 
 const eventTypes = ['enforcement', 'simulation', 'revision'] as const
 
+/** Who may have brought an event about. */
+export const actorTypes = [
+  'admin_key',
+  'project_key',
+  'token',
+  'member',
+  'operator',
+  'stripe',
+  'gatehouse',
+  'anonymous',
+] as const
+
 /**
  * What happened, as destinations get it. Which further members an event has depends on what it is about; the `object` of a
  * revision is the kind of the resource that changed.
@@ -19,6 +31,19 @@ const AuditEvent = z
     source: z.literal('policy_gateway'),
     created_at: z.iso.datetime({ precision: 3 }),
     org_id: z.string(),
+    actor: z
+      .string()
+      .nullish()
+      .describe(
+        'Who brought it about: the id of a key or of a member, issuer and subject of a token, operator, stripe or gatehouse.',
+      ),
+    // Not an enum: a process may read what a newer release has written.
+    actor_type: z
+      .string()
+      .nullish()
+      .describe(`What the actor is: ${actorTypes.join(', ')}. Earlier events have none.`),
+    project_label: z.string().nullish().describe('The name of the project at the time of a call.'),
+    user_id: z.string().nullish().describe('The user that a call was made for.'),
     payload: z
       .record(z.string(), z.unknown())
       .nullable()

@@ -2,6 +2,7 @@ import { z } from 'zod'
 
 import { gatewayEndpoint } from '../endpoint.ts'
 import { listOf, ListQuery } from '../list.ts'
+import { changesManaged, createsManaged, exemptFromSets, ManagedBy } from '../managed.ts'
 import { AnyId, idOf, trimmedText } from '../text.ts'
 import { Moment as GivenMoment } from './audit-event.ts'
 import { sinkConfigs, sinkTypes } from './sink-config.ts'
@@ -32,6 +33,7 @@ const ExportSink = z
     label: z.string(),
     enabled: z.boolean(),
     config: Members.describe('With the defaults of what was left out. Secrets read as `********`.'),
+    managed_by: ManagedBy,
     created_at: Moment,
     updated_at: Moment,
     last_success_at: Moment.nullable().describe('null: nothing was delivered yet.'),
@@ -116,6 +118,7 @@ export const createExport = gatewayEndpoint({
   method: 'POST',
   path: exportsPath,
   permission: 'exports.write',
+  ...createsManaged,
   body: ExportCreation,
   response: Answer,
   successStatus: 201,
@@ -139,6 +142,7 @@ export const updateExport = gatewayEndpoint({
   method: 'PATCH',
   path: exportPath,
   permission: 'exports.write',
+  ...changesManaged,
   params,
   body: ExportEdit,
   response: Answer,
@@ -151,6 +155,7 @@ export const deleteExport = gatewayEndpoint({
   method: 'DELETE',
   path: exportPath,
   permission: 'exports.write',
+  ...changesManaged,
   params,
   response: z
     .object({
@@ -188,6 +193,7 @@ export const replayExport = gatewayEndpoint({
   method: 'POST',
   path: `${exportPath}/replay`,
   permission: 'exports.write',
+  ...exemptFromSets,
   params,
   body: z
     .strictObject({
@@ -223,6 +229,7 @@ export const requeueExportDeadLetters = gatewayEndpoint({
   method: 'POST',
   path: `${exportPath}/dead_letters/requeue`,
   permission: 'exports.write',
+  ...exemptFromSets,
   params,
   body: z
     .strictObject({ event_ids: z.array(z.uuid()).min(1).max(100).optional() })

@@ -2,13 +2,16 @@ import { z } from 'zod'
 
 import { gatewayEndpoint } from '../endpoint.ts'
 import { listOf, ListQuery } from '../list.ts'
+import { changesManaged, exemptFromSets, ManagedBy } from '../managed.ts'
+import { ifMatchOf } from '../organization/if-match.ts'
 import { TextPlace } from '../policy-evaluation.ts'
-import { ProcessCounts } from '../policy.ts'
 import { AnyId, idOf, storedText } from '../text.ts'
+import { glassBody, glassQuery } from '../two-persons/break-glass.ts'
 import { GatewayConfig, GivenGatewayConfig } from './config.ts'
+import { ProcessCounts } from './process-counts.ts'
 
 /** RFC 3339 in UTC, to the second. */
-const Moment = z.iso.datetime({ precision: 0 })
+export const Moment = z.iso.datetime({ precision: 0 })
 
 const Revision = z
   .int()
@@ -21,6 +24,7 @@ const GatewayState = z
   .object({
     config: GatewayConfig,
     revision: Revision,
+    managed_by: ManagedBy,
     created_at: Moment.nullable().describe('null: none was saved yet.'),
     updated_at: Moment.nullable(),
   })
@@ -35,7 +39,7 @@ const SavedGatewayState = GatewayState.extend({
 }).meta({ id: 'SavedGatewayState' })
 export type SavedGatewayState = z.infer<typeof SavedGatewayState>
 
-const GatewaySaving = z.strictObject({ config: GivenGatewayConfig }).meta({ id: 'GatewaySaving' })
+const GatewaySaving = glassBody({ config: GivenGatewayConfig }).meta({ id: 'GatewaySaving' })
 
 const Categories = z.array(storedText(1, 200)).max(100)
 
@@ -151,18 +155,7 @@ const GatewayRollout = z
   })
   .meta({ id: 'GatewayRollout' })
 
-/** Entity tags as they were sent, or the bare number. A proxy may have marked them as weak. */
-const tag = String.raw`(W/)?("\d{1,10}"|\d{1,10})`
-const headers = z.object({
-  'If-Match': z
-    .string()
-    .max(200)
-    .regex(new RegExp(String.raw`^\s*(\*|${tag}(\s*,\s*${tag})*)\s*$`), {
-      error: 'must be the ETag of the configuration you have read, or *',
-    })
-    .optional()
-    .describe('Save only if the configuration still has this ETag; otherwise 409.'),
-})
+const headers = changesManaged.headers.extend(ifMatchOf('configuration').shape)
 
 const gateway = '/api/policy-gateway'
 const changeErrors = ['revision_conflict', 'limit_reached'] as const
@@ -184,11 +177,12 @@ export const saveGatewayConfig = gatewayEndpoint({
   method: 'POST',
   path: `${gateway}/config`,
   permission: 'policy_gateway.write',
+  ...changesManaged,
   headers,
   body: GatewaySaving,
   response: SavedGatewayState,
   etag: 'revision',
-  errors: [...changeErrors, 'invalid_gateway_config'],
+  errors: [...changeErrors, 'invalid_gateway_config', 'approval_required'],
 })
 
 export const simulateGateway = gatewayEndpoint({
@@ -197,6 +191,7 @@ export const simulateGateway = gatewayEndpoint({
   method: 'POST',
   path: `${gateway}/simulate`,
   permission: 'policy_gateway.read',
+  ...exemptFromSets,
   furtherPermissions: [
     {
       permission: 'policy_gateway.write',
@@ -229,11 +224,13 @@ export const restoreGatewayRevision = gatewayEndpoint({
   method: 'POST',
   path: `${gateway}/history/:history_id/restore`,
   permission: 'policy_gateway.write',
+  ...changesManaged,
   params: z.object({ history_id: AnyId }),
+  query: glassQuery(changesManaged.query.shape),
   headers,
   response: SavedGatewayState,
   etag: 'revision',
-  errors: [...changeErrors, 'history_entry_not_found'],
+  errors: [...changeErrors, 'history_entry_not_found', 'approval_required', 'missing_field'],
 })
 
 export const readGatewayRollout = gatewayEndpoint({

@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { gatewayEndpoint } from '../endpoint.ts'
 import { secretMask, WebhookSecret } from '../exports/sink-config.ts'
 import { listOf, ListQuery } from '../list.ts'
+import { changesManaged, createsManaged, ManagedBy } from '../managed.ts'
 import { AnyId, idOf, storedText, trimmedText } from '../text.ts'
-
-/** RFC 3339 in UTC, to the second. */
-const Moment = z.iso.datetime({ precision: 0 })
+import { glassBody, glassQuery } from '../two-persons/break-glass.ts'
+import { Moment } from './gateway.ts'
 
 const Mode = z
   .enum(['monitoring', 'enforcing'])
@@ -18,7 +18,7 @@ const OnError = z
   .describe('What happens to a text about which it does not answer as it should.')
 const DeadlineMs = z.int().min(100).max(5000).describe('How long it may take to answer.')
 
-const Guardrail = z
+export const Guardrail = z
   .object({
     id: idOf('grd'),
     object: z.literal('policy_gateway.guardrail'),
@@ -30,6 +30,7 @@ const Guardrail = z
     on_error: OnError,
     deadline_ms: DeadlineMs,
     project_ids: z.array(z.string()).nullable().describe('null: every project.'),
+    managed_by: ManagedBy,
     created_at: Moment,
     updated_at: Moment,
   })
@@ -54,38 +55,48 @@ const ProjectIds = z
   .nullable()
   .describe('Active projects of the organization; null: every project, and calls without one.')
 
-const GuardrailCreation = z
-  .strictObject({
-    name: Name,
-    url: Url,
-    secret: WebhookSecret,
-    enabled: z.boolean().default(true),
-    mode: Mode.default('monitoring'),
-    on_error: OnError.default('refuse'),
-    deadline_ms: DeadlineMs.default(2000),
-    project_ids: ProjectIds.default(null),
-  })
-  .meta({ id: 'GuardrailCreation' })
-export type GuardrailCreation = z.output<typeof GuardrailCreation>
+const created = {
+  name: Name,
+  url: Url,
+  secret: WebhookSecret,
+  enabled: z.boolean().default(true),
+  mode: Mode.default('monitoring'),
+  on_error: OnError.default('refuse'),
+  deadline_ms: DeadlineMs.default(2000),
+  project_ids: ProjectIds.default(null),
+}
+/** A guardrail as it is proposed. */
+export const NewGuardrail = z.strictObject(created).meta({ id: 'NewGuardrail' })
+export type NewGuardrail = z.output<typeof NewGuardrail>
 
-const GuardrailEdit = z
-  .strictObject({
-    name: Name.optional(),
-    url: Url.optional().describe('At another scheme, host or port, `secret` is required too.'),
-    secret: WebhookSecret.or(z.literal(secretMask))
-      .optional()
-      .describe('Absent or `********`: what is stored stays.'),
-    enabled: z.boolean().optional(),
-    mode: Mode.optional(),
-    on_error: OnError.optional(),
-    deadline_ms: DeadlineMs.optional(),
-    project_ids: ProjectIds.optional(),
-  })
-  .refine((edit) => Object.values(edit).some((value) => value !== undefined), {
-    error: 'must have at least one member',
-  })
+const GuardrailCreation = glassBody(created).meta({ id: 'GuardrailCreation' })
+
+const changed = {
+  name: Name.optional(),
+  url: Url.optional().describe('At another scheme, host or port, `secret` is required too.'),
+  secret: WebhookSecret.or(z.literal(secretMask))
+    .optional()
+    .describe('Absent or `********`: what is stored stays.'),
+  enabled: z.boolean().optional(),
+  mode: Mode.optional(),
+  on_error: OnError.optional(),
+  deadline_ms: DeadlineMs.optional(),
+  project_ids: ProjectIds.optional(),
+}
+const changesSomething = (edit: Record<string, unknown>) =>
+  Object.keys(changed).some((name) => edit[name] !== undefined)
+const nothingChanged = { error: 'must have at least one member' }
+
+/** A change of a guardrail as it is proposed. */
+export const GuardrailChange = z
+  .strictObject(changed)
+  .refine(changesSomething, nothingChanged)
+  .meta({ id: 'GuardrailChange' })
+
+const GuardrailEdit = glassBody(changed)
+  .refine(changesSomething, nothingChanged)
   .meta({ id: 'GuardrailEdit' })
-export type GuardrailEdit = z.output<typeof GuardrailEdit>
+export type GuardrailChange = z.output<typeof GuardrailChange>
 
 const guardrailsPath = '/api/policy-gateway/guardrails'
 const guardrailPath = `${guardrailsPath}/:guardrail_id` as const
@@ -108,10 +119,11 @@ export const createGuardrail = gatewayEndpoint({
   method: 'POST',
   path: guardrailsPath,
   permission: 'policy_gateway.write',
+  ...createsManaged,
   body: GuardrailCreation,
   response: Answer,
   successStatus: 201,
-  errors: ['unknown_project', 'guardrail_name_taken', 'limit_reached'],
+  errors: ['unknown_project', 'guardrail_name_taken', 'limit_reached', 'approval_required'],
 })
 
 export const retrieveGuardrail = gatewayEndpoint({
@@ -131,10 +143,11 @@ export const updateGuardrail = gatewayEndpoint({
   method: 'PATCH',
   path: guardrailPath,
   permission: 'policy_gateway.write',
+  ...changesManaged,
   params,
   body: GuardrailEdit,
   response: Answer,
-  errors: ['guardrail_not_found', 'unknown_project', 'guardrail_name_taken'],
+  errors: ['guardrail_not_found', 'unknown_project', 'guardrail_name_taken', 'approval_required'],
 })
 
 export const deleteGuardrail = gatewayEndpoint({
@@ -143,7 +156,9 @@ export const deleteGuardrail = gatewayEndpoint({
   method: 'DELETE',
   path: guardrailPath,
   permission: 'policy_gateway.write',
+  ...changesManaged,
   params,
+  query: glassQuery(changesManaged.query.shape),
   response: z
     .object({
       id: idOf('grd'),
@@ -151,7 +166,7 @@ export const deleteGuardrail = gatewayEndpoint({
       deleted: z.literal(true),
     })
     .meta({ id: 'DeletedGuardrail' }),
-  errors: ['guardrail_not_found'],
+  errors: ['guardrail_not_found', 'approval_required', 'missing_field'],
 })
 
 export const testGuardrail = gatewayEndpoint({

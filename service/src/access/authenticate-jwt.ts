@@ -81,6 +81,8 @@ export function createJwtAuthentication(deps: JwtDeps) {
       subject,
       isBoundToProject: claimed !== undefined,
       permissions,
+      member: null,
+      session: null,
     }
   }
 }
@@ -136,13 +138,25 @@ function textClaim(claims: JWTPayload, name: string): string | undefined {
   return isUsable && value.isWellFormed() && !value.includes('\0') ? value : undefined
 }
 
+type TenancyOfPrincipal = Pick<
+  Principal,
+  | 'projectId'
+  | 'projectName'
+  | 'projectLabels'
+  | 'plan'
+  | 'paidMicroUsd'
+  | 'limitOverrides'
+  | 'budgets'
+  | 'allowedModels'
+>
+
 /** The named project, or the default one. An unknown, foreign or archived project is 404. */
 async function requireActiveProject(
   deps: JwtDeps,
   endpoint: Endpoint,
   organizationId: string,
   projectId: string | null,
-): Promise<Pick<Principal, 'projectId' | 'plan' | 'paidMicroUsd' | 'limitOverrides' | 'budgets'>> {
+): Promise<TenancyOfPrincipal> {
   const tenancy = await findKnownTenancy(deps, organizationId, projectId)
   if (!tenancy) {
     throw unauthorized(
@@ -155,9 +169,12 @@ async function requireActiveProject(
   if (!hasActiveProject(tenancy)) throw notFound('project')
   return {
     projectId: tenancy.project_id,
+    projectName: tenancy.project_name,
+    projectLabels: tenancy.project_labels,
     plan: tenancy.plan,
     paidMicroUsd: Number(tenancy.paid_micro_usd),
     limitOverrides: tenancy.limit_overrides,
     budgets: toOwnBudgets(tenancy.project_budget, null),
+    allowedModels: tenancy.allowed_models,
   }
 }

@@ -13,6 +13,7 @@ import type { Credential } from './credential.ts'
 import type { FailedAttempts } from './failed-attempts.ts'
 import type { KeyUses } from './key-uses.ts'
 import { knownPermissions } from './known-permissions.ts'
+import type { ShareParts } from './labels/share-parts.ts'
 import { toOwnBudgets } from './limit-overrides/own-budget.ts'
 import type { LookupCache } from './lookup-cache.ts'
 import { type HashKey, type KeyHash, partsToKeep } from './secret.ts'
@@ -31,18 +32,22 @@ export type KeyDeps = {
   guessesByAddress: FailedAttempts
   guessesByHint: FailedAttempts
   uses: KeyUses
+  shareParts: ShareParts
 }
+
+/** What was called: an endpoint, or a page that takes a key. */
+type Place = Pick<Endpoint, 'path'>
 
 /** The ids whose change makes a cached key void. */
 export const keyDependsOn = (key: FoundKey) =>
-  [key.id, key.organization_id, key.project_id].filter((id) => id !== null)
+  [key.id, key.organization_id, key.project_id, key.member_id].filter((id) => id !== null)
 
 /** Authenticates administrator and project keys whose form and checksum have been checked. */
 export function createKeyAuthentication(deps: KeyDeps) {
   /** Of the keys in the cache: as long as a key is one object, so is its caller. */
   const principals = new WeakMap<FoundKey, Principal>()
 
-  function accept(endpoint: Endpoint, credential: Credential, key: FoundKey | null): Principal {
+  function accept(endpoint: Place, credential: Credential, key: FoundKey | null): Principal {
     if (!key) throw unauthorized(endpoint, 'invalid_api_key', 'The key does not exist.')
     const now = deps.now()
     refuseUnusable(endpoint, key, now)
@@ -56,7 +61,7 @@ export function createKeyAuthentication(deps: KeyDeps) {
 
   /** Returns the caller at once if the key is in the cache, as it is for nearly every call. */
   return (
-    endpoint: Endpoint,
+    endpoint: Place,
     credential: Credential,
     address: string,
   ): Principal | Promise<Principal> => {
@@ -76,6 +81,8 @@ const toPrincipal = (key: FoundKey, { kind }: Credential): Principal => ({
   kind,
   organizationId: key.organization_id,
   projectId: key.project_id,
+  projectName: key.project_name,
+  projectLabels: key.project_labels,
   credentialId: key.id,
   subject: key.id,
   isBoundToProject: key.project_id !== null,
@@ -84,6 +91,9 @@ const toPrincipal = (key: FoundKey, { kind }: Credential): Principal => ({
   paidMicroUsd: Number(key.paid_micro_usd),
   limitOverrides: key.limit_overrides,
   budgets: toOwnBudgets(key.project_budget, key.monthly_budget),
+  allowedModels: key.allowed_models,
+  member: null,
+  session: null,
 })
 
 type Sought = {
@@ -110,7 +120,7 @@ async function findKey(deps: KeyDeps, { text, hashes, cacheKey, address }: Sough
 }
 
 async function load(
-  { db, log, onKeyVerified }: KeyDeps,
+  { db, log, onKeyVerified, shareParts }: KeyDeps,
   hashes: readonly [KeyHash, ...KeyHash[]],
 ): Promise<FoundKey | undefined> {
   const found = await findKeyByHash(
@@ -125,11 +135,11 @@ async function load(
     // Not awaited. After a failure the key stays on its older pepper until it is next looked up.
     rehashKey(db, found, current).catch((error: unknown) => log.problem('key_rehash_failed', error))
   }
-  return found
+  return shareParts(found)
 }
 
 /** The reason is sent only to callers that presented the whole secret. */
-function refuseUnusable(endpoint: Endpoint, key: FoundKey, now: Date) {
+function refuseUnusable(endpoint: Place, key: FoundKey, now: Date) {
   if (key.revoked_at) {
     throw unauthorized(endpoint, 'revoked_api_key', 'The key was revoked; use another one.')
   }
@@ -140,8 +150,28 @@ function refuseUnusable(endpoint: Endpoint, key: FoundKey, now: Date) {
       'The project of the key is archived; use a key of another project.',
     )
   }
+  refuseWithoutPerson(endpoint, key)
   if (key.expires_at && key.expires_at <= now) {
     throw unauthorized(endpoint, 'expired_api_key', 'The key has expired; create a new one.')
   }
   if (key.organization_status === 'suspended') throw organizationSuspended()
+}
+
+/** The key of a person works as long as the person may work in its project. */
+function refuseWithoutPerson(endpoint: Place, key: FoundKey) {
+  if (key.member_id === null) return
+  if (key.member_status === null || key.member_project_role === null) {
+    throw unauthorized(
+      endpoint,
+      'revoked_api_key',
+      'The person whom the key belonged to has left its project; use another key.',
+    )
+  }
+  if (key.member_status !== 'active') {
+    throw unauthorized(
+      endpoint,
+      'revoked_api_key',
+      'The person whom the key belongs to is suspended; use another key.',
+    )
+  }
 }

@@ -17,9 +17,12 @@ import { createIssuerKeys } from './issuer-keys.ts'
 import type { IssuerTable } from './issuer-table.ts'
 import { keepKeysOnDisk } from './keep-keys-on-disk.ts'
 import { createKeyUses } from './key-uses.ts'
+import { createSharing } from './labels/share-parts.ts'
 import { createLookupCache } from './lookup-cache.ts'
 import { createProjectCheck } from './named-project.ts'
 import type { HashKey } from './secret.ts'
+import { createSessions } from './sessions/create-sessions.ts'
+import { browserAccess } from './sessions/session-cookie.ts'
 
 type Options = {
   db: Db
@@ -36,48 +39,51 @@ type Options = {
   issuers: IssuerTable
   /** How long cached credentials stay valid while the database is unreachable. */
   outageMs: number
+  /** Where browsers find this gateway; undefined: there is no sign-in. */
+  publicUrl: string | undefined
+  sessionMaxMs: number
+  /** How long a session lasts without a request. */
+  sessionIdleMs: number
   freeTier: { requestsPerDay: number; creditsMax: bigint }
 }
 
 /** Authentication: keys, tokens, and the free request of callers without either. */
 export function createAccess(options: Options) {
-  const { db, now, steadyNow, log, metrics, egress, files, masterKeys, hashKey, outageMs } = options
+  const { db, now, steadyNow, log, egress, files, masterKeys, outageMs } = options
   const caching = { now: steadyNow, outageMs }
   const uses = createKeyUses(db, log)
+  const shareParts = createSharing()
   const keys = createLookupCache<FoundKey>({ ...caching, dependsOn: keyDependsOn })
   const tenancies = createLookupCache<Tenancy>({ ...caching, dependsOn: tenancyDependsOn })
   const keyFile = keepKeysOnDisk({ cache: keys, files, outageMs, log })
-  const counting = { now, steadyNow, onRefused: () => metrics.guessesRefused.inc() }
+  const guesses = countGuesses(options)
+  const guessesByAddress = guesses.ofKeysByAddress
+  const sessions = createSessions({ ...options, guessesByAddress, idleMs: options.sessionIdleMs })
   const authentication: Authentication = {
-    refusedByAddress: createFailedAttempts({
-      ...counting,
-      countedBy: 'address',
-      guessKind: 'refused tokens',
-      guessesMax: 100,
-    }),
+    refusedByAddress: guesses.ofTokensByAddress,
     byKey: createKeyAuthentication({
-      db,
-      now,
-      log,
-      metrics,
-      hashKey,
-      onKeyVerified: options.onKeyVerified,
+      ...options,
       uses,
-      guessesByAddress: createFailedAttempts({ ...counting, countedBy: 'address', guessesMax: 10 }),
-      guessesByHint: createFailedAttempts({ ...counting, countedBy: 'key', guessesMax: 20 }),
+      guessesByAddress,
+      guessesByHint: guesses.byHint,
       cache: keys,
+      shareParts,
     }),
-    requireOwnProject: createProjectCheck({ db, tenancies }),
+    bySession: sessions.authenticate,
+    browser: options.publicUrl === undefined ? null : browserAccess(options.publicUrl),
+    requireOwnProject: createProjectCheck({ db, tenancies, shareParts }),
     byJwt: createJwtAuthentication({
       db,
       now,
       tenancies,
+      shareParts,
       issuers: options.issuers,
       keysOf: ({ jwks_url }) => createIssuerKeys(jwks_url, { egress, steadyNow, log, files }),
     }),
   }
   return {
     authentication,
+    sessionMaxMs: options.sessionMaxMs,
     freeTier: createFreeTier({
       db,
       now,
@@ -90,12 +96,29 @@ export function createAccess(options: Options) {
     subscribers: [
       createCacheSubscriber(keys),
       createCacheSubscriber(tenancies),
+      createCacheSubscriber(sessions.cache),
       createFileSubscriber(keyFile),
     ],
     async stop() {
       await uses.stop()
+      await sessions.stop()
       await keyFile.stop()
     },
+  }
+}
+
+function countGuesses({ now, steadyNow, metrics }: Options) {
+  const counting = { now, steadyNow, onRefused: () => metrics.guessesRefused.inc() }
+  const byAddress = { ...counting, countedBy: 'address' }
+  return {
+    /** Also of sessions. */
+    ofKeysByAddress: createFailedAttempts({ ...byAddress, guessesMax: 10 }),
+    ofTokensByAddress: createFailedAttempts({
+      ...byAddress,
+      guessKind: 'refused tokens',
+      guessesMax: 100,
+    }),
+    byHint: createFailedAttempts({ ...counting, countedBy: 'key', guessesMax: 20 }),
   }
 }
 
@@ -111,7 +134,7 @@ type KeyFile = { onForgotten: () => void; onGap: () => void }
 /** A key that the cache has forgotten must not come back from the file after a restart. */
 const createFileSubscriber = (file: KeyFile): Subscriber => ({
   onChange: ({ kind }) => {
-    if (!kind.startsWith('policy')) file.onForgotten()
+    if (!kind.startsWith('policy') && kind !== 'session') file.onForgotten()
   },
   onGap: file.onGap,
 })

@@ -4,11 +4,13 @@ import { type RawBuilder, sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
 
+import type { Labels } from './labels/labels.ts'
+
 // The queries of authentication. Unlike all others they start from a credential: the organization is
 // their result, not their parameter.
 
 /** The limits that were set for the scopes of a credential, by scope; null when there are none. */
-const selectOverrides = (scopes: readonly (readonly [LimitScope, RawBuilder<unknown>])[]) =>
+export const selectOverrides = (scopes: readonly (readonly [LimitScope, RawBuilder<unknown>])[]) =>
   sql<LimitOverrides | null>`(
     select jsonb_object_agg(own.scope, own.values) from limit_override own
     where own.organization_id = organization.id
@@ -17,7 +19,23 @@ const selectOverrides = (scopes: readonly (readonly [LimitScope, RawBuilder<unkn
       )})
   )`
 
-/** A key with the status of its organization and project; revoked and expired keys included. */
+/** The models that a key may use: those of its own list and of its project's, each of which may be missing. */
+const selectAllowedModels = () =>
+  sql<string[] | null>`case
+    when key.allowed_models is null then project.allowed_models
+    when project.allowed_models is null then key.allowed_models
+    else array(
+      select unnest(key.allowed_models) intersect select unnest(project.allowed_models) order by 1
+    )
+  end`
+
+/** Null for a project without labels, as most are. */
+const selectLabels = sql<Labels | null>`nullif(project.labels, '{}')`
+
+/**
+ * A key with the status of its organization and project, and of the person whom it belongs to; revoked and expired keys
+ * included. A person's membership is read here, so that a key ends with it, whatever was written to the key itself.
+ */
 export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
   return db
     .selectFrom('api_key as key')
@@ -26,6 +44,17 @@ export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
       join
         .onRef('project.organization_id', '=', 'key.organization_id')
         .onRef('project.id', '=', 'key.project_id'),
+    )
+    .leftJoin('member', (join) =>
+      join
+        .onRef('member.organization_id', '=', 'key.organization_id')
+        .onRef('member.id', '=', 'key.member_id'),
+    )
+    .leftJoin('project_member', (join) =>
+      join
+        .onRef('project_member.organization_id', '=', 'key.organization_id')
+        .onRef('project_member.project_id', '=', 'key.project_id')
+        .onRef('project_member.member_id', '=', 'key.member_id'),
     )
     .select([
       'key.id',
@@ -37,10 +66,14 @@ export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
       'key.permissions',
       'key.expires_at',
       'key.revoked_at',
+      'key.member_id',
+      'member.status as member_status',
+      'project_member.role as member_project_role',
       'organization.status as organization_status',
       'organization.plan',
       'organization.paid_micro_usd',
       'project.status as project_status',
+      'project.name as project_name',
       selectOverrides([
         ['organization', sql.ref('key.organization_id')],
         ['project', sql.ref('key.project_id')],
@@ -48,6 +81,8 @@ export async function findKeyByHash(db: Db, hashes: readonly Buffer[]) {
       ]).as('limit_overrides'),
       sql<MonthlyBudget | null>`key.monthly_budget`.as('monthly_budget'),
       sql<MonthlyBudget | null>`project.monthly_budget`.as('project_budget'),
+      selectAllowedModels().as('allowed_models'),
+      selectLabels.as('project_labels'),
     ])
     .where('key.key_hash', 'in', hashes)
     .executeTakeFirst()
@@ -77,11 +112,14 @@ export async function findTenancy(db: Db, organizationId: string, projectId: str
       'organization.paid_micro_usd',
       'project.id as project_id',
       'project.status as project_status',
+      'project.name as project_name',
       selectOverrides([
         ['organization', sql.ref('organization.id')],
         ['project', sql.ref('project.id')],
       ]).as('limit_overrides'),
       sql<MonthlyBudget | null>`project.monthly_budget`.as('project_budget'),
+      'project.allowed_models',
+      selectLabels.as('project_labels'),
     ])
     .where('organization.id', '=', organizationId)
     .executeTakeFirst()

@@ -9,17 +9,18 @@ import { readCredential } from './credential.ts'
 import { formatKey } from './secret.ts'
 
 const adminKey = formatKey('gate_adm_', Buffer.alloc(32, 7))
+const session = formatKey('gate_ses_', Buffer.alloc(32, 7))
 const projectKey = formatKey('gate_prj_', Buffer.alloc(32, 7))
 const token = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl'
 
 const taking = (...credentials: CredentialKind[]): Endpoint => ({ ...listProjects, credentials })
-const admin = taking('admin_key')
+const admin = taking('admin_key', 'session')
 const inference = { ...taking('project_key', 'jwt'), path: '/v1/messages' } as const
 
 /** The kind that was recognised, or the code of the refusal. */
 function outcome(endpoint: Endpoint, headers: Record<string, string>): string {
   try {
-    const { kind, text } = readCredential(endpoint, { headers } as unknown as FastifyRequest)
+    const { kind, text } = readCredential(endpoint, { headers } as unknown as FastifyRequest, null)
     const sent = `${headers['authorization'] ?? ''} ${headers['x-api-key'] ?? ''}`
     return sent.includes(text) ? kind : 'another text'
   } catch (error) {
@@ -34,6 +35,7 @@ test.each([
   [admin, `Bearer ${adminKey}`, 'admin_key'],
   [admin, `bearer ${adminKey}`, 'admin_key'],
   [admin, `BEARER   ${adminKey}  `, 'admin_key'],
+  [admin, `Bearer ${session}`, 'session'],
   [inference, `Bearer ${projectKey}`, 'project_key'],
   [inference, `Bearer ${token}`, 'jwt'],
 ] as const)('case %#: a credential of the right kind is recognised', (endpoint, header, kind) => {
@@ -42,6 +44,7 @@ test.each([
 
 test.each([
   ['the wrong kind: a project key', admin, `Bearer ${projectKey}`],
+  ['the wrong kind: a session', inference, `Bearer ${session}`],
   ['the wrong kind: a token', admin, `Bearer ${token}`],
   ['the wrong kind: an administrator key', inference, `Bearer ${adminKey}`],
   ['a mistyped key', admin, `Bearer ${adminKey.slice(0, -1)}x`],
@@ -113,7 +116,7 @@ test('the refusal of an administrator key names the endpoint for administrators,
   const messageOf = (path: `/${string}`) => {
     try {
       const headers = { authorization: `Bearer ${adminKey}` }
-      readCredential({ ...inference, path }, { headers } as unknown as FastifyRequest)
+      readCredential({ ...inference, path }, { headers } as unknown as FastifyRequest, null)
     } catch (error) {
       return error instanceof ApiError ? error.message : undefined
     }

@@ -3,9 +3,15 @@ import { methodsAt } from '@gatehouse/contract/endpoints'
 import type { FastifyRequest } from 'fastify'
 
 import { hasKeyShape } from './secret.ts'
+import { type BrowserAccess, readSessionCookie } from './sessions/session-cookie.ts'
 import { unauthorized } from './unauthorized.ts'
 
-export type Credential = { kind: CredentialKind; text: string }
+export type Credential = {
+  kind: CredentialKind
+  text: string
+  /** The session came as a cookie, which browsers send by themselves. */
+  isCookie?: true
+}
 
 const tokenShape = /^[\w-]{1,2000}\.[\w-]{1,8000}\.[\w-]{1,2000}$/
 
@@ -13,16 +19,27 @@ const kindNames: Record<CredentialKind, string> = {
   admin_key: 'an administrator key (gate_adm_...)',
   project_key: 'a project API key (gate_prj_...)',
   jwt: 'a token of a configured issuer',
+  session: 'a session (gate_ses_...)',
 }
 
 /**
  * Reads the credential of a request and detects its kind. `x-api-key` is read only when there is no
- * `Authorization` header, not even a malformed one, and never carries a token.
+ * `Authorization` header, not even a malformed one, and never carries a token. The cookie of a session is read only when there
+ * is neither, by endpoints that take sessions.
  */
-export function readCredential(endpoint: Endpoint, { headers }: FastifyRequest): Credential {
+export function readCredential(
+  endpoint: Endpoint,
+  request: FastifyRequest,
+  browser: BrowserAccess | null,
+): Credential {
+  const { headers } = request
   const { authorization } = headers
-  const apiKey = takesProjectKeys(endpoint) ? headers['x-api-key'] : undefined
+  const apiKey = takes('project_key', endpoint) ? headers['x-api-key'] : undefined
   const text = authorization === undefined ? apiKey?.toString() : readBearer(authorization.trim())
+  if (authorization === undefined && text === undefined && browser && takes('session', endpoint)) {
+    const cookie = readSessionCookie(request, browser)
+    if (cookie !== undefined) return readSessionSecret(endpoint, cookie)
+  }
   if (text === undefined) {
     const code = authorization === undefined ? 'missing_credentials' : 'invalid_api_key'
     throw unauthorized(
@@ -32,11 +49,12 @@ export function readCredential(endpoint: Endpoint, { headers }: FastifyRequest):
     )
   }
   const kind = detectKind(text, authorization !== undefined)
-  if (!kind || !endpoint.credentials.some((each) => each === kind)) {
+  if (!kind || !takes(kind, endpoint)) {
     const advice = kind === 'admin_key' ? adviseAdministrator(endpoint) : ''
     const message = `This endpoint takes ${nameAccepted(endpoint)}${advice}.`
     throw unauthorized(endpoint, 'invalid_api_key', message)
   }
+  if (kind === 'session') return readSession(endpoint, text)
   if (kind !== 'jwt' && !hasKeyShape(text)) {
     throw unauthorized(
       endpoint,
@@ -45,6 +63,17 @@ export function readCredential(endpoint: Endpoint, { headers }: FastifyRequest):
     )
   }
   return { kind, text }
+}
+
+/** The secret of a cookie; null when the browser has sent several. */
+const readSessionSecret = (endpoint: Endpoint, text: string | null): Credential => ({
+  ...readSession(endpoint, text ?? ''),
+  isCookie: true,
+})
+
+function readSession(endpoint: Endpoint, text: string): Credential {
+  if (text.startsWith('gate_ses_') && hasKeyShape(text)) return { kind: 'session', text }
+  throw unauthorized(endpoint, 'invalid_session', 'This is no session; sign in again.')
 }
 
 const nameAccepted = ({ credentials }: Endpoint) =>
@@ -58,13 +87,14 @@ function adviseAdministrator({ method, path }: Endpoint): string {
     : ''
 }
 
-const takesProjectKeys = (endpoint: Endpoint) =>
-  endpoint.credentials.some((kind) => kind === 'project_key')
+const takes = (kind: CredentialKind, { credentials }: Endpoint) =>
+  credentials.some((each) => each === kind)
 
 const readBearer = (header: string) => /^bearer +(\S+)$/i.exec(header)?.[1]
 
 function detectKind(text: string, mayBeToken: boolean): CredentialKind | undefined {
   if (text.startsWith('gate_adm_')) return 'admin_key'
   if (text.startsWith('gate_prj_')) return 'project_key'
+  if (text.startsWith('gate_ses_')) return 'session'
   return mayBeToken && tokenShape.test(text) ? 'jwt' : undefined
 }

@@ -14,7 +14,10 @@ import type { FailedAttempts } from './failed-attempts.ts'
 import { asksForFreeRequest } from './free-tier/free-tier-header.ts'
 import { createAnonymousPrincipal, type FreeCaller, type FreeTier } from './free-tier/free-tier.ts'
 import type { createProjectCheck } from './named-project.ts'
-import { requireFurtherPermissions, requirePermission } from './unauthorized.ts'
+import { requireStanding } from './projects/standing.ts'
+import type { createSessionAuthentication } from './sessions/authenticate-session.ts'
+import { type BrowserAccess, requireOwnPage } from './sessions/session-cookie.ts'
+import { requireFurtherPermissions } from './unauthorized.ts'
 
 /** Counts the call of an authenticated caller; returns the 429 if it exceeds a limit. */
 export type CountCall = (
@@ -26,14 +29,17 @@ export type CountCall = (
 export type Authentication = {
   byKey: ReturnType<typeof createKeyAuthentication>
   byJwt: ReturnType<typeof createJwtAuthentication>
+  bySession: ReturnType<typeof createSessionAuthentication>
+  /** How browsers reach this gateway; null: they cannot sign in. */
+  browser: BrowserAccess | null
   requireOwnProject: ReturnType<typeof createProjectCheck>
   /** Refused tokens by address. Unknown keys have stricter limits of their own. */
   refusedByAddress: FailedAttempts
 }
 
 /**
- * Authenticates and authorizes every call of a scope. The contract says which kinds of credential (401)
- * and which permission (403) an endpoint needs; both are checked before the body is read.
+ * Authenticates and authorizes every call of a scope. The contract says which kinds of credential (401) and which
+ * permission or role in the project (403) an endpoint needs; both are checked before the body is read.
  */
 export function guard(app: FastifyInstance, authentication: Authentication, count?: CountCall) {
   identify(app, authentication)
@@ -43,7 +49,7 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     if (!endpoint || !principal) return
     // A call without the permission counts too, but its answer is 403, not 429.
     const refusal = await count?.(request, reply, principal)
-    requirePermission(endpoint, principal)
+    requireStanding(endpoint, principal, projectOf(request))
     if (refusal) throw refusal
   })
   app.addHook('preHandler', (request, _, done) => {
@@ -53,6 +59,9 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     done()
   })
 }
+
+/** The project that the path names. It need not exist. */
+const projectOf = ({ params }: FastifyRequest) => (params as { project_id?: string }).project_id
 
 /**
  * Only authenticates: the route checks the permission itself, later. With a free tier it also admits
@@ -115,11 +124,21 @@ function authenticate(
   request: FastifyRequest,
   authentication: Authentication,
 ): Principal | Promise<Principal> {
-  const credential = readCredential(endpoint, request)
+  const { browser } = authentication
+  const credential = readCredential(endpoint, request, browser)
   const prefix = addressPrefix(readAddress(request))
   const project = request.headers['x-policy-project']
   const named = typeof project === 'string' ? project : undefined
-  const { byKey, byJwt, requireOwnProject, refusedByAddress } = authentication
+  const { byKey, byJwt, bySession, requireOwnProject, refusedByAddress } = authentication
+  if (credential.kind === 'session') {
+    const form = credential.isCookie ? 'browser' : 'token'
+    const found = bySession(endpoint, { text: credential.text, form }, prefix)
+    if (!credential.isCookie || !browser) return found
+    return Promise.resolve(found).then((principal) => {
+      requireOwnPage(request, principal, browser)
+      return principal
+    })
+  }
   if (credential.kind !== 'jwt') {
     const found = byKey(endpoint, credential, prefix)
     if (named === undefined) return found

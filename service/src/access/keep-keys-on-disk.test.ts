@@ -26,13 +26,19 @@ const found: FoundKey = {
   permissions: ['policies.read'],
   expires_at: new Date('2027-01-01'),
   revoked_at: null,
+  member_id: null,
+  member_status: null,
+  member_project_role: null,
   organization_status: 'active',
   plan: 'free',
   paid_micro_usd: '0',
   project_status: null,
+  project_name: null,
   limit_overrides: null,
   monthly_budget: { credits: 5, alert_percents: [80], hard_stop: true },
   project_budget: null,
+  allowed_models: ['small', 'large'],
+  project_labels: { team: 'search' },
 }
 
 /** Processes that share a folder, one after the other. */
@@ -49,7 +55,7 @@ async function setUp() {
     const cache = createLookupCache<FoundKey>({ ...clock, outageMs, dependsOn: keyDependsOn })
     return { cache, kept: keepKeysOnDisk({ cache, files, outageMs, log: silentLog }) }
   }
-  return { clock, start }
+  return { clock, files, start }
 }
 
 test('the next process restores the cached keys with their age', async () => {
@@ -98,4 +104,34 @@ test('a forgotten key does not come back, also when the cache is empty', async (
   const third = start()
   await third.kept.stop()
   expect(third.cache.entries()).toEqual([])
+})
+
+test('a key whose models the file does not name is not restored, as in files of earlier releases', async () => {
+  const { clock, files, start } = await setUp()
+  const { allowed_models: _, ...earlier } = {
+    ...found,
+    key_hash: found.key_hash.toString('base64'),
+  }
+  const loadedAtMs = clock.now().getTime()
+  const newer = { ...earlier, id: 'key_2', allowed_models: null }
+  const values = { hash: earlier, other: newer }
+  const keys = Object.entries(values).map(([name, value]) => ({ name, loadedAtMs, value }))
+  await files.keep('keys', JSON.stringify(keys))
+  const { cache } = start()
+  await expect.poll(() => cache.peek('other')).toMatchObject({ id: 'key_2', allowed_models: null })
+  expect(cache.peek('hash')).toBe(undefined)
+})
+
+test('the file has the newest keys whose lists of models are not too long together', async () => {
+  const { start } = await setUp()
+  const allowed_models = Array.from({ length: 500 }, (_, index) => `model-${index}`)
+  const first = start()
+  for (let each = 0; each < 401; each++) {
+    await first.cache.get(`hash ${each}`, async () => ({ ...found, allowed_models }))
+  }
+  await first.kept.stop()
+  const second = start()
+  await second.kept.stop()
+  expect(second.cache.entries()).toHaveLength(400)
+  expect(second.cache.peek('hash 0')).toBe(undefined)
 })

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import type { Log } from '#platform/log.ts'
 import type { TrustedFiles } from '#platform/trusted-file.ts'
 
+import type { Entries } from './credential-memory.ts'
 import type { FoundKey } from './credential-store.ts'
 import type { LookupCache } from './lookup-cache.ts'
 
@@ -21,6 +22,8 @@ const writeEveryMs = 30_000
 const collectMs = 500
 /** The most recently cached ones; serializing more would block the event loop for too long. */
 const keysMax = 10_000
+/** Of all lists of models in the file together. */
+const modelIdsMax = 200_000
 
 const time = z.iso.datetime().transform((text) => new Date(text))
 const bytes = z.base64().transform((text) => Buffer.from(text, 'base64'))
@@ -48,13 +51,37 @@ const KeyFile = z.array(
       plan: Plan,
       paid_micro_usd: z.string(),
       project_status: z.enum(['active', 'archived']).nullable(),
-      // Files of earlier releases have none.
+      // Files of earlier releases have none of these.
+      project_name: z.string().nullable().default(null),
+      member_id: z.string().nullable().default(null),
+      member_status: z.string().nullable().default(null),
+      member_project_role: z.string().nullable().default(null),
       limit_overrides: overrides.nullable().default(null),
       monthly_budget: MonthlyBudget.nullable().default(null),
       project_budget: MonthlyBudget.nullable().default(null),
+      allowed_models: z.array(z.string()).nullable().optional(),
+      project_labels: z.record(z.string(), z.string()).nullable().default(null),
     }),
   }),
 )
+
+/** A file of an earlier release does not say which models a key may use. Such a key has to be looked up again. */
+function toEntry({ name, loadedAtMs, value }: z.infer<typeof KeyFile>[number]) {
+  const { allowed_models, ...rest } = value
+  if (allowed_models === undefined) return []
+  return [[name, { loadedAtMs, value: { ...rest, allowed_models } }] as const]
+}
+
+/** The newest come last. */
+function newestOf(entries: Entries<FoundKey>): Entries<FoundKey> {
+  const newest = entries.slice(-keysMax)
+  let modelIds = 0
+  const last = newest.findLastIndex(([, { value }]) => {
+    modelIds += value.allowed_models?.length ?? 0
+    return modelIds > modelIdsMax
+  })
+  return newest.slice(last + 1)
+}
 
 /**
  * Writes the cached keys to disk (only their hashes, as in the database), so that a process that starts
@@ -70,13 +97,13 @@ export function keepKeysOnDisk({ cache, files, outageMs, log }: Options) {
     const file = await files.read(fileName, outageMs)
     if (!file) return
     const keys = KeyFile.parse(JSON.parse(file.text))
-    cache.restore(keys.map(({ name, ...entry }) => [name, entry] as const))
+    cache.restore(keys.flatMap(toEntry))
     // The cache refuses the entries once it has heard of a change from the database.
     if (cache.entries().length > 0) ownText = file.text
   }
 
   async function write() {
-    const entries = cache.entries().slice(-keysMax)
+    const entries = newestOf(cache.entries())
     const text = JSON.stringify(
       entries.map(([name, { loadedAtMs, value }]) => ({
         name,

@@ -10,9 +10,10 @@ type Options<Value> = {
   /** The ids of the objects a value was read from; a change of any of them makes the value void. */
   dependsOn: (value: Value) => readonly string[]
   entriesMax?: number
+  /** How long known values are served without a query; a minute unless given. */
+  knownFreshMs?: number
 }
 
-const knownFreshMs = 60_000
 const unknownFreshMs = 2000
 /**
  * During an outage not every caller queries the database, since each would wait for a timeout: after a
@@ -22,12 +23,12 @@ const pauseMs = 1000
 const probeMs = 8000
 
 /**
- * Caches what credentials resolve to. Known values live for a minute and are dropped at once when an
+ * Caches what credentials resolve to. Known values live for a minute, or as long as the options say, and are dropped at once when an
  * object they depend on changes; unknown credentials live for two seconds. While the database is
  * unreachable, known values are served until they are `outageMs` old, and unseen credentials fail.
  */
 export function createLookupCache<Value>(options: Options<Value>) {
-  const { now, outageMs, dependsOn, entriesMax = 100_000 } = options
+  const { now, outageMs, dependsOn, entriesMax = 100_000, knownFreshMs = 60_000 } = options
   const memory = createCredentialMemory({ now, dependsOn, entriesMax })
   const loading = new Map<string, Promise<Value | undefined>>()
   let changes = 0

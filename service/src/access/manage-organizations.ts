@@ -45,6 +45,7 @@ export async function createOrganization(
       id: createId('proj', createdAt),
       name: 'Default',
       isDefault: true,
+      managedBy: null,
       createdAt,
     })
     const creation = { name: 'First administrator key', permissions: AdminKeyPermission.options }

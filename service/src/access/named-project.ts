@@ -5,17 +5,18 @@ import { ApiError, notFound } from '#platform/api-error.ts'
 import type { Db } from '#platform/database.ts'
 
 import { findTenancy, type Tenancy } from './credential-store.ts'
+import type { ShareParts } from './labels/share-parts.ts'
 import type { LookupCache } from './lookup-cache.ts'
 import { requirePermission } from './unauthorized.ts'
 
-export type TenancyDeps = { db: Db; tenancies: LookupCache<Tenancy> }
+export type TenancyDeps = { db: Db; tenancies: LookupCache<Tenancy>; shareParts: ShareParts }
 
 /** Ids are much shorter; this is what callers may send as one. */
 export const idMaxLength = 200
 
 /** An organization with one of its projects, `null` being the default one. */
 export async function findKnownTenancy(
-  { db, tenancies }: TenancyDeps,
+  { db, tenancies, shareParts }: TenancyDeps,
   organizationId: string,
   projectId: string | null,
 ): Promise<Tenancy | null> {
@@ -24,7 +25,11 @@ export async function findKnownTenancy(
   const key = JSON.stringify([organizationId, projectId])
   const known = tenancies.peek(key)
   if (known !== undefined) return known
-  return (await tenancies.get(key, () => findTenancy(db, organizationId, projectId))) ?? null
+  const find = async () => {
+    const found = await findTenancy(db, organizationId, projectId)
+    return found && shareParts(found)
+  }
+  return (await tenancies.get(key, find)) ?? null
 }
 
 export const hasActiveProject = ({ project_id, project_status }: Tenancy) =>

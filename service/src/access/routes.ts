@@ -8,19 +8,33 @@ import { serveDeleteProjectApiKey } from './keys/delete-project-api-key.ts'
 import { serveListAdminApiKeys } from './keys/list-admin-api-keys.ts'
 import { serveListProjectApiKeys } from './keys/list-project-api-keys.ts'
 import { serveUpdateProjectApiKey } from './keys/update-project-api-key.ts'
+import { serveCreateMember } from './members/create-member.ts'
+import { serveDeleteMember } from './members/delete-member.ts'
+import { serveDeleteProjectMember } from './members/delete-project-member.ts'
+import { serveListMembers } from './members/list-members.ts'
+import { serveListProjectMembers } from './members/list-project-members.ts'
+import { serveListRoles } from './members/list-roles.ts'
+import { serveRetrieveMember } from './members/retrieve-member.ts'
+import { serveSetProjectMember } from './members/set-project-member.ts'
+import { serveUpdateMember } from './members/update-member.ts'
 import { serveArchiveProject } from './projects/archive-project.ts'
 import { serveCreateProject } from './projects/create-project.ts'
 import { serveListProjects } from './projects/list-projects.ts'
 import { serveRetrieveProject } from './projects/retrieve-project.ts'
 import { serveUpdateProject } from './projects/update-project.ts'
+import { serveReadOrganizationSettings } from './settings/read-organization-settings.ts'
+import { serveUpdateOrganizationSettings } from './settings/update-organization-settings.ts'
 
-/** Projects, their keys, and administrator keys. */
+/** Projects, their members and keys, administrator keys, members, and the settings of the organization. */
 export function serveAccess(app: FastifyInstance, deps: AccessDeps) {
   serveListProjects(app, deps)
   serveCreateProject(app, deps)
   serveRetrieveProject(app, deps)
   serveUpdateProject(app, deps)
   serveArchiveProject(app, deps)
+  serveListProjectMembers(app, deps)
+  serveSetProjectMember(app, deps)
+  serveDeleteProjectMember(app, deps)
   serveListProjectApiKeys(app, deps)
   serveCreateProjectApiKey(app, deps)
   serveUpdateProjectApiKey(app, deps)
@@ -28,4 +42,12 @@ export function serveAccess(app: FastifyInstance, deps: AccessDeps) {
   serveListAdminApiKeys(app, deps)
   serveCreateAdminApiKey(app, deps)
   serveDeleteAdminApiKey(app, deps)
+  serveListMembers(app, deps)
+  serveCreateMember(app, deps)
+  serveRetrieveMember(app, deps)
+  serveUpdateMember(app, deps)
+  serveDeleteMember(app, deps)
+  serveListRoles(app)
+  serveReadOrganizationSettings(app, deps)
+  serveUpdateOrganizationSettings(app, deps)
 }

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 import { createKeyHasher, formatKey, hasKeyShape, partsToKeep, redact } from './secret.ts'
 
-const prefix = fc.constantFrom('gate_adm_', 'gate_prj_')
+const prefix = fc.constantFrom('gate_adm_', 'gate_prj_', 'gate_ses_')
 const random = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes))
 const key = fc.tuple(prefix, random).map(([start, bytes]) => formatKey(start, bytes))
 const zeros = '0'.repeat(43)
@@ -14,6 +14,7 @@ const sample = formatKey('gate_adm_', Buffer.from('an example of 32 bytes, not r
 test.each([
   ['gate_adm_', `gate_adm_${zeros}1BVBOF`],
   ['gate_prj_', `gate_prj_${zeros}2tvo1y`],
+  ['gate_ses_', `gate_ses_${zeros}2kRiZw`],
 ] as const)('32 zero bytes behind %s give %s', (start, expected) => {
   expect(formatKey(start, Buffer.alloc(32))).toBe(expected)
 })
@@ -27,7 +28,7 @@ test('the highest 256 bits still fit into 43 characters', () => {
 test('any 32 bytes give 58 characters of the right shape, and no two the same', () => {
   fc.assert(
     fc.property(key, prefix, random, random, (text, start, one, other) => {
-      expect(text).toMatch(/^gate_(adm|prj)_[0-9A-Za-z]{49}$/)
+      expect(text).toMatch(/^gate_(adm|prj|ses)_[0-9A-Za-z]{49}$/)
       expect(text.length).toBe(58)
       expect(hasKeyShape(text)).toBe(true)
       expect(formatKey(start, one) === formatKey(start, other)).toBe(one.equals(other))

@@ -13,11 +13,17 @@ type AuthCode = Extract<
   | 'revoked_api_key'
   | 'invalid_token'
   | 'expired_token'
+  | 'invalid_session'
   | 'free_request_used'
 >
 
 /** A 401 with a challenge that names the realm and, where a credential was sent, what is wrong with it. */
-export function unauthorized(endpoint: Endpoint, code: AuthCode, message: string, cause?: unknown) {
+export function unauthorized(
+  endpoint: Pick<Endpoint, 'path'>,
+  code: AuthCode,
+  message: string,
+  cause?: unknown,
+) {
   const realm = `Bearer realm="${realmOfPath(endpoint.path)}"`
   const hasCredential = code !== 'missing_credentials' && code !== 'free_request_used'
   const challenge = !hasCredential
@@ -34,12 +40,20 @@ export function permissionDenied(permission: Permission, message?: string) {
   )
 }
 
-/** Throws a 403 unless the caller has the permission that the contract names for the endpoint. */
+/** A 403 for what no single permission allows. */
+export const roleRequired = (message: string) =>
+  new ApiError('permission_denied', message, {
+    headers: { 'www-authenticate': 'Bearer error="insufficient_scope"' },
+  })
+
+/** Throws a 403 unless the caller has a permission that the contract names for the endpoint. */
 export function requirePermission(
-  { permission }: Endpoint,
+  { permission, orPermission }: Endpoint,
   { permissions }: { permissions: ReadonlySet<Permission> },
 ) {
-  if (permission !== null && !permissions.has(permission)) throw permissionDenied(permission)
+  if (permission === null || permission === 'any' || permissions.has(permission)) return
+  if (orPermission && permissions.has(orPermission.permission)) return
+  throw permissionDenied(permission)
 }
 
 /** Throws a 403 unless the caller has what the contract asks for besides, for a request with this body. */

@@ -4,12 +4,15 @@ import { type Db, executeNamed, type Tx } from '#platform/database.ts'
 
 /**
  * What changed. A `policy_draft` changes nothing that is in force. `limits` are those of an organization, a project or a
- * key, whose counts go on; a `project` or `api_key` that changes has ended.
+ * key, whose counts go on, or the name of a project; a `project`, `api_key` or `session` that changes has ended. A `member` that
+ * changes may have another role, other projects, or an end: what this person acts with has to be looked up again.
  */
 export type ChangeKind =
   | 'organization'
   | 'project'
   | 'api_key'
+  | 'member'
+  | 'session'
   | 'limits'
   | 'policy'
   | 'policy_draft'

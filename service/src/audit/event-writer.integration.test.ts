@@ -67,6 +67,7 @@ const eventOf = (requestId: string) =>
       requestId,
       projectId: null,
       actor: 'key_1',
+      actorType: 'project_key',
       model: null,
       target: 'messages',
       outcome: 'refused',

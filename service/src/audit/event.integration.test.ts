@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 
 import {
   createAdminApiKey,
@@ -11,6 +11,12 @@ import {
 } from '@gatehouse/contract/api-key'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
+import { createMember, deleteMember, updateMember } from '@gatehouse/contract/members/member'
+import { deleteProjectMember, setProjectMember } from '@gatehouse/contract/members/project-member'
+import {
+  readOrganizationSettings,
+  updateOrganizationSettings,
+} from '@gatehouse/contract/organization/settings'
 import { AdminKeyPermission } from '@gatehouse/contract/permission'
 import {
   createPolicy,
@@ -107,6 +113,15 @@ async function arrangeKey(kind: 'admin' | 'project'): Promise<Change> {
   }
 }
 
+/** A member of the organization, and the paths of requests about it and about its membership in a project. */
+async function arrangeMember() {
+  const { api } = house
+  const body = { email: `${randomUUID()}@example.com`, role: 'viewer' }
+  const { body: before } = await api.send(createMember, { body })
+  return { before, params: { project_id: api.organization.projectId, member_id: before.id } }
+}
+const unknownMember = { params: { project_id: 'proj_none', member_id: 'mem_none' } }
+
 const unknownProject = { params: { project_id: 'proj_none', key_id: 'key_none' }, ...named }
 
 /** Every endpoint of administration that changes something. */
@@ -174,6 +189,57 @@ const cases: Record<string, Case> = {
     ],
     unchanged: ({ sent }) => sent,
   },
+  [updateOrganizationSettings.id]: {
+    async arrange() {
+      const { body: before } = await house.api.send(readOrganizationSettings)
+      const sent = { body: { name: 'Renamed' } }
+      return { sent, action: 'updated', object: 'organization.settings', before }
+    },
+    refused: () => [{ body: { name: '' } }],
+    unchanged: ({ sent }) => sent,
+  },
+  [setProjectMember.id]: {
+    async arrange() {
+      const { params } = await arrangeMember()
+      const sent = { params, body: { role: 'project_member' } }
+      return created('project.member', sent)
+    },
+    refused: () => [{ ...unknownMember, body: { role: 'project_member' } }],
+    unchanged: ({ sent }) => sent,
+  },
+  [deleteProjectMember.id]: {
+    async arrange() {
+      const { params } = await arrangeMember()
+      const body = { role: 'project_member' }
+      const { body: before } = await house.api.send(setProjectMember, { params, body })
+      const object = 'organization.project.member'
+      return { sent: { params }, action: 'deleted', object, before, isRemoval: true }
+    },
+    refused: () => [unknownMember],
+  },
+  [createMember.id]: {
+    async arrange() {
+      return created('member', { body: { email: `${randomUUID()}@example.com`, role: 'viewer' } })
+    },
+    refused: () => [{ body: { email: 'ada', role: 'viewer' } }],
+  },
+  [updateMember.id]: {
+    async arrange() {
+      const { params, before } = await arrangeMember()
+      const sent = { params, body: { name: 'Renamed' } }
+      return { sent, action: 'updated', object: 'organization.member', before }
+    },
+    refused: () => [{ ...unknownMember, body: { name: 'Renamed' } }],
+    unchanged: ({ sent }) => sent,
+  },
+  [deleteMember.id]: {
+    async arrange() {
+      const { params, before } = await arrangeMember()
+      const object = 'organization.member'
+      return { sent: { params }, action: 'deleted', object, before, isRemoval: true }
+    },
+    refused: () => [unknownMember],
+  },
   [createProjectApiKey.id]: {
     async arrange() {
       const params = { project_id: house.api.organization.projectId }
@@ -218,9 +284,10 @@ async function readEvents(behind = 0) {
   }))
 }
 
-/** Those of the policy gateway have tests of their own. */
+/** Those of the policy gateway, and of approvals, which keys cannot give, have tests of their own. */
 const mutations: readonly Endpoint[] = endpoints.filter(
-  ({ isIdempotent, path }) => isIdempotent && path.startsWith('/v1/organization/'),
+  ({ isIdempotent, path }) =>
+    isIdempotent && path.startsWith('/v1/organization/') && !path.includes('/approvals'),
 )
 
 test('every endpoint that changes something is tested here', () => {
@@ -250,6 +317,7 @@ test.each(mutations)(
         object,
         object_id: resource.id,
         actor: actor.id,
+        actor_type: 'admin_key',
         request_id: answer.headers['x-request-id'],
       },
     })
@@ -349,7 +417,7 @@ test('what an operator does is an event of the operator, and what changes nothin
     { before: standing('active'), after: standing('suspended') },
     { before: standing('suspended'), after: standing('active') },
   ])
-  const by = { actor: 'operator', request_id: null }
+  const by = { actor: 'operator', actor_type: 'operator', request_id: null }
   expect(events.map(({ header }) => header)).toEqual([
     { ...by, action: 'created', object, object_id: id },
     { ...by, action: 'created', object: 'organization.admin_api_key', object_id: second!['id'] },

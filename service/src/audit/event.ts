@@ -1,10 +1,19 @@
-import { hash, randomFillSync } from 'node:crypto'
+import { hash } from 'node:crypto'
 
-import { BoundedMap } from '#platform/bounded-map.ts'
 import { createUuid } from '#platform/id.ts'
 
+import {
+  type Acting,
+  type Actor,
+  type ActorType,
+  actorTypeOf,
+  describeActor,
+  personOf,
+} from './actor.ts'
 import { describePolicies, nothingFound, type PolicyReport } from './policy-report.ts'
 import { type Resource, revisionContent } from './revision-content.ts'
+import { saltBytes, takeSalt } from './salt.ts'
+import { shardOf } from './shard.ts'
 
 /** What was done to a resource of an organization (docs/specification/audit-events.md#revision-events). */
 export type RevisionAction =
@@ -19,29 +28,36 @@ export type RevisionAction =
   | 'reinstated'
   | 'restored'
   | 'rolled_back'
+  | 'taken_over'
   | 'budget_alert'
   | 'gap'
   | 'replayed'
   | 'requeued'
+  | 'signed_in'
+  | 'sign_in_refused'
+  | 'signed_out'
+  | 'ended'
+  | 'glass_broken'
+  | 'kept'
 
-/** Who made a change: the id of a key, `operator`, `stripe` or `gatehouse`; and the request, if it came with one. */
-export type Actor = { readonly id: string; readonly requestId: string | null }
+/** The caller of an endpoint. */
+export function callerOf(call: { principal: Acting; requestId: string }): Actor {
+  const { principal, requestId } = call
+  const { credentialId: id, member } = principal
+  const person = member && { name: member.name, email: member.email }
+  return { id, type: actorTypeOf(principal), requestId, ...(person && { person }) }
+}
 
-/** The key that called an endpoint. */
-export const callerOf = (call: {
-  principal: { credentialId: string }
-  requestId: string
-}): Actor => ({
-  id: call.principal.credentialId,
-  requestId: call.requestId,
-})
-
-export const operator: Actor = { id: 'operator', requestId: null }
+export const operator: Actor = { id: 'operator', type: 'operator', requestId: null }
 
 /** For what the service notices by itself. */
-export const gatehouse: Actor = { id: 'gatehouse', requestId: null }
+export const gatehouse: Actor = { id: 'gatehouse', type: 'gatehouse', requestId: null }
 
-export const stripeActor = (requestId: string): Actor => ({ id: 'stripe', requestId })
+export const stripeActor = (requestId: string): Actor => ({
+  id: 'stripe',
+  type: 'stripe',
+  requestId,
+})
 
 /** A change of a resource: `before` is null for a new one, `after` for a deleted one. */
 export type Revision = {
@@ -73,9 +89,6 @@ export type Event = {
   payloadHash: Buffer
 }
 
-/** Readers divide the log by shard. The number is fixed: an organization must never change its shard. */
-const shardCount = 16
-
 export function buildRevisionEvent(revision: Revision, at: Date): Event {
   const { organizationId, by, action, before, after, facts } = revision
   const { object, id: objectId } = resourceOf(revision)
@@ -83,13 +96,12 @@ export function buildRevisionEvent(revision: Revision, at: Date): Event {
     action,
     object,
     object_id: objectId,
-    actor: by.id,
-    request_id: by.requestId,
+    ...describeActor(by),
     ...facts,
   }
   const historyId = facts?.['history_id']
   const content = revisionContent(
-    { before, after },
+    { before, after, ...personOf(by) },
     typeof historyId === 'string' ? historyId : undefined,
   )
   return buildEvent({ organizationId, kind: 'revision', at, header, content })
@@ -110,6 +122,14 @@ export type CallReport = {
   requestId: string
   projectId: string | null
   actor: string
+  /** Undefined where only the hold of an earlier release is left of the call. */
+  actorType: ActorType | undefined
+  /** The project's name at the time of the call. */
+  projectLabel?: string | null | undefined
+  /** The subject of the token that the call was made with. */
+  userId?: string | null | undefined
+  /** The labels of the project at the time of the call, if it has any. */
+  projectLabels?: Readonly<Record<string, string>> | null
   /** Null if the request does not name one that exists. */
   model: string | null
   /** What was called, or the label that the caller gave it. */
@@ -141,12 +161,17 @@ export type CountedReport = {
 }
 
 export function buildCallEvent(report: CallReport, at: Date): Event {
-  const { organizationId, usage } = report
+  const { organizationId, usage, projectLabels } = report
+  // In the payload: what an organization writes there may have to be erased.
+  const content = { usage, ...(projectLabels && { project_labels: projectLabels }) }
   const header: EventHeader = {
     phase: 'call',
     request_id: report.requestId,
     project_id: report.projectId,
+    ...(report.projectLabel != null && { project_label: report.projectLabel }),
     actor: report.actor,
+    ...(report.actorType && { actor_type: report.actorType }),
+    ...(report.userId != null && { user_id: report.userId }),
     model: report.model,
     policy_target: report.target,
     ...(report.user != null && { policy_user: report.user }),
@@ -157,7 +182,7 @@ export function buildCallEvent(report: CallReport, at: Date): Event {
     ...(report.policies && describePolicies(report.policies)),
     ...(report.quotas && describeQuotas(report.quotas)),
   }
-  return buildEvent({ organizationId, kind: 'enforcement', at, header, content: { usage } })
+  return buildEvent({ organizationId, kind: 'enforcement', at, header, content })
 }
 
 /** What policies in plain language that only monitor have said of a call after its end. */
@@ -175,7 +200,6 @@ export function buildMonitoringEvent(
   at: Date,
 ): Event {
   const { request_id, project_id, actor, model, policy_target, policy_epoch } = callEvent.header
-  const { data_classification } = callEvent.header
   const header: EventHeader = {
     ...describePolicies({ ...nothingFound, matches, unevaluated }),
     phase: 'monitoring',
@@ -186,12 +210,21 @@ export function buildMonitoringEvent(
     model: model ?? null,
     policy_target: policy_target ?? null,
     policy_epoch: policy_epoch ?? null,
-    ...(data_classification !== undefined && { data_classification }),
+    ...pickKnown(callEvent.header, [
+      'actor_type',
+      'project_label',
+      'user_id',
+      'data_classification',
+    ]),
     ...(reason !== null && { unevaluated_reason: reason }),
   }
   const { organizationId } = callEvent
   return buildEvent({ organizationId, kind: 'enforcement', at, header, content: { judge } })
 }
+
+/** The members of these names that the header has. */
+const pickKnown = (header: EventHeader, names: readonly string[]): EventHeader =>
+  Object.fromEntries(Object.entries(header).filter(([name]) => names.includes(name)))
 
 /** A simulation of the policy gateway that was kept in its history. */
 type SimulationReport = {
@@ -207,11 +240,10 @@ export function buildSimulationEvent(report: SimulationReport, at: Date): Event 
   const header: EventHeader = {
     history_id: historyId,
     persisted: true,
-    actor: by.id,
-    request_id: by.requestId,
+    ...describeActor(by),
     ...facts,
   }
-  return buildEvent({ organizationId, kind: 'simulation', at, header, content: {} })
+  return buildEvent({ organizationId, kind: 'simulation', at, header, content: personOf(by) })
 }
 
 const describeQuotas = ({ day, subjects, exceeded = [], tokens, credits }: CountedReport) => ({
@@ -244,29 +276,5 @@ function buildEvent({ organizationId, kind, at, header, content }: EventSource):
   }
 }
 
-const saltBytes = 16
-const salts = Buffer.alloc(saltBytes * 128)
-let nextSalt = salts.length
-
-/** Random bytes for one event; the generator makes those of many at a time. */
-function takeSalt(): Buffer {
-  if (nextSalt === salts.length) {
-    randomFillSync(salts)
-    nextSalt = 0
-  }
-  return salts.subarray(nextSalt, (nextSalt += saltBytes))
-}
-
 /** The resource that changed. */
 export const resourceOf = ({ before, after }: Revision): Resource => after ?? before
-
-/** Of the organizations that have events at the moment. */
-const knownShards = new BoundedMap<string, number>(10_000)
-
-export function shardOf(organizationId: string): number {
-  const known = knownShards.get(organizationId)
-  if (known !== undefined) return known
-  const shard = hash('sha256', organizationId, 'buffer').readUInt16BE(0) % shardCount
-  knownShards.set(organizationId, shard)
-  return shard
-}

@@ -28,6 +28,7 @@ function eventWith(members: EventHeader, moment = at, organizationId = 'org_1'):
       requestId: 'req_1',
       projectId: null,
       actor: 'key_1',
+      actorType: 'project_key',
       model: null,
       target: 'messages',
       outcome: 'completed',

@@ -47,6 +47,7 @@ function eventWith(
       requestId: 'req_1',
       projectId,
       actor: 'key_1',
+      actorType: 'project_key',
       model: null,
       target: 'messages',
       outcome: 'refused',

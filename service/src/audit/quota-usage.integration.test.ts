@@ -31,6 +31,7 @@ const eventOf = (quotas: CountedReport | null, options: Options = {}): Event =>
       requestId: options.requestId ?? 'req_1',
       projectId: 'proj_1',
       actor: 'key_1',
+      actorType: 'project_key',
       model: null,
       target: 'messages',
       outcome: options.outcome ?? 'completed',

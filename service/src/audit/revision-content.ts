@@ -12,7 +12,12 @@ const hashedFromBytes = 256
 export type Resource = { readonly id: string; readonly object: string }
 type Members = Readonly<Record<string, unknown>>
 
-type Change = { before: Resource | null; after: Resource | null }
+type Change = {
+  before: Resource | null
+  after: Resource | null
+  /** The person who has changed it. */
+  actor?: object
+}
 
 /**
  * What the payload of a revision event says: the resource before and after. If that is too much, only the members that have changed,
@@ -20,8 +25,8 @@ type Change = { before: Resource | null; after: Resource | null }
  * was saved is kept.
  */
 export function revisionContent(change: Change, historyId: string | undefined): object {
-  const { before, after } = change
-  if (fits({ before, after })) return { before, after }
+  const { before, after, ...by } = change
+  if (fits(change)) return { before, after, ...by }
   // As the event would have shown it: undefined members are gone, and dates are texts.
   const [one, other] = [asJson(before), asJson(after)]
   const [changedBefore, changedAfter] = differingMembers(one ?? {}, other ?? {})
@@ -29,6 +34,7 @@ export function revisionContent(change: Change, historyId: string | undefined): 
     before: one && named(one, changedBefore),
     after: other && named(other, changedAfter),
     reduced: 'changed_members',
+    ...by,
   }
   if (fits(changed)) return changed
   return {
@@ -36,6 +42,7 @@ export function revisionContent(change: Change, historyId: string | undefined): 
     after: other && named(other, hashLong(other, Object.keys(changedAfter))),
     reduced: 'hashes',
     ...(historyId !== undefined && { history_id: historyId }),
+    ...by,
   }
 }
 

@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto'
 
+import type { ActorType } from '#audit/actor.ts'
+
 import { creditsFor, type Price, type PricedUsage } from './price.ts'
 
 /** The project, key, model and prices of a call: known before it is sent. */
@@ -19,6 +21,8 @@ export type HoldMeta = {
   }
   /** Of a hold only: where the call is counted if its process dies. */
   quotas?: { day: string; subjects: readonly { scope: string; subject: string }[] }
+  /** Of a hold only: what the event of the call says of its caller if its process dies. Holds of earlier releases have none. */
+  caller?: { type: ActorType; project_label?: string; user_id?: string }
 }
 
 /** The `meta` of a ledger entry: all that is needed to compute the charge again. */

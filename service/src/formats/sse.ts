@@ -29,18 +29,22 @@ class SseParser implements FrameParser {
   }
 
   feed(chunk: Buffer): RawFrame[] {
-    const frames: RawFrame[] = []
-    if (chunk.length === 0) return frames
+    let frames: RawFrame[] | undefined
+    if (chunk.length === 0) return []
     this.#nextLf = -1
     this.#nextCr = -1
     let start = 0
     for (let end = this.#endLine(chunk, 0); end !== -1; end = this.#endLine(chunk, end)) {
       if (!this.#endsFrame) continue
-      frames.push(this.#takeFrame(chunk.subarray(start, end)))
+      const isWhole = start === 0 && end === chunk.length
+      const frame = this.#takeFrame(isWhole ? chunk : chunk.subarray(start, end))
+      // Many chunks are one frame: a list of one takes less than one that may grow.
+      if (frames) frames.push(frame)
+      else frames = [frame]
       start = end
     }
     if (start < chunk.length) this.#keep(start === 0 ? chunk : chunk.subarray(start))
-    return frames
+    return frames ?? []
   }
 
   /** Some servers leave out the last empty line. */

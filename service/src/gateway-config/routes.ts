@@ -13,6 +13,15 @@ import { serveListGuardrails, serveRetrieveGuardrail } from './guardrails/read-g
 import type { GuardrailSavingDeps } from './guardrails/save-guardrail.ts'
 import { serveTestGuardrail, type TestingDeps } from './guardrails/test-guardrail.ts'
 import { serveUpdateGuardrail } from './guardrails/update-guardrail.ts'
+import {
+  serveApproveGatewayProposal,
+  serveWithdrawGatewayProposal,
+} from './proposals/decide-proposal.ts'
+import { serveCreateGatewayProposal } from './proposals/propose.ts'
+import {
+  serveListGatewayProposals,
+  serveRetrieveGatewayProposal,
+} from './proposals/read-proposals.ts'
 import { serveReadGatewayRollout } from './rollout/read-rollout.ts'
 import { serveSimulateGateway, type SimulationDeps } from './simulate/simulate.ts'
 
@@ -32,4 +41,9 @@ export function servePolicyGateway(app: FastifyInstance, deps: Deps) {
   serveUpdateGuardrail(app, deps)
   serveDeleteGuardrail(app, deps)
   serveTestGuardrail(app, deps)
+  serveListGatewayProposals(app, deps)
+  serveCreateGatewayProposal(app, deps)
+  serveRetrieveGatewayProposal(app, deps)
+  serveApproveGatewayProposal(app, deps)
+  serveWithdrawGatewayProposal(app, deps)
 }

@@ -7,7 +7,7 @@ import { expect, test, vi } from 'vitest'
 import { createTestApi } from '#testing/test-api.ts'
 import { createTestClock } from '#testing/test-gateway.ts'
 
-import { sweepKeys } from './idempotency-store.ts'
+import { sweepKeys } from './mutation/idempotency-store.ts'
 
 const once = (key: string, name: string) => ({
   body: { name },

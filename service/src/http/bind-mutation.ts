@@ -20,7 +20,13 @@ import {
   sendJson,
 } from './bind.ts'
 import { errorText } from './error-dialect.ts'
-import { claimKey, type IdempotencyClaim, sealContextOf, storeAnswer } from './idempotency-store.ts'
+import {
+  claimKey,
+  type IdempotencyClaim,
+  sealContextOf,
+  storeAnswer,
+} from './mutation/idempotency-store.ts'
+import { readWriter, type ObjectWriter } from './mutation/writer.ts'
 
 export type MutationDeps = {
   db: Db
@@ -33,6 +39,9 @@ export type MutationDeps = {
 
 type GuardedEndpoint = Endpoint & { permission: NonNullable<Endpoint['permission']> }
 
+/** `writer` says whether the request may change an object that a set manages. */
+type MutationContext<E extends GuardedEndpoint> = CallContext<E> & { readonly writer: ObjectWriter }
+
 type Mutation<E extends GuardedEndpoint> = {
   /** Replaces the usual deadline, for a change that may take longer. */
   answerMaxMs?: number
@@ -41,7 +50,7 @@ type Mutation<E extends GuardedEndpoint> = {
    * before a replay too: a stored answer is sent only to a caller that could have made the request.
    */
   prepare?(input: RequestOf<E>, context: CallContext<E>): void | Promise<void>
-  change(tx: Tx, input: RequestOf<E>, context: CallContext<E>): Promise<ResponseOf<E>>
+  change(tx: Tx, input: RequestOf<E>, context: MutationContext<E>): Promise<ResponseOf<E>>
   /** Adds what is known only after the commit. It is not stored: a replay computes it again. */
   complete?(
     answer: ResponseOf<E>,
@@ -68,9 +77,11 @@ export function bindMutation<E extends GuardedEndpoint>(
   const answer: Parameters<typeof route>[2] = async (request, reply, signal) => {
     const input = readInput(endpoint, request)
     const context = readContext(endpoint, request)
+    const writer = readWriter(endpoint, input)
     const run = async (tx: Tx): Promise<Answer> => {
       signal.throwIfAborted()
-      const text = answerText(endpoint, await change(tx, input, context))
+      const text = answerText(endpoint, await change(tx, input, { ...context, writer }))
+      writer.requireAsked()
       signal.throwIfAborted() // the caller has got a 503 by now: rolls back, so that the 503 stays true
       return { status: endpoint.successStatus, text }
     }
@@ -115,15 +126,29 @@ function buildClaim(request: FastifyRequest, key: string, now: Date): Idempotenc
   const [path = '', query = ''] = request.url.split(/\?(.*)/s)
   return {
     organizationId: request.principal?.organizationId ?? '',
-    scope: hashScope(request.method, path),
+    scope: hashScope(request.method, path, request.principal?.member?.id),
     key,
-    fingerprint: hash(query, request.bodyBytes ?? Buffer.alloc(0)),
+    fingerprint: fingerprintOf(request, query),
     now,
   }
 }
 
-/** The scope of an Idempotency-Key: the same key on another method or path is another key. */
-export const hashScope = (method: string, path: string) => hash(method, path)
+/**
+ * What makes two requests the same: their query and body, and the set for which they are made. Without a set it is the value that
+ * earlier releases have stored.
+ */
+function fingerprintOf({ bodyBytes, headers }: FastifyRequest, query: string) {
+  const body = bodyBytes ?? Buffer.alloc(0)
+  const set = headers['x-gatehouse-set']
+  return hash(query, set === undefined ? body : hash(String(set), body))
+}
+
+/**
+ * The scope of an Idempotency-Key: the same key on another method or path is another key, and each person has keys of their
+ * own. Credentials of servers share them. Otherwise the secret of one person's key would be the answer to another's request.
+ */
+export const hashScope = (method: string, path: string, memberId?: string) =>
+  hash(memberId === undefined ? method : `${method} ${memberId}`, path)
 
 function hash(first: string, second: string | Buffer): Buffer {
   return createHash('sha256').update(first).update('\n').update(second).digest()

@@ -7,7 +7,7 @@ import type { Clock } from '#platform/clock.ts'
 
 import type { BodyBudget, Reservation } from './body-budget.ts'
 import { createPaceWatch } from './pace-watch.ts'
-import type { Principal } from './principal.ts'
+import { isAdministrator, type Principal } from './principal.ts'
 import { readBytes } from './read-bytes.ts'
 import { readJson } from './read-json.ts'
 
@@ -16,7 +16,7 @@ export type Bodies = { budget: BodyBudget; concurrencyOf: (principal: Principal)
 
 /** A body is read before the limiter decides, so an organization may send more bodies at once than it may make concurrent calls. */
 const readersPerCall = 4
-/** Shared by all anonymous callers; the senders of webhooks share as many. */
+/** Shared by all anonymous callers; the senders of webhooks share as many, and so do the senders of forms. */
 const publicReadersMax = 500
 
 /**
@@ -41,17 +41,24 @@ export function readBody(app: FastifyInstance, { bodies, now }: { bodies: Bodies
   })
 }
 
-function reserve({ principal, headers }: FastifyRequest, bodies: Bodies, now: Date): Reservation {
+function reserve(
+  { principal, headers, routeOptions }: FastifyRequest,
+  bodies: Bodies,
+  now: Date,
+): Reservation {
   const { budget, concurrencyOf } = bodies
   if (!principal && headers['transfer-encoding'] !== undefined) {
     throw new ApiError('length_required', 'Send the body with Content-Length, not in chunks.')
   }
   const isPublic = !principal || principal.kind === 'anonymous'
   const limit = isPublic ? publicReadersMax : concurrencyOf(principal)
-  const reservation = budget.open(nameOf(principal), isPublic ? limit : readersPerCall * limit)
+  const reservation = budget.open(
+    nameOf(principal, routeOptions.config.page !== undefined),
+    isPublic ? limit : readersPerCall * limit,
+  )
   if (reservation) return reservation
   if (isPublic) throw new ApiError('overloaded', 'Too many requests are being received.')
-  if (principal.kind !== 'admin_key') {
+  if (!isAdministrator(principal)) {
     throw new ApiError(
       'concurrency_limit_exceeded',
       `Rate limit reached for concurrent requests on organization: limit ${limit}. Retry after 1s.`,
@@ -70,10 +77,10 @@ function reserve({ principal, headers }: FastifyRequest, bodies: Bodies, now: Da
 }
 
 /** The name under which readers are counted. Administration has its own, so that an organization under attack can still use it. */
-function nameOf(principal: Principal | null): string {
-  if (!principal) return 'webhooks'
+function nameOf(principal: Principal | null, isPage: boolean): string {
+  if (!principal) return isPage ? 'pages' : 'webhooks'
   if (principal.kind === 'anonymous') return 'anonymous'
-  return `${principal.kind === 'admin_key' ? 'administration' : 'inference'} ${principal.organizationId}`
+  return `${isAdministrator(principal) ? 'administration' : 'inference'} ${principal.organizationId}`
 }
 
 function refuseOtherTypes({ headers }: FastifyRequest) {

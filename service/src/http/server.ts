@@ -96,9 +96,10 @@ function limitConnections(app: FastifyInstance, connectionsMax: number) {
   })
 }
 
-/** Endpoints without a credential, such as health checks, are always served. */
+/** Endpoints without a credential, such as health checks, are always served; pages are not. */
 function shed({ routeOptions }: FastifyRequest, overload: Overload) {
-  const { endpoint } = routeOptions.config
+  const { endpoint, page } = routeOptions.config
+  if (page) return overload.refuseAdministration()
   if (!endpoint || endpoint.permission === null) return
   if (endpoint.dialect === 'admin') overload.refuseAdministration()
   else overload.refuseInference()

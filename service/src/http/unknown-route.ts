@@ -1,10 +1,13 @@
-import { dialectOfPath, methodsAt } from '@gatehouse/contract/endpoints'
+import { dialectOfPath, endpoints, methodsAt } from '@gatehouse/contract/endpoints'
+import { pages } from '@gatehouse/contract/pages/pages'
 
 import { ApiError } from '#platform/api-error.ts'
 
 /** The 405 or 404 for a path without a matching route; a 404 says what is wrong with the client's base URL. */
 export function unknownRoute(path: string): ApiError {
-  const methods = methodsAt(path).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method))
+  const methods = methodsAt(path, [...endpoints, ...pages]).flatMap((method) =>
+    method === 'GET' ? ['GET', 'HEAD'] : method,
+  )
   if (methods.length === 0) return new ApiError('route_not_found', explainPath(path))
   const allow = methods.join(', ')
   return new ApiError('method_not_allowed', `This path can only be called with ${allow}.`, {

@@ -110,7 +110,7 @@ function explain(issue: Issue): string {
     case 'too_big':
       return `must ${amount(issue.origin, 'at most', issue.maximum)}`
     case 'invalid_value':
-      return `must be one of ${issue.values.map(String).join(', ')}`
+      return `must be one of ${nameAllowed(issue.values.map(String))}`
     case 'unrecognized_keys':
       return `has the unknown member '${issue.keys[0]?.slice(0, 80)}'`
     case 'custom':
@@ -120,6 +120,15 @@ function explain(issue: Issue): string {
       return 'has a value that is not allowed'
   }
 }
+
+/** As many of the values as a message has room for. */
+function nameAllowed(values: readonly string[]): string {
+  let named = values.length
+  while (values.slice(0, named).join(', ').length > namedMaxLength) named--
+  const rest = values.length - named
+  return `${values.slice(0, named).join(', ')}${rest > 0 ? `, or of ${rest} others` : ''}`
+}
+const namedMaxLength = 200
 
 function amount(origin: string, bound: string, count: number | bigint): string {
   const plural = Number(count) === 1 ? '' : 's'

@@ -8,7 +8,7 @@ import { buildHoldMeta, buildUsageMeta, type HoldMeta } from '#credits/usage-met
 import { noUsage, type Receipt } from '#formats/answer.ts'
 import { toApiError } from '#platform/to-api-error.ts'
 
-import type { ToEvent } from './call-event.ts'
+import { describeCaller, type ToEvent } from './call-event.ts'
 import { decideOutcome } from './charging/decide-outcome.ts'
 import type { Findings } from './enforcement/findings.ts'
 import { UnjudgedAnswer } from './enforcement/refusals.ts'
@@ -45,7 +45,7 @@ export async function openBill(
   const meta = buildHoldMeta({ projectId, keyId: credentialId, model, price })
   await deps.credits.reserve({
     ...hold,
-    meta: withQuotas(meta, call),
+    meta: withEventFacts(meta, call),
     amount: worstCaseOf(request, growthMost),
     expiresInMs: longestCallMs(request.model) + deps.holdGraceMs,
   })
@@ -156,9 +156,19 @@ function createBill(
   }
 }
 
-/** The sweep of holds counts the call if this process dies. */
-const withQuotas = (meta: HoldMeta, { counted }: InferenceCall): HoldMeta =>
-  counted ? { ...meta, quotas: { day: counted.day, subjects: counted.subjects } } : meta
+/** The sweep of holds counts the call, and writes its event, if this process dies. */
+function withEventFacts(meta: HoldMeta, { counted, principal }: InferenceCall): HoldMeta {
+  const { type, projectLabel, userId } = describeCaller(principal)
+  return {
+    ...meta,
+    ...(counted && { quotas: { day: counted.day, subjects: counted.subjects } }),
+    caller: {
+      type,
+      ...(projectLabel !== null && { project_label: projectLabel }),
+      ...(userId !== null && { user_id: userId }),
+    },
+  }
+}
 
 /** `growthMost`: by how many tokens the request may still become longer. */
 export const worstCaseOf = (

@@ -1,3 +1,4 @@
+import { actorTypeOf } from '#audit/actor.ts'
 import {
   buildCallEvent,
   type CallReport,
@@ -42,7 +43,8 @@ export type ToEvent = (call: CallOrigin, ending: CallEnding) => Event
  */
 export function toCallEvent(call: CallOrigin, ending: CallEnding, at: Date): Event {
   const { requestId, principal, target, policies, policySubject, counted } = call
-  const { kind, organizationId, projectId, credentialId } = principal
+  const { kind, organizationId, projectId, projectLabels, credentialId } = principal
+  const { type, projectLabel, userId } = describeCaller(principal)
   const { findings, error, ...result } = ending
   return buildCallEvent(
     {
@@ -50,7 +52,11 @@ export function toCallEvent(call: CallOrigin, ending: CallEnding, at: Date): Eve
       organizationId: kind === 'anonymous' ? operatorOrganizationId : organizationId,
       requestId,
       projectId,
+      projectLabel,
+      projectLabels,
       actor: credentialId,
+      actorType: type,
+      userId,
       target: policySubject?.target ?? targetNames[target],
       user: policySubject?.user ?? null,
       quotaSubject: hasUserQuotas(policies) ? policySubject?.subject : null,
@@ -66,6 +72,13 @@ export function toCallEvent(call: CallOrigin, ending: CallEnding, at: Date): Eve
     at,
   )
 }
+
+/** What the event of a call says of its caller beside the ids. */
+export const describeCaller = (principal: Principal) => ({
+  type: actorTypeOf(principal),
+  projectLabel: principal.projectName,
+  userId: principal.kind === 'jwt' ? principal.subject : null,
+})
 
 const hasUserQuotas = (policies: Pinned | null) =>
   policies?.snapshot.gateway?.config.org_controls.user_quotas === true

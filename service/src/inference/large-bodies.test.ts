@@ -54,6 +54,7 @@ const read = (name: CallerFormatName, bytes: Buffer) =>
       bytes,
       headers: {},
       isAnonymous: false,
+      allowedModels: null,
       owner: 'org',
       cancellation,
     },

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { bind } from '#http/bind.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import type { Catalogue, CatalogueModel } from './upstreams/catalogue.ts'
+import { type Catalogue, type CatalogueModel, onlyAllowed } from './upstreams/catalogue.ts'
 
 /** The whole catalogue as one page. */
 export function presentCatalogue({ models }: Catalogue) {
@@ -18,11 +18,13 @@ export function presentCatalogue({ models }: Catalogue) {
   }
 }
 
-/** `GET /v1/models`: the catalogue in a form that the clients of both vendors read. */
+/** `GET /v1/models`: what the caller may use of the catalogue, in a form that the clients of both vendors read. */
 export function serveModels(app: FastifyInstance, { catalogue }: { catalogue: () => Catalogue }) {
-  bind(app, listModels, () => presentCatalogue(catalogue()))
-  bind(app, retrieveModel, ({ params }) => {
-    const model = catalogue().find(params.model_id)
+  bind(app, listModels, (_, { principal }) =>
+    presentCatalogue(onlyAllowed(catalogue(), principal.allowedModels)),
+  )
+  bind(app, retrieveModel, ({ params }, { principal }) => {
+    const model = onlyAllowed(catalogue(), principal.allowedModels).find(params.model_id)
     if (model) return toModel(model)
     throw new ApiError('unknown_model', 'There is no such model; GET /v1/models lists them.', {
       param: 'path.model_id',

@@ -19,8 +19,13 @@ import { runInTurns, type Steps } from '#platform/steps/steps.ts'
 import { refuseBrokenImages } from './check-images.ts'
 import type { InputCounting } from './count/input-counting.ts'
 import type { ModelRequest, ParsedRequest } from './model-request.ts'
-import { refuseFeatures, refuseUnsent } from './refuse-features.ts'
-import type { Catalogue, CatalogueModel } from './upstreams/catalogue.ts'
+import { refuseFeatures, refuseFurtherModels, refuseUnsent } from './refuse-features.ts'
+import {
+  type Catalogue,
+  type CatalogueModel,
+  modelNotFound,
+  onlyAllowed,
+} from './upstreams/catalogue.ts'
 
 export type ReadDeps = {
   catalogue: () => Catalogue
@@ -34,6 +39,8 @@ type Sent = {
   /** Headers that are passed on to an upstream of the same format. */
   headers: Readonly<Record<string, string>>
   isAnonymous: boolean
+  /** The models that the caller may use; null: all of them. */
+  allowedModels: readonly string[] | null
   /** The organization whose share of the counting threads is used. */
   owner: string
   cancellation: Cancellation
@@ -64,7 +71,7 @@ async function read({ catalogue, counting }: ReadDeps, sent: Sent): Promise<Mode
 /** A step may take as long as the parser needs for a large body. Other calls run between the steps. */
 function* readInSteps(
   catalogue: () => Catalogue,
-  { endpoint, format, bytes, headers, isAnonymous }: Sent,
+  { endpoint, format, bytes, headers, isAnonymous, allowedModels }: Sent,
 ): Steps<Omit<ModelRequest, 'estimate'>> {
   if (!bytes || bytes.length === 0) throw new ApiError('invalid_json', 'The body is empty.')
   const body = yield* readBody(endpoint, bytes)
@@ -72,12 +79,14 @@ function* readInSteps(
   const turn = format.readTurn(body)
   yield
   const modelName = String(body['model'])
-  const model = findModel(catalogue(), modelName)
+  const known = onlyAllowed(catalogue(), allowedModels)
+  const model = findModel(known, modelName)
   refuseUnsupported(turn, model)
   refuseBrokenImages(turn, body)
   yield
   const asked = findFeatures(fieldTables[format.name], body, headers)
   refuseFeatures(asked, model, isAnonymous)
+  if (allowedModels !== null) refuseFurtherModels(asked, known)
   if (isAnonymous) refuseUnsent(turn)
   const wantedTokens = turn.maxOutputTokens ?? model.defaultOutputTokens
   return {
@@ -112,11 +121,7 @@ function* readBody({ body: schema }: Endpoint, bytes: Buffer): Steps<Json> {
 export function findModel(catalogue: Catalogue, name: string): CatalogueModel {
   const model = catalogue.find(name)
   if (model) return model
-  throw new ApiError(
-    'model_not_found',
-    `There is no model '${name.slice(0, 100)}'; GET /v1/models lists those you can call.`,
-    { param: 'model' },
-  )
+  throw modelNotFound(name, 'model')
 }
 
 /** 400 for a turn that needs a capability that the model does not have according to the catalogue. */

@@ -2,7 +2,7 @@ import type { Asked } from '#formats/fields/find-features.ts'
 import type { Part, Turn } from '#formats/turn.ts'
 import { ApiError } from '#platform/api-error.ts'
 
-import type { CatalogueModel } from './upstreams/catalogue.ts'
+import { type Catalogue, type CatalogueModel, modelNotFound } from './upstreams/catalogue.ts'
 
 /** 400 for a feature that the catalogue does not allow for the model. Anonymous callers may use none of them. */
 export function refuseFeatures(
@@ -18,6 +18,21 @@ export function refuseFeatures(
     : `the model '${id}' does not allow it. The operator can add "${feature}" to 'allows' of this model in the model catalogue`
   throw unsupported(`'${place}' asks for ${feature}: ${reason}.`, place)
 }
+
+/**
+ * 404 for a tool whose model the provider would ask too, unless that is one that the caller may use. Such a tool names it as the
+ * provider does, or as the catalogue does.
+ */
+export function refuseFurtherModels(asked: readonly Asked[], allowed: Catalogue) {
+  for (const { model, place } of asked) {
+    if (model !== undefined && !isNamed(allowed, model))
+      throw modelNotFound(model, `${place}.model`)
+  }
+}
+
+const isNamed = ({ find, models }: Catalogue, name: string): boolean =>
+  find(name) !== undefined ||
+  models.some(({ upstreams }) => upstreams.some(({ model }) => model === name))
 
 /** 400 for input that the request only refers to: an anonymous call must not cost more than it shows. */
 export function refuseUnsent({ messages }: Turn) {

@@ -26,7 +26,7 @@ import type { InferenceCall } from './inference-call.ts'
 import { findModel } from './read-model-request.ts'
 import type { RecordCount } from './record-call.ts'
 import type { StepDeps } from './steps.ts'
-import type { Catalogue } from './upstreams/catalogue.ts'
+import { type Catalogue, onlyAllowed } from './upstreams/catalogue.ts'
 import { watchCaller } from './watch-caller.ts'
 
 export type CountTokensDeps = AdmitDeps &
@@ -101,7 +101,7 @@ async function openCount(
   const isLarge = (bytes?.length ?? 0) > largeBodyBytes
   if (isLarge) refuseAgain(request, reply, deps)
   const { counting, catalogue } = deps
-  const find = (name: string) => findModel(catalogue(), name)
+  const find = (name: string) => findModel(onlyAllowed(catalogue(), principal.allowedModels), name)
   const sent = { bytes, owner, cancellation }
   const read = () => readCount({ counting, findModel: find }, sent)
   const parsed = await (isLarge ? deps.readingGate(owner, read) : read())

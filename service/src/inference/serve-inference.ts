@@ -148,7 +148,16 @@ async function openCall(
   const headers = pickForwardedHeaders(format, request.headers)
   const isAnonymous = freeCaller !== null
   const owner = shareOf(principal)
-  const sent = { endpoint, format, bytes: bodyBytes, headers, isAnonymous, owner, cancellation }
+  const sent = {
+    endpoint,
+    format,
+    bytes: bodyBytes,
+    headers,
+    isAnonymous,
+    allowedModels: principal.allowedModels,
+    owner,
+    cancellation,
+  }
   const { policySubject, error } = readPolicySubject(request.headers, principal)
   const read = () => readModelRequest(deps, sent)
   const parsed = await (isLarge ? deps.readingGate(owner, read) : read())

@@ -2,7 +2,7 @@ import { listSealedSecrets } from '#exports/sinks/sink-store.ts'
 import { sealContext } from '#exports/sinks/sink.ts'
 import { listSealedGuardrails } from '#gateway-config/guardrails/guardrail-store.ts'
 import { guardrailSealContext } from '#gateway-config/guardrails/saved-guardrail.ts'
-import { listSealedAnswers, sealContextOf } from '#http/idempotency-store.ts'
+import { listSealedAnswers, sealContextOf } from '#http/mutation/idempotency-store.ts'
 import type { Tx } from '#platform/database.ts'
 
 export type SealedSample = { sealed: Buffer; context: string }

@@ -12,12 +12,17 @@ const caller = (credentialId: string): Principal => ({
   projectId: 'proj',
   credentialId,
   subject: credentialId,
+  projectName: null,
   isBoundToProject: true,
   permissions: new Set<never>(),
   plan: 'free',
   paidMicroUsd: 0,
   limitOverrides: null,
   budgets: null,
+  allowedModels: null,
+  projectLabels: null,
+  member: null,
+  session: null,
 })
 const answer = { headers: { a: 'b' }, refusal: new ApiError('rate_limit_exceeded', 'Wait.') }
 

@@ -94,12 +94,21 @@ function findKnownScores(
     if (!scores) return undefined
     answers.push({ thresholds: settings.thresholds, scores })
   }
-  const combined = segments.map((_, index) => ({
-    ...combineScores(answers, index, wanted),
-    hasUnreadImage: false,
-  }))
-  const unscored = findUnscoredCategories({ segments, results: combined, wanted, failed: [] })
-  return unscored.size > 0 ? undefined : { segments: combined, unscored, failed: [] }
+  const combined = segments.map((_, index) => {
+    const { scores, reached } = combineScores(answers, index, wanted)
+    return { scores, reached, hasUnreadImage: false }
+  })
+  const isMissing = combined.some(
+    ({ scores }, index) => segments[index]?.text !== '' && lacksSome(scores, wanted),
+  )
+  return isMissing ? undefined : { segments: combined, unscored: nothing, failed: [] }
+}
+
+const nothing: ReadonlySet<Category> = new Set()
+
+function lacksSome(scores: CategoryScores, wanted: ReadonlySet<Category>): boolean {
+  for (const category of wanted) if (scores[category] === undefined) return true
+  return false
 }
 
 /** A scorer that was asked and has answered, or has failed. */
@@ -145,6 +154,16 @@ export function createScorers(settings: ModerationSettings, deps: Deps): Moderat
   })
   const grid = widestOf(settings.scorers)
 
+  const chosen = new WeakMap<ReadonlySet<Category>, typeof scorers>()
+  /** Most calls want the same categories, and all windows of an answer do. */
+  function choose(wanted: ReadonlySet<Category>): typeof scorers {
+    const known = chosen.get(wanted)
+    if (known) return known
+    const asked = chooseScorers(scorers, wanted)
+    chosen.set(wanted, asked)
+    return asked
+  }
+
   function tooLong(scorer: string) {
     deps.metrics.scorerFailures.inc({ scorer, problem: 'too_long' })
     return new ScorerFailure('too_long', 'The texts are too long to be scored.')
@@ -170,14 +189,10 @@ export function createScorers(settings: ModerationSettings, deps: Deps): Moderat
     covers: new Set(scorers.flatMap(({ covers }) => [...covers])),
     grid,
     findKnown: (segments, wanted, organizationId) =>
-      findKnownScores(deps.cache, chooseScorers(scorers, wanted), {
-        segments,
-        wanted,
-        organizationId,
-      }),
+      findKnownScores(deps.cache, choose(wanted), { segments, wanted, organizationId }),
     async score(segments, wanted, call) {
       call.signal.throwIfAborted()
-      const asked = chooseScorers(scorers, wanted)
+      const asked = choose(wanted)
       const results = await Promise.all(asked.map((each) => ask(each, segments, call)))
       const asker = { owner: call.organizationId, signal: call.signal }
       return runInTurns(combineAll(results, segments, wanted), asker)

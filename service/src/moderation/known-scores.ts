@@ -35,9 +35,15 @@ export type ScoresOf = {
 export class KnownScores {
   readonly #deps: KnownScoresDeps
   readonly #entries: SharedMap<{ scores: CategoryScores; untilMs: number }>
+  readonly #lookups: Record<'known' | 'unknown', { inc(count?: number): void }>
 
   constructor(deps: KnownScoresDeps) {
     this.#deps = deps
+    const { scoreLookups } = deps.metrics
+    this.#lookups = {
+      known: scoreLookups.labels({ result: 'known' }),
+      unknown: scoreLookups.labels({ result: 'unknown' }),
+    }
     this.#entries = new SharedMap(deps.sizes)
   }
 
@@ -47,7 +53,7 @@ export class KnownScores {
 
   find({ organizationId }: ScoresOf, key: string | undefined): CategoryScores | undefined {
     const scores = key === undefined ? undefined : this.#read(organizationId, key)
-    this.#deps.metrics.scoreLookups.inc({ result: scores ? 'known' : 'unknown' })
+    this.#lookups[scores ? 'known' : 'unknown'].inc()
     return scores
   }
 
@@ -65,7 +71,7 @@ export class KnownScores {
       if (!scores) return undefined
       found.push(scores)
     }
-    this.#deps.metrics.scoreLookups.inc({ result: 'known' }, found.length)
+    this.#lookups.known.inc(found.length)
     return found
   }
 
@@ -101,13 +107,12 @@ function higherOf(before: CategoryScores | undefined, after: CategoryScores): Ca
 const headOf = (identity: string, { role, text, imageUrl }: Segment) =>
   `${identity}\n${role} ${text.length} ${imageUrl === undefined ? 'text' : 'image'}\n`
 
-/** UTF-8 would make one text of all that differ only in half characters. */
-const shortKeyOf = (identity: string, segment: Segment): string =>
-  hash(
-    'sha256',
-    Buffer.from(headOf(identity, segment) + segment.text + (segment.imageUrl ?? ''), 'utf16le'),
-    'base64url',
-  )
+function shortKeyOf(identity: string, segment: Segment): string {
+  const all = headOf(identity, segment) + segment.text + (segment.imageUrl ?? '')
+  // UTF-8 would make one text of all that differ only in half characters. Nothing is written alike in both: every identity begins
+  // with two characters of ASCII.
+  return hash('sha256', all.isWellFormed() ? all : Buffer.from(all, 'utf16le'), 'base64url')
+}
 
 /** Undefined: not kept, because what an address leads to may change. */
 export function* keyOf(identity: string, segment: Segment): Steps<string | undefined> {

@@ -120,20 +120,24 @@ function planOf({ moderation, blocking, watched = [], read = new Set() }: Option
   return plan
 }
 
+const localVerdictOf = (scores: readonly CategoryScores[], plan: Plan): CategoryVerdict => ({
+  ...passed,
+  ...findReached(scores, plan.ownBlocking),
+  reached: findReached(scores, plan.ownReported).reached,
+  scores: highestOf(plan.ownRead, scores),
+})
+
 export function openModeration(options: Options): CallModeration {
   const { moderation, local, blocking, read = new Set() } = options
   const { organizationId, questions, isKnownOnly } = options
   const plan = planOf(options)
   const { reported, remote, own } = plan
 
-  const toLocalVerdict = (scores: readonly CategoryScores[]): CategoryVerdict => ({
-    ...passed,
-    ...findReached(scores, plan.ownBlocking),
-    reached: findReached(scores, plan.ownReported).reached,
-    scores: highestOf(plan.ownRead, scores),
-  })
+  const toLocalVerdict = (scores: readonly CategoryScores[]) => localVerdictOf(scores, plan)
 
-  function toRemoteVerdict({ segments, unscored, failed }: ScoreOutcome): CategoryVerdict {
+  function toRemoteVerdict(outcome: ScoreOutcome): CategoryVerdict {
+    if (read.size === 0 && isNothing(outcome)) return passed
+    const { segments, unscored, failed } = outcome
     const found = new Set(segments.flatMap((segment) => segment.reached))
     const known = [...remote].filter((each) => read.has(each) && !unscored.has(each))
     const allScores = segments.map(({ scores }) => scores)
@@ -219,6 +223,11 @@ function findReached(scores: readonly CategoryScores[], among: readonly Category
   )
   return { blocked: reached[0] ?? null, reached }
 }
+
+/** So it is with most windows of most answers. */
+const isNothing = ({ segments, failed }: ScoreOutcome): boolean =>
+  failed.length === 0 &&
+  segments.every(({ reached, hasUnreadImage }) => reached.length === 0 && !hasUnreadImage)
 
 const hasImage = ({ imageUrl }: Segment) => imageUrl !== undefined
 

@@ -22,8 +22,8 @@ export async function listEventPage(
   const data = rows.map(presentEvent)
   const lines = data.map((event) => {
     const what = firstText(event['action'], event['outcome'], event['decision'])
-    const actor = firstText(event['actor'])
-    return [event.created_at, event.id, event.event_type, what, actor].join('  ')
+    const columns = [event.created_at, event.id, event.event_type, what, firstText(event.actor)]
+    return [...columns, firstText(event.actor_type)].join('  ').trimEnd()
   })
   const next = hasMore
     ? [`There are more: audit events ${id ? `${id} ` : ''}--after ${data.at(-1)?.id}`]

@@ -14,6 +14,8 @@ export const flags = [
   'usd',
   'project',
   'key',
+  'email',
+  'role',
   'requests-per-minute',
   'requests-per-day',
   'tokens-per-minute',

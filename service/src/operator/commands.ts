@@ -2,6 +2,7 @@ import { listEventPage, resumeAuditLog } from './audit.ts'
 import type { Command, CommandOutput, OperatorDeps, Topics } from './command.ts'
 import { addGrant, addPayment, addRefund, reconcileLedger } from './credits.ts'
 import { changeOperatorLimits, showLimits } from './limits.ts'
+import { memberCommands } from './member-commands.ts'
 import {
   createOrganizationWithCredits,
   createRecoveryKey,
@@ -282,6 +283,7 @@ export const topics: Topics = {
     grant,
     refund,
   },
+  members: memberCommands,
   credits: { reconcile },
   policies: { check },
   audit: { events, resume },

@@ -30,6 +30,9 @@ test.each([
   ['organizations refund org_1', '--id, --payment, and --usd are missing.'],
   ['organizations refund org_1 --id a --usd 5', '--payment is missing.'],
   ['organizations plan org_1', '--plan is missing.'],
+  ['members invite org_1', '--email and --role are missing.'],
+  ['members set-role org_1 --role viewer', '--email is missing.'],
+  ['members suspend org_1', '--email is missing.'],
   ['organizations suspend', "<organization id> is missing. 'organizations list' shows the ids."],
 ])('%s: %s', (line, message) => {
   expect(complaint(...line.split(' '))).toBe(message)
@@ -47,12 +50,20 @@ test.each([
   ['reconcile', "There is no command 'reconcile'. Did you mean 'credits reconcile'?"],
   [
     'planets list',
-    "There is no command 'planets'. Commands start with organizations, credits, policies, audit, secrets, or limits.",
+    "There is no command 'planets'. Commands start with organizations, members, credits, policies, audit, secrets, or limits.",
   ],
   ['credits', "A command of 'credits' is missing: reconcile."],
   ['organizations create --nmae x', "There is no flag '--nmae'. Did you mean '--name'?"],
   ['organizations create --colour x', "There is no flag '--colour'."],
   ['organizations list --jsno', "There is no flag '--jsno'. Did you mean '--json'?"],
+  [
+    'members invite org_1 --email ada --role viewer',
+    '--email takes an address, for example --email ada@example.com.',
+  ],
+  [
+    'members set-role org_1 --email ada@example.com --role onwer',
+    "--role takes owner, admin, policy_publisher, policy_editor, auditor, billing, developer, or viewer. Did you mean 'owner'?",
+  ],
   [
     'organizations plan org_1 --plan grwoth',
     "--plan takes free, developer, growth, or scale. Did you mean 'growth'?",

@@ -43,6 +43,8 @@ function parse(args: readonly string[]) {
     usd: text,
     project: text,
     key: text,
+    email: text,
+    role: text,
     'requests-per-minute': text,
     'requests-per-day': text,
     'tokens-per-minute': text,

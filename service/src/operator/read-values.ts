@@ -5,6 +5,8 @@ import {
   organizationLimitNumbers,
   Plan,
 } from '@gatehouse/contract/limits'
+import { EmailAddress } from '@gatehouse/contract/members/member'
+import { Role } from '@gatehouse/contract/role'
 import { trimmedText } from '@gatehouse/contract/text'
 
 import { editLimits } from '#access/limit-overrides/own-limits.ts'
@@ -27,6 +29,20 @@ export function readPlan(plan = ''): Plan {
   const meant = didYouMean(plan, Plan.options)
   const names = new Intl.ListFormat('en', { type: 'disjunction' }).format(Plan.options)
   throw new UsageError(`--plan takes ${names}.${meant ? ` Did you mean '${meant}'?` : ''}`)
+}
+
+export function readRole(role = ''): Role {
+  const result = Role.safeParse(role)
+  if (result.success) return result.data
+  const meant = didYouMean(role, Role.options)
+  const names = new Intl.ListFormat('en', { type: 'disjunction' }).format(Role.options)
+  throw new UsageError(`--role takes ${names}.${meant ? ` Did you mean '${meant}'?` : ''}`)
+}
+
+export function readEmail(email = ''): string {
+  const result = EmailAddress.safeParse(email)
+  if (result.success) return result.data
+  throw new UsageError('--email takes an address, for example --email ada@example.com.')
 }
 
 /** In credits. */

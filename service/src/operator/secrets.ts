@@ -1,5 +1,6 @@
 import { rewrapSinkSecrets } from '#exports/sinks/rewrap-secrets.ts'
 import { rewrapGuardrailSecrets } from '#gateway-config/guardrails/rewrap-guardrails.ts'
+import { rewrapProposedSecrets } from '#gateway-config/proposals/rewrap-proposals.ts'
 import { adoptKey, rewrapKeyCheck } from '#installation/installation.ts'
 
 import type { CommandOutput, OperatorDeps } from './command.ts'
@@ -18,9 +19,10 @@ export async function rewrapSecrets({ db, secretBox, now }: OperatorDeps): Promi
     secretBox,
     now,
   })
-  const rewrapped = ofSinks.rewrapped + ofGuardrails.rewrapped
-  const unreadable = [...ofSinks.unreadable, ...ofGuardrails.unreadable]
-  const result = { sinks, guardrails, rewrapped, unreadable: unreadable.length }
+  const { found: proposals, ...ofProposals } = await rewrapProposedSecrets(db, secretBox)
+  const rewrapped = ofSinks.rewrapped + ofGuardrails.rewrapped + ofProposals.rewrapped
+  const unreadable = [...ofSinks.unreadable, ...ofGuardrails.unreadable, ...ofProposals.unreadable]
+  const result = { sinks, guardrails, proposals, rewrapped, unreadable: unreadable.length }
   if (unreadable.length === 0) return { result }
   const named = unreadable.slice(0, 10).join(', ')
   const failure = `No key of MASTER_KEYS opens the secrets of ${named}. Add the key that sealed them, or save these secrets again.`

@@ -97,6 +97,9 @@ const notFoundMessages = {
   policy: 'Your organization has no policy with this id.',
   export: 'Your organization has no export sink with this id.',
   guardrail: 'Your organization has no guardrail with this id.',
+  member: 'There is no member with this id here.',
+  approval: 'You have given no approval with this id.',
+  proposal: 'Your organization has no open proposal with this id.',
 }
 
 export const notFound = (what: keyof typeof notFoundMessages) =>

@@ -11,7 +11,7 @@ export const migrationsFolder = new URL('migrations/', programFolder)
 /** The entry of our worker threads. */
 export const threadEntry = new URL(isBuilt ? 'thread.mjs' : 'src/thread.ts', programFolder)
 
-type AssetName = 'limiter.lua' | 'quotas.lua' | 'model.bin' | 'model.json'
+type AssetName = 'limiter.lua' | 'quotas.lua' | 'model.bin' | 'model.json' | 'sign-in.css'
 
 /** A file that the program reads, and that is no code of its own. */
 export const assetFile = (name: AssetName): URL => new URL(`assets/${name}`, programFolder)

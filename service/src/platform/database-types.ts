@@ -64,6 +64,7 @@ export type QuotaScope = "key" | "organization" | "project" | "user";
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
 export interface ApiKey {
+  allowed_models: string[] | null;
   created_at: Timestamp;
   expires_at: Timestamp | null;
   hash_version: number;
@@ -73,6 +74,8 @@ export interface ApiKey {
   kind: ApiKeyKind;
   last_used_at: Timestamp | null;
   last4: string;
+  managed_by: string | null;
+  member_id: string | null;
   monthly_budget: Json | null;
   name: string;
   organization_id: string;
@@ -247,6 +250,7 @@ export interface ExportSink {
   enabled: boolean;
   id: string;
   label: string;
+  managed_by: string | null;
   organization_id: string;
   secrets: Buffer | null;
   type: string;
@@ -280,6 +284,7 @@ export interface GatewayConfig {
    */
   config: Json;
   created_at: Timestamp;
+  managed_by: string | null;
   organization_id: string;
   revision: number;
   rolled_back_until: Timestamp | null;
@@ -309,11 +314,28 @@ export interface GatewayHistory {
   seq: Generated<Int8>;
 }
 
+export interface GatewayProposal {
+  base: string;
+  comment: string | null;
+  content: Json;
+  created_at: Timestamp;
+  decided_at: Timestamp | null;
+  decided_by: string | null;
+  for_set: string | null;
+  id: string;
+  organization_id: string;
+  proposed_by: string;
+  secret: Buffer | null;
+  status: string;
+  takes_over: Generated<boolean>;
+}
+
 export interface Guardrail {
   created_at: Timestamp;
   deadline_ms: number;
   enabled: boolean;
   id: string;
+  managed_by: string | null;
   mode: string;
   name: string;
   on_error: string;
@@ -374,15 +396,43 @@ export interface LimitOverride {
   values: Json;
 }
 
+export interface Member {
+  created_at: Timestamp;
+  email: string;
+  id: string;
+  last_seen_at: Timestamp | null;
+  managed_by: string | null;
+  name: string;
+  organization_id: string;
+  role: string;
+  role_source: Generated<string>;
+  status: string;
+}
+
+export interface MemberIdentity {
+  client_id: string;
+  created_at: Timestamp;
+  issuer: string;
+  kept_at: Timestamp | null;
+  lost_at: Timestamp | null;
+  member_id: string;
+  organization_id: string;
+  subject: string;
+}
+
 export interface Organization {
   created_at: Timestamp;
+  default_key_expiry_seconds: number | null;
   id: string;
+  labels: Generated<Json>;
   name: string;
   operator_plan: Generated<OrganizationPlan>;
   paid_micro_usd: Generated<Int8>;
   plan: Generated<OrganizationPlan>;
   policy_count: Generated<number>;
   policy_epoch: Generated<Int8>;
+  publish_requires_approval: Generated<boolean>;
+  settings_revision: Generated<number>;
   status: Generated<OrganizationStatus>;
   subscribed_plan: Generated<OrganizationPlan>;
 }
@@ -472,7 +522,9 @@ export interface Policy {
   description: string;
   direction: PolicyDirection;
   draft_sha256: Buffer;
+  drafted_by: string | null;
   id: string;
+  managed_by: string | null;
   match_threshold_basis_points: number | null;
   mode: PolicyMode;
   name: string;
@@ -484,6 +536,15 @@ export interface Policy {
   scope: PolicyScope;
   state: Generated<PolicyState>;
   updated_at: Timestamp;
+}
+
+export interface PolicyApproval {
+  created_at: Timestamp;
+  id: string;
+  member_id: string;
+  organization_id: string;
+  policy_id: string;
+  revision: number;
 }
 
 export interface PolicyDecisionHour {
@@ -534,14 +595,37 @@ export interface PolicyVersion {
 }
 
 export interface Project {
+  allowed_models: string[] | null;
   archived_at: Timestamp | null;
   created_at: Timestamp;
   id: string;
   is_default: Generated<boolean>;
+  key_defaults: Json | null;
+  labels: Generated<Json>;
+  managed_by: string | null;
   monthly_budget: Json | null;
   name: string;
   organization_id: string;
   status: Generated<ProjectStatus>;
+}
+
+export interface ProjectMember {
+  created_at: Timestamp;
+  member_id: string;
+  organization_id: string;
+  project_id: string;
+  role: string;
+}
+
+export interface ProviderSession {
+  checked_at: Timestamp;
+  id_token: Buffer | null;
+  issuer: string;
+  organization_id: string;
+  provider_session: string | null;
+  refresh_token: Buffer | null;
+  session_id: string;
+  subject: string;
 }
 
 export interface QuotaUsage {
@@ -567,6 +651,26 @@ export interface SchemaRequirement {
   oldest_release: string;
 }
 
+export interface Session {
+  created_at: Timestamp;
+  ended_at: Timestamp | null;
+  expires_at: Timestamp;
+  form: string;
+  id: string;
+  key_id: string | null;
+  last_seen_at: Timestamp;
+  member_id: string | null;
+  method: string;
+  organization_id: string;
+  secret_hash: Buffer;
+}
+
+export interface SignInRefusal {
+  minute: Timestamp;
+  organization_id: string;
+  refused: Int8;
+}
+
 export interface UsageDay {
   credits: Int8;
   day: Timestamp;
@@ -581,6 +685,11 @@ export interface UsageDay {
   unbilled_input_tokens: Generated<Int8>;
   unbilled_output_tokens: Generated<Int8>;
   unbilled_requests: Generated<Int8>;
+}
+
+export interface UsedToken {
+  expires_at: Timestamp;
+  hash: Buffer;
 }
 
 export interface DB {
@@ -608,12 +717,15 @@ export interface DB {
   gateway_config: GatewayConfig;
   gateway_decision_minute: GatewayDecisionMinute;
   gateway_history: GatewayHistory;
+  gateway_proposal: GatewayProposal;
   guardrail: Guardrail;
   idempotency_key: IdempotencyKey;
   installation: Installation;
   ledger_entry: LedgerEntry;
   ledger_point: LedgerPoint;
   limit_override: LimitOverride;
+  member: Member;
+  member_identity: MemberIdentity;
   organization: Organization;
   payment: Payment;
   payment_customer: PaymentCustomer;
@@ -626,14 +738,20 @@ export interface DB {
   payment_refund_report: PaymentRefundReport;
   payment_subscription: PaymentSubscription;
   policy: Policy;
+  policy_approval: PolicyApproval;
   policy_decision_hour: PolicyDecisionHour;
   policy_epoch: PolicyEpoch;
   policy_example: PolicyExample;
   policy_version: PolicyVersion;
   project: Project;
+  project_member: ProjectMember;
+  provider_session: ProviderSession;
   quota_usage: QuotaUsage;
   refund: Refund;
   schema_requirement: SchemaRequirement;
+  session: Session;
+  sign_in_refusal: SignInRefusal;
   usage_day: UsageDay;
+  used_token: UsedToken;
 }
 

@@ -1,6 +1,19 @@
 import { randomFillSync } from 'node:crypto'
 
-export type IdKind = 'org' | 'proj' | 'key' | 'req' | 'pol' | 'polver' | 'hist' | 'exp' | 'grd'
+export type IdKind =
+  | 'org'
+  | 'proj'
+  | 'key'
+  | 'req'
+  | 'pol'
+  | 'polver'
+  | 'hist'
+  | 'exp'
+  | 'grd'
+  | 'mem'
+  | 'ses'
+  | 'apr'
+  | 'prop'
 
 // Crockford's alphabet in lower case: its order is the order of its bytes, so ids sort by time.
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'

@@ -12,6 +12,7 @@ test.each([
   [`key ${key} is bad`, 'key gate_adm_[removed] is bad'],
   [`"${key}"`, '"gate_adm_[removed]"'],
   [key.replace('adm', 'prj'), 'gate_prj_[removed]'],
+  [key.replace('adm', 'ses'), 'gate_ses_[removed]'],
   [`${key},${key}`, 'gate_adm_[removed],gate_adm_[removed]'],
   [key.slice(0, 30), 'gate_adm_[removed]'], // most of a key is a secret too
   [`x=${token};`, 'x=[removed token];'],

@@ -8,6 +8,7 @@ import {
   moderationMetrics,
   replacementMetrics,
 } from './metrics/moderation-metrics.ts'
+import { signInMetrics } from './metrics/sign-in-metrics.ts'
 import { usageMetrics } from './metrics/usage-metrics.ts'
 
 /**
@@ -32,6 +33,8 @@ export function createMetrics() {
     ...judgeMetrics(registers),
     ...guardrailMetrics(registers),
     ...replacementMetrics(registers),
+    ...signInMetrics(registers),
+    ...machineMetrics(registers),
     requestSeconds: new Histogram({
       name: 'gatehouse_request_seconds',
       help: 'Time from the first byte of a request to the last byte of its answer.',
@@ -59,17 +62,6 @@ export function createMetrics() {
     guessesRefused: new Counter({
       name: 'gatehouse_credential_guesses_refused_total',
       help: 'Credentials refused without a lookup, because their sender tried too many unknown ones.',
-      registers,
-    }),
-    stateDirectoryUnusable: new Gauge({
-      name: 'gatehouse_state_directory_unusable',
-      help: '1 while STATE_DIRECTORY cannot be written, or belongs to another database; the process is not ready then.',
-      aggregator: 'max',
-      registers,
-    }),
-    logDropped: new Counter({
-      name: 'gatehouse_log_lines_dropped_total',
-      help: 'Log lines that were dropped because standard output is not read fast enough.',
       registers,
     }),
   }
@@ -104,6 +96,11 @@ function changeMetrics(registers: Registry[]) {
     gatewayRollbacks: new Counter({
       name: 'gatehouse_gateway_rollbacks_total',
       help: 'Configurations of the policy gateway that were rolled back, because they refused too much.',
+      registers,
+    }),
+    glassBroken: new Counter({
+      name: 'gatehouse_glass_broken_total',
+      help: 'Changes that an owner put in force without the approval of another member.',
       registers,
     }),
     hintsLost: new Counter({
@@ -228,3 +225,20 @@ function inferenceMetrics(registers: Registry[]) {
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
+
+/** The disk and the output of this process. */
+function machineMetrics(registers: Registry[]) {
+  return {
+    stateDirectoryUnusable: new Gauge({
+      name: 'gatehouse_state_directory_unusable',
+      help: '1 while STATE_DIRECTORY cannot be written, or belongs to another database; the process is not ready then.',
+      aggregator: 'max',
+      registers,
+    }),
+    logDropped: new Counter({
+      name: 'gatehouse_log_lines_dropped_total',
+      help: 'Log lines that were dropped because standard output is not read fast enough.',
+      registers,
+    }),
+  }
+}

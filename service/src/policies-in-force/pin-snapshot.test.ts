@@ -12,12 +12,17 @@ const caller = (kind: Principal['kind'], organizationId: string): Principal => (
   projectId: null,
   credentialId: 'someone',
   subject: 'someone',
+  projectName: null,
   isBoundToProject: false,
   permissions: new Set(),
   plan: 'free',
   paidMicroUsd: 0,
   limitOverrides: null,
   budgets: null,
+  allowedModels: null,
+  projectLabels: null,
+  member: null,
+  session: null,
 })
 
 /** What a request of this caller is judged by while nothing is known of any organization. */

@@ -21,7 +21,8 @@ export function serveCreatePolicy(app: FastifyInstance, deps: PolicyDeps) {
     async change(tx, { body }, context) {
       const { organizationId } = context.principal
       const now = deps.now()
-      const policy = draftPolicy(createId('pol', now), body, now)
+      const made = { id: createId('pol', now), managedBy: context.writer.set, now }
+      const policy = { ...draftPolicy(body, made), drafted_by: context.principal.credentialId }
       if (!isScopeValid(policy)) throw invalidScope()
       await requireProjects(tx, organizationId, body.project_ids ?? [])
       await insertPolicy(tx, organizationId, policy)

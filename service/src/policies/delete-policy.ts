@@ -1,9 +1,11 @@
 import { deletePolicy } from '@gatehouse/contract/policy'
 import type { FastifyInstance } from 'fastify'
 
+import { noteBrokenGlass, nothingAsked } from '#access/two-persons/require-proposal.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 
+import { requireApproval } from './approvals/require-approval.ts'
 import type { PolicyDeps } from './deps.ts'
 import { findCurrent, lockPolicyAt } from './find-policy.ts'
 import { markPolicyDeleted, subtractFromPolicyCount } from './policy-store.ts'
@@ -16,9 +18,15 @@ export function serveDeletePolicy(app: FastifyInstance, deps: PolicyDeps) {
   bindMutation(app, deletePolicy, deps, {
     async change(tx, { params, query }, context) {
       const { organizationId } = context.principal
-      const wanted = { organizationId, id: params.policy_id, revision: query.revision }
-      const policy = await lockPolicyAt(tx, wanted, 'query.revision')
+      const policy = await lockPolicyAt(tx, deps, context, {
+        id: params.policy_id,
+        revision: query.revision,
+        param: 'query.revision',
+      })
       const before = presentPolicy(policy, await findCurrent(tx, organizationId, policy))
+      const glass = { policy, glass: query, isDraft: false }
+      const permit =
+        policy.state === 'enforcing' ? await requireApproval(tx, context, glass) : nothingAsked
       const at = deps.now()
       const isLive = versionInForce(policy) !== null
       await markPolicyDeleted(tx, organizationId, policy, at)
@@ -30,9 +38,10 @@ export function serveDeletePolicy(app: FastifyInstance, deps: PolicyDeps) {
         action: 'deleted',
         before,
         after: null,
-        facts: factsOf(policy),
+        facts: { ...factsOf(policy), ...permit.facts },
         notifies: isLive ? 'policy' : 'policy_draft',
       })
+      await noteBrokenGlass(tx, deps, context, { permit, resource: before })
       await subtractFromPolicyCount(tx, organizationId)
       if (isLive) await enterEpoch(tx, { organizationId, policyId: policy.id, version: null, at })
       return {

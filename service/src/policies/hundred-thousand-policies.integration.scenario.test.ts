@@ -94,7 +94,10 @@ test('a later page starts at its position in the index and reads nothing before 
 test('the seed is what the service would have written', async () => {
   const policy = await findPolicy(db, organizationId, policyId)
   const { rule, mode } = policy!
-  const drafted = draftPolicy(policyId, { name: 'any', rule, mode }, new Date())
+  const drafted = draftPolicy(
+    { name: 'any', rule, mode },
+    { id: policyId, managedBy: null, now: new Date() },
+  )
   expect(policy?.draft_sha256).toEqual(drafted.draft_sha256)
   expect(await findVersion(db, key, policy!.current_version!)).toMatchObject({
     sha256: policy?.published_sha256,

@@ -1,9 +1,12 @@
 import { pausePolicy, resumePolicy } from '@gatehouse/contract/policy'
+import type { BreakGlass } from '@gatehouse/contract/two-persons/break-glass'
 import type { FastifyInstance } from 'fastify'
 
+import { noteBrokenGlass, nothingAsked } from '#access/two-persons/require-proposal.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { startBackgroundWork } from '#platform/steps/background-work.ts'
 
+import { requireApproval } from './approvals/require-approval.ts'
 import { compileEvaluableInSteps } from './compile.ts'
 import type { PolicyDeps } from './deps.ts'
 import { findCurrent, lockPolicyAt } from './find-policy.ts'
@@ -32,10 +35,16 @@ function serveMove(app: FastifyInstance, deps: PolicyDeps, how: keyof typeof dir
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await lockPolicyAt(tx, wanted)
+      const policy = await lockPolicyAt(tx, deps, context, wanted)
       const current = await findCurrent(tx, organizationId, policy)
       const moved = move(policy, how, current, deps.now())
       if (!moved) throw refusal(policy.state)
+      const glass: BreakGlass = { break_glass: false, ...body }
+      // A pause never waits for a second person.
+      const permit =
+        how === 'resume'
+          ? await requireApproval(tx, context, { policy, glass, isDraft: false })
+          : nothingAsked
       if (how === 'resume' && current) {
         await requireEnforceable(current, deps)
         await requireJudgeable(tx, wanted, current)
@@ -43,11 +52,14 @@ function serveMove(app: FastifyInstance, deps: PolicyDeps, how: keyof typeof dir
         const costs = await findPatternCosts(tx, key, current.version)
         await requireAffordable(tx, wanted, costs, deps.patternCostMaxMs)
       }
-      return saveChange(tx, deps, context, {
+      const answer = await saveChange(tx, deps, context, {
         action,
         before: { policy, current },
         after: { policy: moved, current },
+        facts: permit.facts,
       })
+      await noteBrokenGlass(tx, deps, context, { permit, resource: answer })
+      return answer
     },
   })
 }

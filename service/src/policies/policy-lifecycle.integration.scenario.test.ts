@@ -50,6 +50,7 @@ test('201: a new policy is a draft with the defaults, and can be read at once', 
       revision: 1,
       current_version: null,
       has_unpublished_changes: true,
+      managed_by: null,
       created_at: seconds(),
       updated_at: seconds(),
       draft: {

@@ -6,9 +6,9 @@ import {
   publishPolicy,
   restorePolicyVersion,
   resumePolicy,
-  revisionMax,
   updatePolicy,
 } from '@gatehouse/contract/policy'
+import { revisionMax } from '@gatehouse/contract/revision'
 import { expect, test } from 'vitest'
 
 import { createOrganization } from '#access/manage-organizations.ts'

@@ -12,14 +12,15 @@ type Row = Selectable<PolicyTable>
 /** The columns of a list. Rules are left out: they can be long, and no list shows them. */
 const summaryColumns = [
   ...(['id', 'name', 'description', 'state', 'revision', 'current_version'] as const),
-  ...(['published_sha256', 'draft_sha256', 'created_at', 'updated_at'] as const),
+  ...(['published_sha256', 'draft_sha256', 'managed_by'] as const),
+  ...(['created_at', 'updated_at'] as const),
 ] as const
 export type PolicySummaryRow = Pick<Row, (typeof summaryColumns)[number]>
 
 const columns = [
   ...summaryColumns,
   ...(['rule', 'direction', 'mode', 'scope', 'project_ids'] as const),
-  ...(['match_threshold_basis_points', 'base_version'] as const),
+  ...(['match_threshold_basis_points', 'base_version', 'drafted_by'] as const),
 ] as const
 
 export async function insertPolicy(tx: Tx, organizationId: string, policy: Policy) {

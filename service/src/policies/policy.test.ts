@@ -44,8 +44,10 @@ const demandsTheSame = (one: PolicyContent, two: PolicyContent) =>
   one.match_threshold_basis_points === two.match_threshold_basis_points &&
   isDeepStrictEqual(new Set(one.project_ids), new Set(two.project_ids))
 
+const made = { id: 'pol_1', managedBy: null, now }
+
 const draft = (content: Partial<PolicyContent> = {}) =>
-  draftPolicy('pol_1', { name: 'Name', description: 'Text', rule: 'a', ...content }, now)
+  draftPolicy({ name: 'Name', description: 'Text', rule: 'a', ...content }, made)
 
 const edit = (policy: Policy, wish: Partial<PolicyEdit>) =>
   editPolicy(policy, { revision: policy.revision, ...wish }, later)
@@ -110,12 +112,14 @@ test('a new draft has the defaults, and null is the same as nothing', () => {
     revision: 1,
     current_version: null,
     published_sha256: null,
+    drafted_by: null,
+    managed_by: null,
     created_at: now,
     updated_at: now,
   }
   const nulls = { direction: null, mode: null, scope: null, project_ids: null, description: null }
   for (const wish of [{}, { ...nulls, match_threshold_basis_points: null }]) {
-    const policy = draftPolicy('pol_1', { name: 'Name', rule: 'a', ...wish }, now)
+    const policy = draftPolicy({ name: 'Name', rule: 'a', ...wish }, made)
     expect(policy).toEqual({ ...expected, draft_sha256: hashContent(policy) })
     expect(hasUnpublishedChanges(policy)).toBe(true)
   }

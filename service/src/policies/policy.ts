@@ -26,6 +26,10 @@ export type Policy = PolicyContent & {
   readonly published_sha256: Buffer | null
   readonly base_version: number | null
   readonly draft_sha256: Buffer
+  /** Who last changed the draft: the id of a member or of a key. Null if that was before this was recorded. */
+  readonly drafted_by: string | null
+  /** Null: no set does. No revision counts it. */
+  readonly managed_by: string | null
   readonly created_at: Date
   readonly updated_at: Date
 }
@@ -63,7 +67,9 @@ export function hashContent(content: PolicyContent): Buffer {
   return createHash('sha256').update(JSON.stringify(canonical)).digest()
 }
 
-export function draftPolicy(id: string, creation: PolicyCreation, now: Date): Policy {
+type NewPolicy = { id: string; managedBy: string | null; now: Date }
+
+export function draftPolicy(creation: PolicyCreation, { id, managedBy, now }: NewPolicy): Policy {
   const content: PolicyContent = {
     rule: creation.rule,
     direction: creation.direction ?? 'both',
@@ -83,6 +89,8 @@ export function draftPolicy(id: string, creation: PolicyCreation, now: Date): Po
     published_sha256: null,
     base_version: null,
     draft_sha256: hashContent(content),
+    drafted_by: null,
+    managed_by: managedBy,
     created_at: now,
     updated_at: now,
   }

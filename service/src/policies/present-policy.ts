@@ -18,6 +18,7 @@ export const presentSummary = (policy: PolicySummaryRow): PolicySummary => ({
   revision: policy.revision,
   current_version: policy.current_version,
   has_unpublished_changes: hasUnpublishedChanges(policy),
+  managed_by: policy.managed_by,
   created_at: toSeconds(policy.created_at),
   updated_at: toSeconds(policy.updated_at),
 })

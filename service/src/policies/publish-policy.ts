@@ -1,11 +1,13 @@
 import { publishPolicy } from '@gatehouse/contract/policy'
 import type { FastifyInstance } from 'fastify'
 
+import { noteBrokenGlass } from '#access/two-persons/require-proposal.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { ApiError } from '#platform/api-error.ts'
 import { createId } from '#platform/id.ts'
 import { isStoreAway } from '#platform/to-api-error.ts'
 
+import { requireApproval } from './approvals/require-approval.ts'
 import type { PolicyDeps } from './deps.ts'
 import { findCurrent, lockPolicyAt } from './find-policy.ts'
 import { findPolicy } from './policy-store.ts'
@@ -46,8 +48,9 @@ export function servePublishPolicy(app: FastifyInstance, deps: PolicyDeps) {
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await lockPolicyAt(tx, wanted)
+      const policy = await lockPolicyAt(tx, deps, context, wanted)
       if (!hasUnpublishedChanges(policy)) throw noUnpublishedChanges(policy.current_version)
+      const permit = await requireApproval(tx, context, { policy, glass: body, isDraft: true })
       const patternCosts = checked.get(body)
       if (!patternCosts) throw revisionConflict(policy.revision, 'body.revision')
       await requirePublishable(tx, organizationId, policy.project_ids)
@@ -65,8 +68,10 @@ export function servePublishPolicy(app: FastifyInstance, deps: PolicyDeps) {
         facts: {
           ...(body.force && { force: true }),
           ...(body.reason !== undefined && { reason: body.reason }),
+          ...permit.facts,
         },
       })
+      await noteBrokenGlass(tx, deps, context, { permit, resource: answer })
       await pruneVersions(tx, key, version.version)
       return answer
     },

@@ -1,5 +1,5 @@
 import type { FailingExample } from '@gatehouse/contract/error-body'
-import { revisionMax } from '@gatehouse/contract/policy'
+import { revisionMax } from '@gatehouse/contract/revision'
 
 import { ApiError } from '#platform/api-error.ts'
 

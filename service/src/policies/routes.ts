@@ -1,5 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 
+import {
+  serveApprovePolicy,
+  serveListPolicyApprovals,
+  serveWithdrawPolicyApproval,
+} from './approvals/approve-policy.ts'
 import { serveCreatePolicy } from './create-policy.ts'
 import { serveReadPolicyDecisions } from './decisions/read-decisions.ts'
 import { serveDeletePolicy } from './delete-policy.ts'
@@ -30,6 +35,9 @@ export function servePolicies(app: FastifyInstance, deps: PolicyDeps) {
   serveRetrievePolicyVersion(app, deps)
   serveRestorePolicyVersion(app, deps)
   serveReadPolicyRollout(app, deps)
+  serveListPolicyApprovals(app, deps)
+  serveApprovePolicy(app, deps)
+  serveWithdrawPolicyApproval(app, deps)
   serveEvaluatePolicy(app, deps)
   serveReplayPolicy(app, deps)
   serveReadPolicyExamples(app, deps)

@@ -1,6 +1,7 @@
-import { type Policy as PolicyOnWire, revisionMax } from '@gatehouse/contract/policy'
+import { type Policy as PolicyOnWire } from '@gatehouse/contract/policy'
+import { revisionMax } from '@gatehouse/contract/revision'
 
-import { callerOf, type RevisionAction } from '#audit/event.ts'
+import { callerOf, type EventHeader, type RevisionAction } from '#audit/event.ts'
 import type { Principal } from '#http/principal.ts'
 import type { Tx } from '#platform/database.ts'
 
@@ -19,7 +20,7 @@ type Change = {
   action: RevisionAction
   before: PolicyWithVersion
   after: PolicyWithVersion
-  facts?: Record<string, string | number | boolean>
+  facts?: EventHeader
 }
 
 type Context = { principal: Principal; requestId: string }
@@ -35,7 +36,11 @@ export async function saveChange(
   { action, before, after, facts }: Change,
 ): Promise<PolicyOnWire> {
   const { organizationId } = context.principal
-  const { policy } = after
+  // Who drafts a revision does not approve it (approvals/two-persons.ts).
+  const isDrafting = action === 'updated'
+  const policy = isDrafting
+    ? { ...after.policy, drafted_by: context.principal.credentialId }
+    : after.policy
   if (policy.revision > revisionMax) throw noMoreRevisions()
   const answer = presentPolicy(policy, after.current)
   const version = versionInForce(policy)

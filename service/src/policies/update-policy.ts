@@ -17,8 +17,8 @@ export function serveUpdatePolicy(app: FastifyInstance, deps: PolicyDeps) {
       requireValidRule(deps.checkRule, organizationId, body.rule),
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
-      const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await lockPolicyAt(tx, wanted)
+      const wanted = { id: params.policy_id, revision: body.revision }
+      const policy = await lockPolicyAt(tx, deps, context, wanted)
       const edited = editPolicy(policy, body, deps.now())
       if (!isScopeValid(edited)) throw invalidScope()
       await requireProjects(tx, organizationId, body.project_ids ?? [])

@@ -37,6 +37,7 @@ export function settlementOf(
     requestId: call.id,
     projectId: subject.projectId,
     actor: subject.keyId,
+    actorType: 'project_key' as const,
     model: subject.model,
     target: 'messages',
     outcome: 'completed' as const,

@@ -109,15 +109,19 @@ export type PlainAnswer = { status: number; text: string }
 type Options = {
   /** Settings of the upstream. */
   settings?: object
-  environment?: Record<string, string>
+  /** Settings of the service; or how they follow from the id of the organization. */
+  environment?: Record<string, string> | ((organizationId: string) => Record<string, string>)
   change?: (house: House) => House
 }
 
 export async function preparePlainCalls(options: Options = {}) {
-  const { settings = {}, change } = options
+  const { settings = {}, environment: own = {}, change } = options
   const upstream = await startUpstream()
   const files = await writeCatalogue(upstream.url, settings)
-  const environment = { ...files, ...options.environment }
+  const environment =
+    typeof own === 'function'
+      ? (organizationId: string) => ({ ...files, ...own(organizationId) })
+      : { ...files, ...own }
   const api = await createTestApi({ environment, ...(change && { change }) })
   const { house, organization } = api
   await waitUntil(house.policies.areKnown)

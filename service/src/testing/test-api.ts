@@ -1,6 +1,8 @@
 import { buildUrl } from '@gatehouse/contract/client'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
+import type { Page } from '@gatehouse/contract/pages/pages'
 import { scriptedModeration } from '@gatehouse/tools/scripted-moderation'
+import { startDatabaseTap } from '@gatehouse/tools/testing/database-tap'
 import { onTestFinished } from 'vitest'
 
 import { createOrganization } from '#access/manage-organizations.ts'
@@ -23,25 +25,36 @@ type Sent = {
   headers?: Record<string, string>
 }
 
+type Route = {
+  method: string
+  url: string
+  endpoint: Endpoint | undefined
+  page: Page | undefined
+}
+
 /** The whole API on a private database, with one organization; removed when the test ends. */
 export async function createTestApi({
   now = systemClock,
   environment = {},
   findAddresses,
+  tapped = false,
   change = (house: House): House => house,
 }: {
   now?: Clock
   /** Settings; or how they follow from the id of the organization. */
   environment?: Record<string, string> | ((organizationId: string) => Record<string, string>)
   findAddresses?: FindAddresses
+  /** Puts a proxy before the database that can break a transaction at any of its statements. */
+  tapped?: boolean
   /** Replaces parts of the house before the routes are registered. */
   change?: (house: House) => House
 } = {}) {
   const database = await createTestDatabase()
   const MASTER_KEYS = masterKey(1)
+  const tap = tapped ? await startDatabaseTap(database.url) : null
   const configure = (settings: Record<string, string>) =>
     loadConfig({
-      DATABASE_URL: database.url,
+      DATABASE_URL: tap?.url ?? database.url,
       MASTER_KEYS,
       LOG_LEVEL: 'silent',
       ...generousLimits,
@@ -64,16 +77,17 @@ export async function createTestApi({
     trustedProxies: config.TRUSTED_PROXIES,
     connectionsMax: 100,
   })
-  const routes: { method: string; url: string; endpoint: Endpoint | undefined }[] = []
+  const routes: Route[] = []
   app.addHook('onRoute', ({ method, url, config }) => {
-    for (const each of [method].flat())
-      routes.push({ method: each, url, endpoint: config?.endpoint })
+    const { endpoint, page } = config ?? {}
+    for (const each of [method].flat()) routes.push({ method: each, url, endpoint, page })
   })
   serveRoutes(app, house, () => [])
   await app.ready()
   onTestFinished(async () => {
     await app.close()
     await house.stop()
+    tap?.stop()
     await database[Symbol.asyncDispose]()
   })
   const organization = earlier ?? (await createOrganization('Example Ltd', house))
@@ -87,7 +101,8 @@ export async function createTestApi({
     })
     return { status: response.statusCode, headers: response.headers, body: response.json<Body>() }
   }
-  return { app, house, db: database.db, organization, routes, send }
+  const masterKeys = MASTER_KEYS
+  return { app, house, db: database.db, tap, masterKeys, organization, routes, send }
 }
 
 /** The organization, made before the process starts whose settings name it. */

@@ -11,7 +11,7 @@ import { vi } from 'vitest'
 import { z } from 'zod'
 
 import { guard } from '#access/guard.ts'
-import { type KeyCreation, makeKey } from '#access/keys/make-key.ts'
+import { type KeyCreation, type KeyOwner, makeKey } from '#access/keys/make-key.ts'
 import { createOrganization } from '#access/manage-organizations.ts'
 import { insertProject } from '#access/projects/project-store.ts'
 import { assemble, type House } from '#assemble.ts'
@@ -150,17 +150,18 @@ export async function createProjectKey(
   house: House,
   { organizationId, projectId }: { organizationId: string; projectId: string },
   creation: Partial<KeyCreation> = {},
+  owner: KeyOwner | null = null,
 ) {
   const complete = { name: 'Key', permissions: defaultProjectKeyPermissions, ...creation }
   const { row, value } = await transact(house.db, (tx) =>
-    makeKey(tx, { organizationId, projectId }, complete, { ...house, now: house.now() }),
+    makeKey(tx, { organizationId, projectId }, complete, { ...house, now: house.now(), owner }),
   )
   return { id: row.id, value, headers: { authorization: `Bearer ${value}` } }
 }
 
 export async function createProject(house: House, organizationId: string): Promise<string> {
   const id = createId('proj', house.now())
-  const project = { id, name: 'Another', isDefault: false, createdAt: house.now() }
+  const project = { id, name: 'Another', isDefault: false, managedBy: null, createdAt: house.now() }
   await transact(house.db, (tx) => insertProject(tx, organizationId, project))
   return id
 }

@@ -13,7 +13,7 @@ export function describeProof({ event, record, checkpoint, key }: VerifiedProof)
   const rows = [
     ['event', `${eventId}: ${kind.filter(isText).join(', ')}`],
     ['created', createdAt],
-    ...(isText(event['actor']) ? [['actor', event['actor']]] : []),
+    ...(isText(event['actor']) ? [['actor', actorOf(event['actor'], event['actor_type'])]] : []),
     ...about,
     ['payload', isErased ? 'erased; nothing shows any more what it was' : 'as it was recorded'],
     ['checkpoint', `of size ${checkpoint.size}, signed at ${checkpoint.time}`],
@@ -33,5 +33,8 @@ export function describeProof({ event, record, checkpoint, key }: VerifiedProof)
   }
   return { text: `${lines.map(withoutControls).join('\n')}\n`, json }
 }
+
+const actorOf = (actor: string, type: unknown) =>
+  isText(type) && type !== actor ? `${actor} (${type})` : actor
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''

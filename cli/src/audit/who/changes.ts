@@ -7,6 +7,10 @@ export type Change = {
   eventId: string
   at: string
   actor: string
+  /** `admin_key`, `member` and so on; null in events of earlier releases. */
+  actorType: string | null
+  /** Null where the actor is no member, or the payload was erased. */
+  person: Person | null
   /** `updated`, and with `restoredVersion` the version that was copied into the draft. */
   action: string
   revision: number | null
@@ -17,6 +21,9 @@ export type Change = {
   members: readonly ChangedMember[] | null
 }
 
+/** A member, as the payload of the event names one. */
+type Person = { name: string; email: string }
+
 export type ChangedMember = { name: string; before: unknown; after: unknown }
 
 const number = z.number().nullish().catch(null)
@@ -25,6 +32,7 @@ const RevisionEvent = z.object({
   id: z.string(),
   created_at: z.string(),
   actor: z.string(),
+  actor_type: z.string().nullish().catch(null),
   action: z.string(),
   revision: number,
   version: number,
@@ -32,6 +40,8 @@ const RevisionEvent = z.object({
   policy_name: z.string().nullish().catch(null),
   payload: z.unknown(),
 })
+
+const Person = z.object({ name: z.string(), email: z.string() })
 
 /** Undefined for what is not the event of a change. */
 export function changeFrom(value: unknown): Change | undefined {
@@ -42,6 +52,8 @@ export function changeFrom(value: unknown): Change | undefined {
     eventId: event.id,
     at: event.created_at,
     actor: event.actor,
+    actorType: event.actor_type ?? null,
+    person: personIn(event.payload),
     action: event.action,
     revision: event.revision ?? null,
     version: event.version ?? null,
@@ -49,6 +61,11 @@ export function changeFrom(value: unknown): Change | undefined {
     policyName: event.policy_name ?? null,
     members: changedMembers(event.payload),
   }
+}
+
+function personIn(payload: unknown): Person | null {
+  const { data = null } = Person.safeParse(isObject(payload) ? payload['actor'] : null)
+  return data
 }
 
 /** They change with every change, or only repeat what others say. */

@@ -26,17 +26,24 @@ export function describeHistory({ policyId, changes, keyNames, next }: History, 
 const membersMax = 20
 
 function linesOf(change: Change, keyNames: History['keyNames'], width: number): string[] {
-  const { at, actor, members } = change
-  const name = keyNames.get(actor)
+  const { at, members } = change
   const shown = members?.slice(0, membersMax) ?? []
   const left = (members?.length ?? 0) - shown.length
   return [
     `${secondOf(new Date(at))}  ${deedOf(change)}`,
-    `  by ${actor}${name === undefined ? '' : ` "${name}"`}`,
+    `  by ${actorOf(change, keyNames)}`,
     ...(members === null ? ['  what has changed was erased'] : []),
     ...shown.flatMap((member) => linesOfMember(member, width)),
     ...(left > 0 ? [`  and ${left} more: --json shows them`] : []),
   ].map((line) => shortened(withoutControls(line), width))
+}
+
+function actorOf({ actor, actorType, person }: Change, keyNames: History['keyNames']): string {
+  const name = person?.name ?? keyNames.get(actor)
+  // `operator` is what it is.
+  const type = actorType === null || actorType === actor ? '' : ` (${actorType})`
+  const email = person ? ` <${person.email}>` : ''
+  return `${actor}${type}${name === undefined ? '' : ` "${name}"`}${email}`
 }
 
 function deedOf({ action, revision, version, restoredVersion }: Change): string {
@@ -69,7 +76,9 @@ export const jsonOfHistory = ({ policyId, changes, keyNames, next }: History) =>
     event_id: change.eventId,
     created_at: change.at,
     actor: change.actor,
-    actor_name: keyNames.get(change.actor) ?? null,
+    actor_type: change.actorType,
+    actor_name: change.person?.name ?? keyNames.get(change.actor) ?? null,
+    actor_email: change.person?.email ?? null,
     action: change.action,
     revision: change.revision,
     version: change.version,

@@ -116,6 +116,7 @@ export function createAnonymousPrincipal({ identities }: FreeCaller): Principal 
     kind: 'anonymous',
     organizationId: id,
     projectId: null,
+    projectName: null,
     credentialId: id,
     subject: id,
     isBoundToProject: false,
@@ -124,6 +125,10 @@ export function createAnonymousPrincipal({ identities }: FreeCaller): Principal 
     paidMicroUsd: 0,
     limitOverrides: null,
     budgets: null,
+    allowedModels: null,
+    projectLabels: null,
+    member: null,
+    session: null,
   }
 }
 

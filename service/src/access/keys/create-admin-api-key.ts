@@ -20,13 +20,15 @@ export function serveCreateAdminApiKey(app: FastifyInstance, deps: AccessDeps) {
       const { organizationId } = context.principal
       const scope = { organizationId, projectId: null }
       // Without the lock two concurrent requests could both pass the count.
-      await lockOrganization(tx, organizationId)
+      const organization = await lockOrganization(tx, organizationId)
       if ((await countKeys(tx, scope)) >= adminKeysMax) {
         throw limitReached('administrator keys', adminKeysMax)
       }
       const { row, value } = await makeKey(tx, scope, body, {
         hashKey: deps.hashKey,
         now: deps.now(),
+        usualSeconds: organization?.default_key_expiry_seconds ?? null,
+        managedBy: context.writer.set,
       })
       const after = presentAdminKey(row)
       await deps.announce(tx, {

@@ -9,8 +9,11 @@ import { isAfter, type Page, type Position } from '#platform/keyset.ts'
 
 export type KeyRow = Selectable<ApiKey>
 
-/** Administrator keys belong to the organization (`projectId` null), the others to one project. */
-export type KeyScope = { organizationId: string; projectId: string | null }
+/**
+ * Administrator keys belong to the organization (`projectId` null), the others to one project. With a `memberId` only
+ * those that the member has made for themself.
+ */
+export type KeyScope = { organizationId: string; projectId: string | null; memberId?: string }
 
 export type NewKey = {
   id: string
@@ -20,8 +23,13 @@ export type NewKey = {
   hashVersion: number
   hint8: string
   last4: string
+  managedBy: string | null
   createdAt: Date
   expiresAt: Date | null
+  allowedModels: string[] | null
+  /** Whom the key belongs to; null: the organization. */
+  memberId: string | null
+  monthlyBudget: MonthlyBudget | null
 }
 
 export async function insertKey(tx: Tx, scope: KeyScope, key: NewKey): Promise<KeyRow> {
@@ -38,8 +46,12 @@ export async function insertKey(tx: Tx, scope: KeyScope, key: NewKey): Promise<K
       hash_version: key.hashVersion,
       hint8: key.hint8,
       last4: key.last4,
+      managed_by: key.managedBy,
       created_at: key.createdAt,
       expires_at: key.expiresAt,
+      allowed_models: key.allowedModels,
+      member_id: key.memberId,
+      monthly_budget: toBudgetColumn(key.monthlyBudget),
     })
     .returningAll()
     .executeTakeFirstOrThrow()
@@ -47,9 +59,11 @@ export async function insertKey(tx: Tx, scope: KeyScope, key: NewKey): Promise<K
 
 /** Narrows a query to the keys of one scope. Written exactly as the partial indexes are. */
 function isInScope(scope: KeyScope) {
-  return scope.projectId === null
-    ? sql<boolean>`kind = 'admin'`
-    : sql<boolean>`kind = 'project' and project_id = ${scope.projectId}`
+  if (scope.projectId === null) return sql<boolean>`kind = 'admin'`
+  const isInProject = sql<boolean>`kind = 'project' and project_id = ${scope.projectId}`
+  return scope.memberId === undefined
+    ? isInProject
+    : sql<boolean>`${isInProject} and member_id = ${scope.memberId}`
 }
 
 export async function listKeys(db: Db, scope: KeyScope, page: Page): Promise<KeyRow[]> {
@@ -122,17 +136,18 @@ export async function lockProjectKey(
     .executeTakeFirst()
 }
 
+type EditedKey = Pick<KeyRow, 'id' | 'allowed_models'> & { monthly_budget: MonthlyBudget | null }
+
 /** The caller has locked the key. */
-export async function saveKeyBudget(
-  tx: Tx,
-  { organizationId, id }: { organizationId: string; id: string },
-  budget: MonthlyBudget | null,
-) {
+export async function saveKey(tx: Tx, organizationId: string, key: EditedKey) {
   await tx
     .updateTable('api_key')
-    .set({ monthly_budget: toBudgetColumn(budget) })
+    .set({
+      monthly_budget: toBudgetColumn(key.monthly_budget),
+      allowed_models: key.allowed_models,
+    })
     .where('organization_id', '=', organizationId)
-    .where('id', '=', id)
+    .where('id', '=', key.id)
     .execute()
 }
 

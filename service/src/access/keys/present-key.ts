@@ -18,20 +18,29 @@ function presentMembers(row: KeyRow) {
     created_at: toSeconds(row.created_at),
     ...(row.last_used_at && { last_used_at: toSeconds(row.last_used_at) }),
     ...(row.expires_at && { expires_at: toSeconds(row.expires_at) }),
-    owner: { id: row.organization_id, type: 'organization' as const },
     permissions: knownPermissions(row.permissions),
+    managed_by: row.managed_by,
   }
 }
+
+const organizationOf = (row: KeyRow) => ({
+  id: row.organization_id,
+  type: 'organization' as const,
+})
 
 export const presentAdminKey = (row: KeyRow): AdminApiKey => ({
   object: 'organization.admin_api_key',
   ...presentMembers(row),
+  owner: organizationOf(row),
 })
 
 /** `limits` are those that were set for this key. */
 export const presentProjectKey = (row: KeyRow, limits: LimitValues): ProjectApiKey => ({
   object: 'organization.project.api_key',
   ...presentMembers(row),
+  owner:
+    row.member_id === null ? organizationOf(row) : { id: row.member_id, type: 'member' as const },
   limits: presentLimits(limits),
   monthly_budget: presentBudget(row),
+  allowed_models: row.allowed_models,
 })

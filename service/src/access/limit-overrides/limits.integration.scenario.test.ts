@@ -263,12 +263,17 @@ test('GET limits shows each number with its source, and own limits of projects a
       projectId: params.project_id,
       credentialId: params.key_id,
       subject: params.key_id,
+      projectName: null,
       isBoundToProject: true,
       permissions: new Set(),
       plan: 'free',
       paidMicroUsd: 0,
       limitOverrides: key?.limit_overrides ?? null,
       budgets: null,
+      allowedModels: null,
+      projectLabels: null,
+      member: null,
+      session: null,
     },
   })
   const read = async () => (await api.send(readLimits)).body

@@ -1,4 +1,5 @@
 import type { Plan } from '@gatehouse/contract/limits'
+import type { OrganizationSettings } from '@gatehouse/contract/organization/settings'
 import type { Selectable } from 'kysely'
 
 import type { Organization } from '#platform/database-types.ts'
@@ -90,9 +91,60 @@ export async function setOrganizationPaid(
     .executeTakeFirstOrThrow()
 }
 
+export async function saveSettings(tx: Tx, settings: OrganizationSettings) {
+  const { name, publish_requires_approval, default_key_expiry_seconds, labels } = settings
+  await tx
+    .updateTable('organization')
+    .set({
+      name,
+      publish_requires_approval,
+      default_key_expiry_seconds,
+      labels: JSON.stringify(labels),
+      settings_revision: settings.revision,
+    })
+    .where('id', '=', settings.id)
+    .execute()
+}
+
+/** How long new keys work that are made without an expiry; null: until they are revoked. */
+export async function findKeyExpiry(tx: Tx, id: string): Promise<number | null> {
+  const row = await tx
+    .selectFrom('organization')
+    .select('default_key_expiry_seconds')
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row?.default_key_expiry_seconds ?? null
+}
+
 export async function findOrganization(
   db: Db | Tx,
   id: string,
 ): Promise<OrganizationRow | undefined> {
   return db.selectFrom('organization').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+/** Whether the organization asks for two persons. */
+export async function asksForTwoPersons(db: Db | Tx, organizationId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('organization')
+    .select('publish_requires_approval')
+    .where('id', '=', organizationId)
+    .executeTakeFirst()
+  return row?.publish_requires_approval ?? false
+}
+
+/** How many active members have one of the roles. */
+export async function countActiveMembers(
+  tx: Tx,
+  id: string,
+  roles: readonly string[],
+): Promise<number> {
+  const { count } = await tx
+    .selectFrom('member')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('organization_id', '=', id)
+    .where('status', '=', 'active')
+    .where('role', 'in', roles)
+    .executeTakeFirstOrThrow()
+  return Number(count)
 }

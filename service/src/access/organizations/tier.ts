@@ -1,7 +1,8 @@
 import { Plan } from '@gatehouse/contract/limits'
 
+import type { Actor } from '#audit/actor.ts'
 import type { Announce } from '#audit/announce.ts'
-import { type Actor, operator } from '#audit/event.ts'
+import { operator } from '#audit/event.ts'
 import type { Db, Tx } from '#platform/database.ts'
 import { transact } from '#platform/transaction.ts'
 

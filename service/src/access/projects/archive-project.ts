@@ -9,13 +9,15 @@ import { ApiError, notFound } from '#platform/api-error.ts'
 
 import { presentProject } from './present-project.ts'
 import { lockProject, type ProjectRow, saveProject } from './project-store.ts'
+import { requireWritableProject } from './writable-project.ts'
 
 export function serveArchiveProject(app: FastifyInstance, deps: AccessDeps) {
   bindMutation(app, archiveProject, deps, {
     async change(tx, { params }, context) {
       const { organizationId } = context.principal
-      const project = await lockProject(tx, organizationId, params.project_id)
-      if (!project) throw notFound('project')
+      const locked = await lockProject(tx, organizationId, params.project_id)
+      if (!locked) throw notFound('project')
+      const project = await requireWritableProject(tx, deps, context, locked)
       if (project.is_default) {
         throw new ApiError(
           'default_project',

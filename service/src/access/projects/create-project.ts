@@ -1,6 +1,7 @@
 import { createProject } from '@gatehouse/contract/project'
 import type { FastifyInstance } from 'fastify'
 
+import { toAllowedModels } from '#access/allowed-models/allowed-models.ts'
 import type { AccessDeps } from '#access/deps.ts'
 import { lockOrganization } from '#access/organizations/organization-store.ts'
 import { callerOf } from '#audit/event.ts'
@@ -26,7 +27,10 @@ export function serveCreateProject(app: FastifyInstance, deps: AccessDeps) {
         id: createId('proj', now),
         name: body.name,
         isDefault: false,
+        managedBy: context.writer.set,
         createdAt: now,
+        allowedModels: toAllowedModels(body.allowed_models, deps.modelIdOf),
+        labels: body.labels ?? {},
       })
       const after = presentProject(project, {})
       await deps.announce(tx, {

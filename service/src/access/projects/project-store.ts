@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 
+import type { Labels } from '#access/labels/labels.ts'
 import { presentBudget, toBudgetColumn } from '#access/limit-overrides/own-budget.ts'
 import type { Project } from '#platform/database-types.ts'
 import type { Db, Tx } from '#platform/database.ts'
@@ -7,12 +8,21 @@ import { isAfter, type Page } from '#platform/keyset.ts'
 
 export type ProjectRow = Selectable<Project>
 
-type NewProject = { id: string; name: string; isDefault: boolean; createdAt: Date }
+type NewProject = {
+  id: string
+  name: string
+  isDefault: boolean
+  /** Null: no set does. */
+  managedBy: string | null
+  createdAt: Date
+  allowedModels?: string[] | null
+  labels?: Labels
+}
 
 export async function insertProject(
   tx: Tx,
   organizationId: string,
-  { id, name, isDefault, createdAt }: NewProject,
+  { id, name, isDefault, managedBy, createdAt, allowedModels = null, labels = {} }: NewProject,
 ): Promise<ProjectRow> {
   return tx
     .insertInto('project')
@@ -21,7 +31,10 @@ export async function insertProject(
       id,
       name,
       is_default: isDefault,
+      managed_by: managedBy,
       created_at: createdAt,
+      allowed_models: allowedModels,
+      labels: JSON.stringify(labels),
     })
     .returningAll()
     .executeTakeFirstOrThrow()
@@ -99,11 +112,13 @@ export async function countProjects(tx: Tx, organizationId: string): Promise<num
 }
 
 export async function saveProject(tx: Tx, organizationId: string, project: ProjectRow) {
-  const { id, name, status, archived_at } = project
+  const { id, name, status, archived_at, allowed_models } = project
+  const labels = JSON.stringify(project.labels)
   const monthly_budget = toBudgetColumn(presentBudget(project))
+  const key_defaults = project.key_defaults && JSON.stringify(project.key_defaults)
   await tx
     .updateTable('project')
-    .set({ name, status, archived_at, monthly_budget })
+    .set({ name, status, archived_at, monthly_budget, key_defaults, allowed_models, labels })
     .where('organization_id', '=', organizationId)
     .where('id', '=', id)
     .execute()

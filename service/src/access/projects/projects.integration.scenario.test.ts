@@ -55,6 +55,29 @@ test.each([
   ])
 })
 
+test('labels are given, replaced and removed as a whole, and kept by all other changes', async () => {
+  const made = await api.send(createProject, {
+    body: { name: 'Labelled', labels: { team: 'search', cost_center: '4711' } },
+  })
+  expect(made.body).toMatchObject({ labels: { team: 'search', cost_center: '4711' } })
+  const { id } = made.body
+  const steps: [edit: object, labels: object][] = [
+    [{ name: 'Other' }, { team: 'search', cost_center: '4711' }],
+    [{ labels: null }, { team: 'search', cost_center: '4711' }],
+    [{ labels: { region: 'eu-central/1' } }, { region: 'eu-central/1' }],
+    [{ monthly_budget: { credits: 1 } }, { region: 'eu-central/1' }],
+    [{ labels: {} }, {}],
+  ]
+  for (const [body, labels] of steps) {
+    expect((await api.send(updateProject, { ...at(id), body })).body).toMatchObject({ id, labels })
+    const read = (await api.send(retrieveProject, at(id))).body as unknown as { labels: object }
+    expect(read.labels).toEqual(labels)
+  }
+  expect(await create('None')).toMatchObject({ labels: {} })
+  const refused = await api.send(createProject, { body: { name: 'x', labels: { 'a b': '1' } } })
+  expect([refused.status, refused.body.error.param]).toEqual([422, 'body.labels.a b'])
+})
+
 test('a name of 80 code points fits, whatever its bytes', async () => {
   for (const name of ['x'.repeat(80), '💥'.repeat(80)]) {
     expect(await create(name)).toMatchObject({ name })

@@ -74,6 +74,7 @@ const eventOf = (organizations: number) =>
       requestId: `req_${made}`,
       projectId: 'proj_1',
       actor: 'key_1',
+      actorType: 'project_key',
       model: 'model-1',
       target: 'messages',
       outcome: 'refused',

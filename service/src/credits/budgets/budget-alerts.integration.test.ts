@@ -62,6 +62,7 @@ test('each share is announced once, however many processes see it and however of
       object: 'monthly_budget',
       object_id: 'proj_1',
       actor: 'gatehouse',
+      actor_type: 'gatehouse',
       request_id: null,
       scope: 'project',
       month: '2026-11-01',

@@ -17,7 +17,14 @@ const lockStatement = (limit: number) => sql<{ organization_id: string }>`
   select organization_id from credit_hold join credit_account account using (organization_id)
   where expires_at < now() order by expires_at limit ${limit} for update of account skip locked`
 
-type Row = { organization_id: string; id: string; meta: HoldMeta; at: Date }
+type Row = {
+  organization_id: string
+  id: string
+  /** Without the caller, who is in the event only. */
+  meta: HoldMeta
+  caller: HoldMeta['caller'] | null
+  at: Date
+}
 
 /** Runs after the lock and so sees every settlement before it: a hold that is still there was not settled. */
 const voidStatement = (organizationIds: readonly string[], limit: number) => sql<Row>`
@@ -32,11 +39,12 @@ const voidStatement = (organizationIds: readonly string[], limit: number) => sql
   ), new_entries as (
     insert into ledger_entry (organization_id, id, debit, credit, amount, kind, project_id, meta)
     select organization_id, id, 'wallet', 'revenue', 0, 'void_unknown', meta->>'project_id',
-      meta || jsonb_build_object('held', amount)
+      meta - 'caller' || jsonb_build_object('held', amount)
     from released_holds on conflict do nothing
     returning organization_id, id, meta - 'held' as meta, at
   ), ${accountsWithoutReleasedHolds}
-  select * from new_entries`
+  select entry.*, hold.meta->'caller' as caller
+  from new_entries entry join released_holds hold using (organization_id, id)`
 
 /**
  * Releases expired holds, whose calls were never settled. The calls are not charged; each gets a
@@ -52,12 +60,15 @@ export const sweepHolds = (db: Db, limit = 100): Promise<number> =>
     return rows.length
   })
 
-function toEvent({ organization_id, id, meta: { quotas, ...meta }, at }: Row): Event {
+function toEvent({ organization_id, id, meta: { quotas, ...meta }, caller, at }: Row): Event {
   const report = {
     organizationId: organization_id,
     requestId: id,
     projectId: meta.project_id,
+    projectLabel: caller?.project_label,
     actor: meta.key_id,
+    actorType: caller?.type,
+    userId: caller?.user_id,
     model: meta.model,
     target: 'unknown',
     outcome: 'unknown' as const,

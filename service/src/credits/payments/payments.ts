@@ -4,8 +4,8 @@ import {
   setOrganizationPaid,
 } from '#access/organizations/organization-store.ts'
 import { tierChange } from '#access/organizations/tier.ts'
+import type { Actor } from '#audit/actor.ts'
 import type { Announce } from '#audit/announce.ts'
-import type { Actor } from '#audit/event.ts'
 import { type Account, lockAccount, setPosted } from '#credits/holds/account-store.ts'
 import { findEntry, insertEntry } from '#credits/ledger-store.ts'
 import { formatUsd } from '#credits/money.ts'

@@ -40,6 +40,8 @@ const usage = (page: Partial<UsagePage>) => () =>
     from: '2026-01-01',
     to: '2026-01-30',
     groups: ['day'],
+    groupLabel: undefined,
+    label: undefined,
     after: undefined,
     limit: 100,
     order: 'asc',

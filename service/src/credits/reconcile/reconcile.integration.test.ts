@@ -67,6 +67,7 @@ async function settle(id: string, tokens = { inputTokens: 1000, outputTokens: 10
     requestId: id,
     projectId: meta.project_id,
     actor: meta.key_id,
+    actorType: 'project_key' as const,
     model: meta.model,
     target: 'messages',
     outcome: 'completed' as const,

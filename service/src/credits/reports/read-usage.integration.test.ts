@@ -1,4 +1,5 @@
 import { readUsage, type UsageItem } from '@gatehouse/contract/credits'
+import { createProject, updateProject } from '@gatehouse/contract/project'
 import { expect, test } from 'vitest'
 
 import { createOrganization } from '#access/manage-organizations.ts'
@@ -52,6 +53,7 @@ test('200: sums by day, of the last 30 days by default', async () => {
     id: envelope.last_id,
     object: 'organization.credits.usage',
     day: '2026-06-01',
+    label: null,
     project_id: null,
     key_id: null,
     model: null,
@@ -114,6 +116,66 @@ test.each(['asc', 'desc'] as const)(
     }
   },
 )
+
+test('200: sums by a label, with the calls of projects that do not have it, and filters by labels', async () => {
+  const { read, charge, send } = await prepare()
+  const projectOf = async (labels: object) =>
+    (await send(createProject, { body: { name: 'Labelled', labels } })).body.id
+  const search = await projectOf({ team: 'search', cost_center: '4711' })
+  const other = await projectOf({ team: 'search', cost_center: '0815' })
+  const desk = await projectOf({ team: 'Help desk' })
+  const without = await projectOf({ cost_center: '4711' })
+  for (const projectId of [search, search, other, desk, without, null]) {
+    await charge('2026-06-01', { projectId })
+  }
+  const sums = async (query: Record<string, string>) => {
+    const { data } = await read(query)
+    return data.map(({ label, requests }) => [label, requests])
+  }
+  const byTeam = [
+    [null, 2],
+    ['Help desk', 1],
+    ['search', 3],
+  ]
+  expect(await sums({ group_by: 'label:team' })).toEqual(byTeam)
+  expect(await sums({ group_by: 'label:team', order: 'desc' })).toEqual(byTeam.toReversed())
+  expect(await sums({ group_by: 'label:region' })).toEqual([[null, 6]])
+  expect(await sums({ group_by: 'label:team', label: 'cost_center=4711' })).toEqual([
+    [null, 1],
+    ['search', 2],
+  ])
+  expect(await sums({ label: 'team=Help desk' })).toEqual([[null, 1]])
+  expect(await sums({ label: 'team=none' })).toEqual([])
+  const first = await read({ group_by: 'model,label:team,day', limit: '1' })
+  expect(first.data).toMatchObject([{ day: '2026-06-01', label: null, model: expect.any(String) }])
+  const rest = await read({ group_by: 'day,model,label:team', after: first.envelope.last_id ?? '' })
+  expect(rest.data.map(({ label }) => label)).toEqual(['Help desk', 'search'])
+  const elsewhere = { group_by: 'day,model,label:cost_center', after: first.envelope.last_id ?? '' }
+  expect((await read(elsewhere)).code).toBe('invalid_cursor')
+  // A project's labels are those of now.
+  await send(updateProject, { params: { project_id: desk }, body: { labels: { team: 'search' } } })
+  expect(await sums({ group_by: 'label:team' })).toEqual([
+    [null, 2],
+    ['search', 4],
+  ])
+})
+
+test.each([
+  [{ group_by: 'label' }, 'query.group_by'],
+  [{ group_by: 'label:' }, 'query.group_by'],
+  [{ group_by: 'label:a b' }, 'query.group_by'],
+  [{ group_by: 'label:a,label:b' }, 'query.group_by'],
+  [{ label: 'team' }, 'query.label'],
+  [{ label: '=search' }, 'query.label'],
+  [{ label: 'team=' }, 'query.label'],
+])('422: %j is no label', async (query, param) => {
+  const { read } = await prepare()
+  expect(await read(query as Record<string, string>)).toMatchObject({
+    status: 422,
+    code: 'invalid_parameter',
+    param,
+  })
+})
 
 test('200: another organization sees nothing of it', async () => {
   const { read, charge, house } = await prepare()

@@ -21,30 +21,51 @@ const daysMax = 366
 export function serveReadUsage(app: FastifyInstance, { db, now }: { db: Db; now: Clock }) {
   bind(app, readUsage, async ({ query }, { principal: { organizationId } }) => {
     const { limit, order, after, project_id: projectId, key_id: keyId, model } = query
-    const groups = usageGroups.filter((group) => query.group_by.split(',').includes(group))
+    const asked = query.group_by.split(',')
+    const groups = usageGroups.filter((group) => asked.some((each) => nameOf(each) === group))
+    // With its name, so that the cursor of one label continues no report of another.
+    const wanted = groups.map((group) => asked.find((each) => nameOf(each) === group) ?? group)
     const sums = await sumUsage(db, organizationId, {
       ...readDays(query, now(), daysMax),
       groups,
+      groupLabel: wanted.find(isLabel)?.slice(labelPrefix.length),
+      label: readLabel(query.label),
       limit,
       order,
       projectId,
       keyId,
       model,
-      after: after === undefined ? undefined : readUsageCursor(after, groups),
+      after: after === undefined ? undefined : readUsageCursor(after, wanted),
     })
     return pageOf(
-      sums.map((sum) => present(sum, groups)),
+      sums.map((sum) => present(sum, groups, wanted)),
       limit,
     )
   })
 }
 
-function present({ key, ...sum }: UsageSum, groups: readonly UsageGroup[]): UsageItem {
-  const of = (group: UsageGroup) => key[groups.indexOf(group)] || null // '' is a call without a project
+const labelPrefix = 'label:'
+const isLabel = (asked: string) => asked.startsWith(labelPrefix)
+const nameOf = (asked: string) => (isLabel(asked) ? 'label' : asked)
+
+/** A name has no equals sign. */
+function readLabel(given: string | undefined) {
+  if (given === undefined) return undefined
+  const end = given.indexOf('=')
+  return { name: given.slice(0, end), value: given.slice(end + 1) }
+}
+
+function present(
+  { key, ...sum }: UsageSum,
+  groups: readonly UsageGroup[],
+  wanted: readonly string[],
+): UsageItem {
+  const of = (group: UsageGroup) => key[groups.indexOf(group)] || null // '' is a call without a project, or a project without the label
   return {
-    id: usageCursor(groups, key),
+    id: usageCursor(wanted, key),
     object: 'organization.credits.usage',
     day: of('day'),
+    label: of('label'),
     project_id: of('project'),
     key_id: of('key'),
     model: of('model'),

@@ -1,4 +1,3 @@
-import type { UsageGroup } from '@gatehouse/contract/credits'
 import { z } from 'zod'
 
 import { invalidCursor } from '#http/read-page.ts'
@@ -8,11 +7,11 @@ const Day = z.iso.date()
 const Text = z.string().refine((text) => text.isWellFormed() && !text.includes('\0'))
 
 /** The cursor carries the groups of an item and their values: continuing needs no lookup. */
-export const usageCursor = (groups: readonly UsageGroup[], key: readonly string[]) =>
+export const usageCursor = (groups: readonly string[], key: readonly string[]) =>
   `usage_${Buffer.from(JSON.stringify([groups.join(), ...key])).toString('base64url')}`
 
 /** Throws for a cursor of another grouping, and for one that we have not made. */
-export function readUsageCursor(cursor: string, groups: readonly UsageGroup[]): string[] {
+export function readUsageCursor(cursor: string, groups: readonly string[]): string[] {
   const [, ...key] = parse(cursor)
   const isValid = key.length === groups.length && cursor === usageCursor(groups, key)
   const hasDay = groups[0] !== 'day' || Day.safeParse(key[0]).success
@@ -23,7 +22,7 @@ export function readUsageCursor(cursor: string, groups: readonly UsageGroup[]): 
 function parse(cursor: string): string[] {
   try {
     const text = Buffer.from(cursor.slice('usage_'.length), 'base64url').toString()
-    return z.array(Text).max(5).parse(JSON.parse(text))
+    return z.array(Text).max(6).parse(JSON.parse(text))
   } catch {
     throw invalidCursor()
   }

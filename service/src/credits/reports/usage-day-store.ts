@@ -3,7 +3,13 @@ import { sql } from 'kysely'
 
 import type { Db } from '#platform/database.ts'
 
-const columns = { day: 'day', project: 'project_id', key: 'key_id', model: 'model' } as const
+const columns = {
+  day: 'day',
+  label: 'label',
+  project: 'project_id',
+  key: 'key_id',
+  model: 'model',
+} as const
 
 /** The values of an item's groups, in the order of `groups`. */
 type UsageKey = readonly string[]
@@ -15,6 +21,10 @@ export type UsagePage = {
   after: UsageKey | undefined
   limit: number
   order: 'asc' | 'desc'
+  /** The name of the label to group by, with the group `label`. */
+  groupLabel: string | undefined
+  /** Only projects that have it. */
+  label: { name: string; value: string } | undefined
   projectId: string | undefined
   keyId: string | undefined
   model: string | undefined
@@ -40,6 +50,7 @@ export async function sumUsage(
   const conditions = [
     sql`organization_id = ${organizationId}`,
     sql`day between ${from}::date and ${to}::date`,
+    ...(page.label === undefined ? [] : [hasLabel(organizationId, page.label)]),
     ...(page.projectId === undefined ? [] : [sql`project_id = ${page.projectId}`]),
     ...(page.keyId === undefined ? [] : [sql`key_id = ${page.keyId}`]),
     ...(page.model === undefined ? [] : [sql`model = ${page.model}`]),
@@ -50,10 +61,26 @@ export async function sumUsage(
     select array[${sql.join(texts)}] as key, sum(requests)::text as requests,
       sum(input_tokens)::text as input_tokens, sum(output_tokens)::text as output_tokens,
       sum(credits)::text as credits
-    from usage_day where ${sql.join(conditions, sql` and `)}
+    from ${labelled(page)} where ${sql.join(conditions, sql` and `)}
     group by ${sql.join(names)} order by ${sql.join(sorted)} limit ${limit + 1}`.execute(db)
   return rows
 }
+
+/** The day sums, with the label that their project has now; '' without one. */
+const labelled = ({ groupLabel }: UsagePage) =>
+  groupLabel === undefined
+    ? sql`usage_day`
+    : sql`(
+        select usage_day.*, coalesce(project.labels ->> ${groupLabel}, '') collate "C" as label
+        from usage_day left join project
+          on project.organization_id = usage_day.organization_id and project.id = usage_day.project_id
+      ) as labelled`
+
+const hasLabel = (organizationId: string, { name, value }: { name: string; value: string }) =>
+  sql`project_id in (
+    select id from project
+    where organization_id = ${organizationId} and labels ->> ${name} = ${value}
+  )`
 
 function isAfter(groups: readonly UsageGroup[], after: UsageKey, order: 'asc' | 'desc') {
   const names = groups.map((group) => sql.ref(columns[group]))

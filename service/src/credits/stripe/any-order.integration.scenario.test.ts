@@ -12,7 +12,7 @@ import {
   stripeEnvironment,
   type StripeEvent,
   stripeEvent,
-} from '#testing/stripe-events.ts'
+} from '#testing/stripe/stripe-events.ts'
 import { createTestApi } from '#testing/test-api.ts'
 
 // All events of a customer, delivered in any order and any number of times to two processes at once, end in

@@ -8,7 +8,12 @@ import { refundPayment } from '#credits/payments/refunds.ts'
 import { reconcile } from '#credits/reconcile/reconcile.ts'
 import { transact } from '#platform/transaction.ts'
 import { connectServer } from '#testing/migrated-template.ts'
-import { addProcess, sendToWebhook, type StripeEvent, stripeEvent } from '#testing/stripe-events.ts'
+import {
+  addProcess,
+  sendToWebhook,
+  type StripeEvent,
+  stripeEvent,
+} from '#testing/stripe/stripe-events.ts'
 import {
   createStripeTestApi,
   disputed,
@@ -18,7 +23,7 @@ import {
   refundFailed,
   session,
   usd,
-} from '#testing/stripe-test-api.ts'
+} from '#testing/stripe/stripe-test-api.ts'
 
 import { sweepPaymentEvents } from './sweep-events.ts'
 

@@ -3,8 +3,13 @@ import { expect, test } from 'vitest'
 
 import { setPlan } from '#access/organizations/tier.ts'
 import type { House } from '#assemble.ts'
-import { addProcess, sendToWebhook } from '#testing/stripe-events.ts'
-import { createStripeTestApi, itemsOf, session, subscription } from '#testing/stripe-test-api.ts'
+import { addProcess, sendToWebhook } from '#testing/stripe/stripe-events.ts'
+import {
+  createStripeTestApi,
+  itemsOf,
+  session,
+  subscription,
+} from '#testing/stripe/stripe-test-api.ts'
 
 // The plan in force is the higher of what the operator gives and what subscriptions give.
 

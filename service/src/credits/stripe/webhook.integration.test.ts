@@ -14,7 +14,7 @@ import {
   stripeEnvironment,
   stripeEvent,
   stripeSecret,
-} from '#testing/stripe-events.ts'
+} from '#testing/stripe/stripe-events.ts'
 import {
   createStripeTestApi,
   invoicePaid,
@@ -23,7 +23,7 @@ import {
   session,
   subscription,
   usd,
-} from '#testing/stripe-test-api.ts'
+} from '#testing/stripe/stripe-test-api.ts'
 
 import { lockEvents } from './event-store.ts'
 import { sweepPaymentEvents } from './sweep-events.ts'

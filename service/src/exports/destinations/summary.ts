@@ -11,6 +11,7 @@ const named = [
   'model',
   'project_id',
   'actor',
+  'actor_type',
   'request_id',
 ] as const
 const textMax = 200

@@ -13,7 +13,7 @@ import { requireSinkWithDelivery } from './find-sink.ts'
 import { asResource, presentSink } from './present-sink.ts'
 import { mergeConfig, readConfig } from './read-config.ts'
 import { countSinks, insertSink } from './sink-store.ts'
-import { sealConfig } from './sink.ts'
+import { sealConfig, type Sink } from './sink.ts'
 
 /** Sinks of an organization. */
 const sinksMax = 20
@@ -31,7 +31,9 @@ export function serveCreateExport(app: FastifyInstance, deps: SinkDeps) {
       const identity = { id: createId('exp', now), organizationId, type }
       const config = readConfig(type, mergeConfig(type, {}, body.config), deps)
       const sealed = sealConfig(identity, config, deps.secretBox)
-      const sink = { ...identity, ...sealed, label, enabled, createdAt: now, updatedAt: now }
+      const times = { createdAt: now, updatedAt: now }
+      const managedBy = context.writer.set
+      const sink: Sink = { ...identity, ...sealed, label, enabled, managedBy, ...times }
       await lockOrganization(tx, organizationId)
       if ((await countSinks(tx, organizationId)) >= sinksMax) {
         throw limitReached('export sinks', sinksMax)

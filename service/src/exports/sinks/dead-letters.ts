@@ -47,7 +47,7 @@ export function serveRequeueExportDeadLetters(app: FastifyInstance, deps: SinkDe
   bindMutation(app, requeueExportDeadLetters, deps, {
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
-      const sink = await lockRequiredSink(tx, organizationId, params.export_id)
+      const sink = await lockRequiredSink(tx, deps, context, params.export_id)
       const wanted = { eventIds: body.event_ids, limit: requeuedMax }
       const taken = await takeDeadLetters(tx, { sinkId: sink.id, organizationId }, wanted)
       if (taken.length === 0) return { requeued: 0 }

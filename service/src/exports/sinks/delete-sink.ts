@@ -13,7 +13,7 @@ export function serveDeleteExport(app: FastifyInstance, deps: SinkDeps) {
   bindMutation(app, deleteExport, deps, {
     async change(tx, { params }, context) {
       const { organizationId } = context.principal
-      const sink = await lockRequiredSink(tx, organizationId, params.export_id)
+      const sink = await lockRequiredSink(tx, deps, context, params.export_id)
       await deleteSink(tx, sink)
       await deps.announce(tx, {
         organizationId,

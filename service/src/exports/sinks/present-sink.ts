@@ -18,6 +18,7 @@ export const asResource = (sink: Sink) => ({
   label: sink.label,
   enabled: sink.enabled,
   config: { ...inSchemaOrder(sink) },
+  managed_by: sink.managedBy,
   created_at: toSecond(sink.createdAt),
   updated_at: toSecond(sink.updatedAt),
 })

@@ -21,7 +21,7 @@ export function serveReplayExport(app: FastifyInstance, deps: SinkDeps) {
   bindMutation(app, replayExport, deps, {
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
-      const sink = await lockRequiredSink(tx, organizationId, params.export_id)
+      const sink = await lockRequiredSink(tx, deps, context, params.export_id)
       if ((await countReplays(tx, sink.id)) >= replaysMax) throw tooManyReplays()
       const { from, to } = readRange(body, deps.now())
       const upTo = await findDelivered(tx, sink.id)

@@ -21,7 +21,7 @@ export type SinkWithDelivery = Sink & Delivery
 
 /** Of the table as `s`, under the names of a `Sink`. */
 export const sinkColumns = sql`s.id, s.organization_id as "organizationId", s.type, s.label, s.enabled, s.config, s.secrets,
-  s.created_at as "createdAt", s.updated_at as "updatedAt"`
+  s.managed_by as "managedBy",  s.created_at as "createdAt", s.updated_at as "updatedAt"`
 
 const withDelivery = (condition: RawBuilder<unknown>) => sql<SinkWithDelivery>`
   select ${sinkColumns}, case when s.enabled then c.state else 'disabled' end as state,
@@ -114,9 +114,9 @@ export async function countSinks(tx: Tx, organizationId: string): Promise<number
 /** Inserts a sink that gets every event from now on: its cursor begins at the end of the log. */
 export async function insertSink(tx: Tx, sink: Sink) {
   await sql`
-    insert into export_sink (id, organization_id, type, label, enabled, config, secrets, created_at, updated_at)
+    insert into export_sink (id, organization_id, type, label, enabled, config, secrets, managed_by, created_at, updated_at)
     values (${sink.id}, ${sink.organizationId}, ${sink.type}, ${sink.label}, ${sink.enabled},
-      ${JSON.stringify(sink.config)}::jsonb, ${sink.secrets}, ${sink.createdAt}, ${sink.updatedAt})`.execute(
+      ${JSON.stringify(sink.config)}::jsonb, ${sink.secrets}, ${sink.managedBy}, ${sink.createdAt}, ${sink.updatedAt})`.execute(
     tx,
   )
   await sql`

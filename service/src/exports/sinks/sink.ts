@@ -20,6 +20,8 @@ export type Sink = {
   readonly config: Members
   /** The secrets as JSON, sealed; null: there are none. */
   readonly secrets: Buffer | null
+  /** Null: no set does. */
+  readonly managedBy: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
 }

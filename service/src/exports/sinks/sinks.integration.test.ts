@@ -50,6 +50,7 @@ test('201: a sink has its defaults, its secrets read as the mask, and it is read
     label: 'splunk_hec',
     enabled: true,
     config: { ...splunk.config, token: '********', ...splunkDefaults },
+    managed_by: null,
     created_at: '2026-06-01T12:00:00Z',
     updated_at: '2026-06-01T12:00:00Z',
     last_success_at: null,
@@ -337,7 +338,7 @@ test('every change leaves one event: who, before and after, and which secrets ch
     ['deleted', undefined],
   ])
   expect(events[0]).toMatchObject({ header: { actor: actor.id, object_id: id }, before: null })
-  const members = 'id object type label enabled config created_at updated_at'.split(' ')
+  const members = 'id object type label enabled config managed_by created_at updated_at'.split(' ')
   expect(Object.keys(events[0]!.after as object)).toEqual(members)
   expect(events[1]).toMatchObject({ before: { label: 'splunk_hec' }, after: { label: 'New' } })
   expect(events[2]).toMatchObject({ after: { config: { token: '********' } } })

@@ -36,7 +36,7 @@ export function serveUpdateExport(app: FastifyInstance, deps: SinkDeps) {
     },
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
-      const before = await lockRequiredSink(tx, organizationId, params.export_id)
+      const before = await lockRequiredSink(tx, deps, context, params.export_id)
       requireSameType(before, body)
       const { after, changedSecrets } = editSink(before, body, deps)
       if (after !== before) {

@@ -1,5 +1,5 @@
 import type { Json } from '#formats/answer.ts'
-import { asNumber, isObject, listOf, objectOf } from '#formats/json-values.ts'
+import { asNumber, asText, isObject, listOf, objectOf } from '#formats/json-values.ts'
 
 import { findBetaRow, readBetas } from './betas.ts'
 import {
@@ -10,8 +10,8 @@ import {
 } from './field-table.ts'
 import { findToolRow, toolTypeOf } from './tool-types.ts'
 
-/** A feature that a request asks for, and where. */
-export type Asked = { feature: Feature; place: string }
+/** A feature that a request asks for, and where. `model` is named by a tool for which the provider asks a further model. */
+export type Asked = { feature: Feature; place: string; model?: string }
 
 /** All features that a request asks for: by its members, by its tools, and by its beta header. */
 export function findFeatures(
@@ -28,7 +28,8 @@ export function findFeatures(
   for (const { tool, place } of listTools(request)) {
     const row = findToolRow(toolTypeOf(tool))
     if (row?.class !== 'refused' || row.asks?.(tool) === false) continue
-    asked.push({ feature: row.feature, place })
+    const model = asText(tool['model'])
+    asked.push({ feature: row.feature, place, ...(model !== undefined && { model }) })
   }
   for (const beta of readBetas(headers)) {
     const row = findBetaRow(beta)

@@ -23,6 +23,14 @@ export function createTextReader({ readFrame, readPlain }: Reading, before = '')
       }
       return texts.take()
     },
+    get repeatedChannel() {
+      return texts.repeatedChannel
+    },
+    readRepeated(text) {
+      texts.begin()
+      texts.repeat(text)
+      return texts.take()
+    },
     readPlain(body) {
       texts.begin()
       readPlain(texts, body)

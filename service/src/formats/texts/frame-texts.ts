@@ -28,6 +28,13 @@ export type FrameTexts = {
 export type TextReader = {
   /** The texts of the next frame of a stream. */
   read(frame: Frame): FrameTexts
+  /**
+   * The channel to which the next frame adds its text as it is, if it repeats the last one with another text. Undefined where such a
+   * frame has to be read by itself.
+   */
+  readonly repeatedChannel?: string | undefined
+  /** The texts of repeated frames that follow each other, read as one. */
+  readRepeated?(text: string): FrameTexts
   /** The texts of a plain answer. */
   readPlain(body: Json): FrameTexts
 }

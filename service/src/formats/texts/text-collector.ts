@@ -2,7 +2,14 @@ import type { Json } from '#formats/answer.ts'
 
 import type { FrameText, FrameTexts } from './frame-texts.ts'
 import { JsonTexts } from './json-texts.ts'
-import { prefillGroup, proseGroup, reasoningGroup, tailLength, TextViews } from './text-views.ts'
+import {
+  prefillGroup,
+  proseGroup,
+  reasoningGroup,
+  tailLength,
+  type TextView,
+  TextViews,
+} from './text-views.ts'
 import { visitStrings } from './visit-strings.ts'
 
 /** What was appended to a channel; `isJson` where the strings inside it are the texts. */
@@ -13,6 +20,8 @@ type Delta = { channel: string; isJson: boolean; group?: string | undefined }
  * texts of prose, or it stands beside them, as a source does.
  */
 type Standing = { group: string; channel: string; separator?: string } | 'between' | 'beside'
+
+const noViews: readonly TextView[] = []
 
 /** As much of what frames repeat is remembered; more of it is read anew each time. */
 const othersMaxLength = 1024 * 1024
@@ -184,16 +193,29 @@ export class TextCollector {
   }
 
   /**
+   * The channel to which `repeat` adds a text as it is and ends nothing, so that several texts can be repeated as one. Undefined where
+   * the strings inside it are texts of their own, or where something else has been read since.
+   */
+  get repeatedChannel(): string | undefined {
+    const delta = this.#deltas[0]
+    if (!delta || this.#deltas.length > 1 || delta.isJson) return undefined
+    return (delta.group ?? null) === this.#group ? delta.channel : undefined
+  }
+
+  /**
    * Reads a frame that is the last one with another text in its delta. False if there was not exactly one delta: then
    * the frame must be parsed. Its other texts are those of the last frame, so they have been collected already.
    */
   repeat(text: string): boolean {
-    const [delta] = this.#deltas
+    const delta = this.#deltas[0]
     if (!delta || this.#deltas.length > 1) return false
+    const { channel, group } = delta
+    if (!delta.isJson) {
+      this.#push(channel, text, 'delta', group === undefined ? 'between' : { group, channel })
+      return true
+    }
     this.#deltas = []
-    return delta.isJson
-      ? this.addJson(delta.channel, text, 'delta')
-      : this.add(delta.channel, text, 'delta', delta.group)
+    return this.addJson(channel, text, 'delta')
   }
 
   /** A string inside JSON. Lists of words are also read as the sentence that they make. */
@@ -204,21 +226,26 @@ export class TextCollector {
   #push(channel: string, text: string, kind: FrameText['kind'], stands: Standing) {
     if (text === '') return
     this.#open.add(channel)
-    this.#texts.push({ channel, text, kind, ...this.#read(channel, text, kind, stands) })
+    const views = this.#read(channel, text, kind, stands)
+    this.#texts.push(views.length === 0 ? { channel, text, kind } : { channel, text, kind, views })
     const tail = this.#tails.get(channel)
     if (tail !== undefined) this.#tails.set(channel, (tail + text).slice(-tailLength))
   }
 
   /** What is new in the text, in other readings. */
-  #read(channel: string, text: string, kind: FrameText['kind'], stands: Standing) {
+  #read(
+    channel: string,
+    text: string,
+    kind: FrameText['kind'],
+    stands: Standing,
+  ): readonly TextView[] {
     const more = this.#views.moreOf(channel, text, kind)
-    if (more === '') return undefined
+    if (more === '') return noViews
     const from = this.#views.lengthOf(channel)
     const decoded = this.#views.decode(channel, more)
-    const joined = typeof stands === 'object' ? this.#views.join(stands, more, from) : []
+    const joined = typeof stands === 'object' ? this.#views.join(stands, more, from) : noViews
     if (stands !== 'beside') this.#goOn(typeof stands === 'object' ? stands.group : null)
-    if (decoded.length + joined.length === 0) return undefined
-    return { views: [...decoded, ...joined] }
+    return decoded.length + joined.length === 0 ? noViews : [...decoded, ...joined]
   }
 
   /** What stands between two texts of a group ends their reading. */

@@ -4,7 +4,10 @@ import type { Db, Tx } from '#platform/database.ts'
 
 import { hashConfig, type SavedConfig } from './saved-config.ts'
 
-export async function findConfig(db: Db, organizationId: string): Promise<SavedConfig | undefined> {
+export async function findConfig(
+  db: Db | Tx,
+  organizationId: string,
+): Promise<SavedConfig | undefined> {
   const row = await db
     .selectFrom('gateway_config')
     .selectAll()
@@ -18,6 +21,7 @@ export async function findConfig(db: Db, organizationId: string): Promise<SavedC
       // Completes what an earlier release did not know.
       config: GivenGatewayConfig.parse(row.config),
       rolledBackUntil: row.rolled_back_until,
+      managedBy: row.managed_by,
       createdAt: row.created_at,
       updatedAt: row.updated_at,
     }
@@ -34,7 +38,7 @@ export async function findRevision(db: Db | Tx, organizationId: string): Promise
   return row?.revision ?? 0
 }
 
-/** Puts a revision in the place of the one before. The organization is locked; the revision is a second guard. */
+/** Puts a revision in the place of the one before, which keeps its set. The organization is locked; the revision is a second guard. */
 export async function putConfig(tx: Tx, organizationId: string, saved: SavedConfig) {
   const values = {
     revision: saved.revision,
@@ -49,6 +53,7 @@ export async function putConfig(tx: Tx, organizationId: string, saved: SavedConf
     .values({
       organization_id: organizationId,
       sampling_key: saved.samplingKey,
+      managed_by: saved.managedBy,
       created_at: saved.createdAt,
       ...values,
     })

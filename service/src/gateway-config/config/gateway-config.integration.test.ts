@@ -61,6 +61,7 @@ test('200: before the first save there are the defaults, without a time', async 
   expect(await read()).toEqual({
     config: defaultGatewayConfig(),
     revision: 0,
+    managed_by: null,
     created_at: null,
     updated_at: null,
     etag: '"0"',
@@ -77,7 +78,7 @@ test('200: what is saved is completed, read again, and in the history', async ()
     rules: { ...defaults.rules, denylist: ['bomb'] },
   }
   const at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/) as string
-  const state = { config, revision: 1, created_at: at, updated_at: at }
+  const state = { config, revision: 1, managed_by: null, created_at: at, updated_at: at }
   expect([status, headers['etag'], body]).toEqual([200, '"1"', { ...state, warnings: [] }])
   expect(await read()).toEqual({ ...state, etag: '"1"' })
   expect((await listHistory()).data).toMatchObject([

@@ -14,6 +14,8 @@ export type SavedConfig = {
   readonly config: GatewayConfig
   /** Until when it is not enforced, because it refused too much. */
   readonly rolledBackUntil: Date | null
+  /** Null: no set does. */
+  readonly managedBy: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
 }
@@ -36,6 +38,7 @@ export function revise(
     // Other rules get their chance at once, and who switches rollbacks off ends the one that is active.
     rolledBackUntil:
       keepsSample && config.rollout.rollback_on_spike ? before.rolledBackUntil : null,
+    managedBy: before?.managedBy ?? null,
     createdAt: before?.createdAt ?? now,
     updatedAt: now,
   }
@@ -51,20 +54,16 @@ const isEqual = (one: object, other: object) => JSON.stringify(one) === JSON.str
 export const hashConfig = (config: GatewayConfig): Buffer =>
   createHash('sha256').update(JSON.stringify(config)).digest()
 
-/** Whether a change may be made to this revision, by the `If-Match` of its request. */
-export function matchesRevision(ifMatch: string | undefined, revision: number): boolean {
-  if (ifMatch === undefined || ifMatch.trim() === '*') return true
-  return ifMatch.split(',').some((tag) => Number(/\d+/.exec(tag)?.[0]) === revision)
-}
-
 export function present(saved: SavedConfig | undefined): GatewayState {
   if (!saved) {
-    return { config: defaultGatewayConfig(), revision: 0, created_at: null, updated_at: null }
+    const never = { managed_by: null, created_at: null, updated_at: null }
+    return { config: defaultGatewayConfig(), revision: 0, ...never }
   }
-  const { config, revision, createdAt, updatedAt } = saved
+  const { config, revision, managedBy, createdAt, updatedAt } = saved
   return {
     config,
     revision,
+    managed_by: managedBy,
     created_at: toSecondText(createdAt),
     updated_at: toSecondText(updatedAt),
   }

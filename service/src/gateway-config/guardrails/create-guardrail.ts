@@ -1,9 +1,12 @@
-import { createGuardrail } from '@gatehouse/contract/policy-gateway/guardrails'
+import { createGuardrail, type NewGuardrail } from '@gatehouse/contract/policy-gateway/guardrails'
 import type { FastifyInstance } from 'fastify'
 
+import type { WritingCaller } from '#access/managed/require-writable.ts'
 import { lockOrganization } from '#access/organizations/organization-store.ts'
+import type { Backing } from '#access/two-persons/require-proposal.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 import { limitReached } from '#platform/api-error.ts'
+import type { Tx } from '#platform/database.ts'
 import { createId } from '#platform/id.ts'
 import { requireProjects } from '#policies/require-projects.ts'
 
@@ -19,30 +22,49 @@ const guardrailsMax = 10
 export function serveCreateGuardrail(app: FastifyInstance, deps: GuardrailSavingDeps) {
   bindMutation(app, createGuardrail, deps, {
     prepare: ({ body }) => requirePublicUrl(body.url, deps),
-    async change(tx, { body }, context) {
-      const { organizationId } = context.principal
-      const now = deps.now()
-      const identity = { id: createId('grd', now), organizationId }
-      const made: SavedGuardrail = {
-        ...identity,
-        name: body.name,
-        url: body.url,
-        secret: sealGuardrailSecret(identity, body.secret, deps.secretBox),
-        enabled: body.enabled,
-        mode: body.mode,
-        onError: body.on_error,
-        deadlineMs: body.deadline_ms,
-        projectIds: body.project_ids,
-        createdAt: now,
-        updatedAt: now,
-      }
-      await lockOrganization(tx, organizationId)
-      await requireProjects(tx, organizationId, body.project_ids ?? [])
-      const others = await requireFreeName(tx, made)
-      if (others >= guardrailsMax) throw limitReached('guardrails', guardrailsMax)
-      await insertGuardrail(tx, made)
-      await announceGuardrail(tx, deps, context, { action: 'created', before: null, after: made })
+    change: async (tx, { body }, context) => {
+      const made = await makeGuardrail(tx, deps, context, {
+        wanted: body,
+        backing: { glass: body },
+      })
       return { guardrail: presentGuardrail(made) }
     },
   })
+}
+
+export async function makeGuardrail(
+  tx: Tx,
+  deps: GuardrailSavingDeps,
+  caller: WritingCaller,
+  { wanted, backing }: { wanted: NewGuardrail; backing: Backing },
+): Promise<SavedGuardrail> {
+  const { organizationId } = caller.principal
+  const now = deps.now()
+  const identity = { id: createId('grd', now), organizationId }
+  const made: SavedGuardrail = {
+    ...identity,
+    name: wanted.name,
+    url: wanted.url,
+    secret: sealGuardrailSecret(identity, wanted.secret, deps.secretBox),
+    enabled: wanted.enabled,
+    mode: wanted.mode,
+    onError: wanted.on_error,
+    deadlineMs: wanted.deadline_ms,
+    projectIds: wanted.project_ids,
+    managedBy: caller.writer.set,
+    createdAt: now,
+    updatedAt: now,
+  }
+  await lockOrganization(tx, organizationId)
+  await requireProjects(tx, organizationId, wanted.project_ids ?? [])
+  const others = await requireFreeName(tx, made)
+  if (others >= guardrailsMax) throw limitReached('guardrails', guardrailsMax)
+  await insertGuardrail(tx, made)
+  await announceGuardrail(tx, deps, caller, {
+    action: 'created',
+    before: null,
+    after: made,
+    backing,
+  })
+  return made
 }

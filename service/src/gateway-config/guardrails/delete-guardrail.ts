@@ -1,25 +1,30 @@
 import { deleteGuardrail } from '@gatehouse/contract/policy-gateway/guardrails'
 import type { FastifyInstance } from 'fastify'
 
-import { lockOrganization } from '#access/organizations/organization-store.ts'
+import type { WritingCaller } from '#access/managed/require-writable.ts'
+import type { Backing } from '#access/two-persons/require-proposal.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
+import type { Tx } from '#platform/database.ts'
 
 import { deleteGuardrailRow } from './guardrail-store.ts'
-import { announceGuardrail, type GuardrailSavingDeps, requireGuardrail } from './save-guardrail.ts'
+import { announceGuardrail, type GuardrailSavingDeps, lockGuardrail } from './save-guardrail.ts'
 
 export function serveDeleteGuardrail(app: FastifyInstance, deps: GuardrailSavingDeps) {
   bindMutation(app, deleteGuardrail, deps, {
-    async change(tx, { params }, context) {
-      const { organizationId } = context.principal
-      await lockOrganization(tx, organizationId)
-      const before = await requireGuardrail(tx, organizationId, params.guardrail_id)
-      await deleteGuardrailRow(tx, before)
-      await announceGuardrail(tx, deps, context, { action: 'deleted', before, after: null })
-      return {
-        id: before.id,
-        object: 'policy_gateway.guardrail.deleted' as const,
-        deleted: true as const,
-      }
+    async change(tx, { params: { guardrail_id: id }, query }, context) {
+      await removeGuardrail(tx, deps, context, { id, backing: { glass: query } })
+      return { id, object: 'policy_gateway.guardrail.deleted' as const, deleted: true as const }
     },
   })
+}
+
+export async function removeGuardrail(
+  tx: Tx,
+  deps: GuardrailSavingDeps,
+  caller: WritingCaller,
+  { id, backing }: { id: string; backing: Backing },
+) {
+  const before = await lockGuardrail(tx, deps, caller, id)
+  await deleteGuardrailRow(tx, before)
+  await announceGuardrail(tx, deps, caller, { action: 'deleted', before, after: null, backing })
 }

@@ -6,7 +6,7 @@ import { isAfter, type Page, type Position } from '#platform/keyset.ts'
 import type { SavedGuardrail } from './saved-guardrail.ts'
 
 const columns = sql`id, organization_id as "organizationId", name, url, secret, enabled, mode,
-  on_error as "onError", deadline_ms as "deadlineMs", project_ids as "projectIds",
+  on_error as "onError", deadline_ms as "deadlineMs", project_ids as "projectIds", managed_by as "managedBy",
   created_at as "createdAt", updated_at as "updatedAt"`
 
 /** Returns one guardrail more than the limit if there are more. */
@@ -58,10 +58,10 @@ export async function readGuardrailNames(
 export async function insertGuardrail(tx: Tx, guardrail: SavedGuardrail) {
   await sql`
     insert into guardrail (id, organization_id, name, url, secret, enabled, mode, on_error, deadline_ms,
-      project_ids, created_at, updated_at)
+      project_ids, managed_by, created_at, updated_at)
     values (${guardrail.id}, ${guardrail.organizationId}, ${guardrail.name}, ${guardrail.url},
       ${guardrail.secret}, ${guardrail.enabled}, ${guardrail.mode}, ${guardrail.onError},
-      ${guardrail.deadlineMs}, ${guardrail.projectIds}, ${guardrail.createdAt}, ${guardrail.updatedAt})`.execute(
+      ${guardrail.deadlineMs}, ${guardrail.projectIds}, ${guardrail.managedBy}, ${guardrail.createdAt}, ${guardrail.updatedAt})`.execute(
     tx,
   )
 }

@@ -69,6 +69,7 @@ test('201: a guardrail has its defaults, its secret reads as the mask, and it is
     on_error: 'refuse',
     deadline_ms: 2000,
     project_ids: null,
+    managed_by: null,
     created_at: '2026-06-01T12:00:00Z',
     updated_at: '2026-06-01T12:00:00Z',
   })

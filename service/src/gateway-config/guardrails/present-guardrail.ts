@@ -17,6 +17,7 @@ export const presentGuardrail = (saved: SavedGuardrail): Guardrail => ({
   on_error: saved.onError,
   deadline_ms: saved.deadlineMs,
   project_ids: saved.projectIds && [...saved.projectIds],
+  managed_by: saved.managedBy,
   created_at: toSecondText(saved.createdAt),
   updated_at: toSecondText(saved.updatedAt),
 })

@@ -16,6 +16,8 @@ export type SavedGuardrail = {
   readonly deadlineMs: number
   /** Null: every project. */
   readonly projectIds: readonly string[] | null
+  /** Null: no set does. */
+  readonly managedBy: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
 }

@@ -67,6 +67,7 @@ async function record(count: number, calls: Calls) {
         requestId: 'req_1',
         projectId: null,
         actor,
+        actorType: 'project_key',
         model: null,
         target: 'messages',
         outcome: 'completed',

@@ -4,8 +4,9 @@ import { type Simulation, simulateGateway } from '@gatehouse/contract/policy-gat
 import type { FastifyInstance } from 'fastify'
 
 import { lockOrganization } from '#access/organizations/organization-store.ts'
+import type { Actor } from '#audit/actor.ts'
 import { insertEvents } from '#audit/event-store.ts'
-import { type Actor, buildSimulationEvent, callerOf, type EventHeader } from '#audit/event.ts'
+import { buildSimulationEvent, callerOf, type EventHeader } from '#audit/event.ts'
 import { findConfig } from '#gateway-config/config/config-store.ts'
 import { addToHistory } from '#gateway-config/config/history-store.ts'
 import type { SimulationContent } from '#gateway-config/config/list-history.ts'

@@ -38,13 +38,17 @@ test.each([true, false])(
     expect(call?.header).not.toHaveProperty('matches')
     expect(call?.header).not.toHaveProperty('policies_unevaluated')
     const { request_id, project_id, actor, model, policy_target, policy_epoch } = call!.header
+    const { actor_type, project_label } = call!.header
+    expect([actor_type, project_label]).toEqual(['project_key', 'Default'])
     const match = { policy_id: policyId, version: 1, mode: 'monitoring', score: 9000 }
     expect(event?.header).toEqual({
       phase: 'monitoring',
       call_event_id: call?.id,
       request_id,
       project_id,
+      project_label,
       actor,
+      actor_type,
       model,
       policy_target,
       policy_epoch,

@@ -1,6 +1,7 @@
 import type { Price } from '#credits/price.ts'
 import type { Feature } from '#formats/fields/field-table.ts'
 import type { UpstreamFormat } from '#formats/format.ts'
+import { ApiError } from '#platform/api-error.ts'
 import type { KeyReference } from '#platform/operator-file/key-reference.ts'
 import type { Origin } from '#platform/origin-pools.ts'
 
@@ -75,5 +76,28 @@ export type Catalogue = {
   /** By id or alias. */
   find(name: string): CatalogueModel | undefined
 }
+
+/** A catalogue as a caller sees it who may use these models only; null: all of them. Other models do not exist for it. */
+export function onlyAllowed(catalogue: Catalogue, ids: readonly string[] | null): Catalogue {
+  if (ids === null) return catalogue
+  return {
+    ...catalogue,
+    get models() {
+      const allowed = new Set(ids)
+      return catalogue.models.filter(({ id }) => allowed.has(id))
+    },
+    find(name) {
+      const model = catalogue.find(name)
+      return model && ids.includes(model.id) ? model : undefined
+    },
+  }
+}
+
+export const modelNotFound = (name: string, param: string) =>
+  new ApiError(
+    'model_not_found',
+    `There is no model '${name.slice(0, 100)}'; GET /v1/models lists those you can call.`,
+    { param },
+  )
 
 export const emptyCatalogue: Catalogue = { models: [], upstreams: [], find: () => undefined }

@@ -132,7 +132,9 @@ export class PieceReader {
       for (const raw of sent) {
         if (this.#reader.isFinished()) break
         const text = this.#repeated.textOf(raw)
-        frames.push(text === undefined ? this.#readFrame(raw) : this.#repeatFrame(raw, text))
+        const frame = text === undefined ? this.#readFrame(raw) : this.#repeatFrame(raw, text)
+        if (sent.length === 1) return [frame]
+        frames.push(frame)
       }
     } catch (error) {
       this.#problem = withoutSecret(error as Error, this.#upstream)

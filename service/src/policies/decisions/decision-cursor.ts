@@ -1,4 +1,4 @@
-import { revisionMax } from '@gatehouse/contract/policy'
+import { revisionMax } from '@gatehouse/contract/revision'
 import { z } from 'zod'
 
 import { invalidCursor } from '#http/read-page.ts'

@@ -115,6 +115,12 @@ export class AnswerGuard<Ending extends AnswerEnding = AnswerEnding> {
     return this.#channels.find(name)?.arrivals.length ?? 0
   }
 
+  /** How many more characters of a channel are worth adding: of fewer, hardly anything more could be decided. */
+  wantedOf(name: string): number {
+    const missing = this.#channels.find(name)?.reader?.missing ?? 0
+    return Math.min(missing, guardLimits.wantedMost)
+  }
+
   /**
    * More text of a channel, as it came, and in other readings. Those are channels of their own, in which rules find more; they
    * have no size, and what personal data they repeat counts once. Their characters have the order of those they stand for, so

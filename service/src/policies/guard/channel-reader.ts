@@ -97,6 +97,12 @@ export class ChannelReader {
     return this.#endOrder === null ? Infinity : this.#endOrder
   }
 
+  /** How many characters must come before some scorer has another window; 0 without scorers. */
+  get missing(): number {
+    const missing = this.#windows.reduce((least, each) => Math.min(least, each.missing), Infinity)
+    return missing === Infinity ? 0 : missing
+  }
+
   /** How many code points, of those not yet taken, begin before `order`. */
   codePointsBefore(order: number): number {
     const end = this.#indexOf(order)

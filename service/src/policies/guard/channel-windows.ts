@@ -39,6 +39,11 @@ export class ChannelWindows {
     return this.#isEnded && this.#open.length === 0 ? Infinity : this.#scoredTo
   }
 
+  /** How many characters must come before the next window can be complete. */
+  get missing(): number {
+    return this.#cutter.missing
+  }
+
   read(piece: string, isEnded: boolean) {
     this.#cutter.add(piece)
     this.#isEnded = isEnded
@@ -48,15 +53,17 @@ export class ChannelWindows {
       const start = placeOf(cut.start)
       const window = { channel, text, start: start.offset, end: offsetOf(cut.end), isLast }
       const known = this.#queue.findKnown(window)
+      if (known) onHits(known, start)
+      if (known && this.#open.length === 0) {
+        this.#scoredTo = cut.end
+        continue
+      }
       const open = { end: cut.end, hasVerdict: known !== undefined }
       this.#open.push(open)
-      if (known) onHits(known, start)
-      else {
-        const onVerdict = (verdict: WindowVerdict) => this.#take(verdict, start, open)
-        this.#queue.push({ window, order: start.order, onVerdict })
-      }
+      if (known) continue
+      const onVerdict = (verdict: WindowVerdict) => this.#take(verdict, start, open)
+      this.#queue.push({ window, order: start.order, onVerdict })
     }
-    this.#pass()
   }
 
   #take(verdict: WindowVerdict, start: Place, open: { hasVerdict: boolean }) {

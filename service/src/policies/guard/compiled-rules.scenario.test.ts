@@ -3,9 +3,11 @@ import { setImmediate } from 'node:timers/promises'
 import { sizeOf } from '@gatehouse/tools/testing/size-of'
 import { expect, test } from 'vitest'
 
+import { RuleSet } from '#policies/rules/rule-set.ts'
+
 import { AnswerGuard } from './answer-guard.ts'
 import { createChoices, createText, type Random } from './testing/random-case.ts'
-import { answerFacts, patternEngine, ruleSetOf } from './testing/rule-set-of.ts'
+import { answerFacts, numbered, patternEngine, ruleSetOf } from './testing/rule-set-of.ts'
 
 const sets = sizeOf({ usual: 60, long: 2000, variable: 'GUARD_RULE_SETS' })
 const seed = Number(process.env['GUARD_SEED'] ?? Date.now() % 2 ** 31)
@@ -93,6 +95,24 @@ test(
     expect(Math.min(blocked, count - blocked)).toBeGreaterThan(count / 20)
   },
 )
+
+test('what a formula says is false is false as an expression, too', patience, () => {
+  let [falseCount, errors] = [0, 0]
+  for (let number = 0; number < sets * 10; number++) {
+    const random = createChoices(seed + number)
+    const set = ruleSetOf([createExpression(random, 3)])
+    const rules = set.rules.map((each) => ({ ...each, rule: { ...each.rule, formula: null } }))
+    const evaluated = new RuleSet(rules, patternEngine)
+    for (let text = 0; text < 10; text++) {
+      const texts = Array.from({ length: random.below(3) }, () => createText(random))
+      const expected = numbered(evaluated.evaluate(answerFacts, texts))
+      expect(numbered(set.evaluate(answerFacts, texts)), `seed ${seed + number}`).toEqual(expected)
+      if (expected[0]?.isMatch === false) falseCount++
+      if (expected[0]?.isError) errors++
+    }
+  }
+  expect(Math.min(falseCount, errors)).toBeGreaterThan(sets)
+})
 
 function feed(guard: AnswerGuard, texts: readonly string[], random: Random) {
   for (const [number, text] of texts.entries()) {

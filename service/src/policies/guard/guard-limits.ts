@@ -9,6 +9,8 @@ export const guardLimits = {
   heldMostStreaming: 64 * 1024,
   /** As much as a scorer judges at once, so that a pause leaves it enough to do. */
   unreadMostScored: 16 * 1024,
+  /** So few characters are looked at with those that follow them: each look costs as much as some of them. */
+  wantedMost: 24,
   /** What may wait where a rule needs the whole answer. A longer answer is not judged, and so does not leave. */
   heldMostFull: 1024 * 1024,
   /** An answer's text is kept to compare it with texts that repeat it whole. */

@@ -247,6 +247,31 @@ test('what one scorer finds counts where another fails, whichever is first', asy
   expect(endOf(guard)).toMatchObject({ kind: 'block', cut: 0 })
 })
 
+test('questions to a scorer that is late are given up, also while another one is waited for', async () => {
+  const signals: AbortSignal[] = []
+  const late: ScoreWindows = (_, signal) => {
+    signals.push(signal)
+    return new Promise(() => {})
+  }
+  const answers: (() => void)[] = []
+  const other = scoreEach(() => new Promise((resolve) => answers.push(() => resolve([]))))
+  const guard = new AnswerGuard(rules, {
+    now: () => Date.now(),
+    evaluateAtEnd: async () => [],
+    scorers: [...oneScorer(late), { grid: { steps: [200], overlap: 0 }, scoreWindows: other }],
+  })
+  guard.add('a', sentence.repeat(5))
+  await vi.advanceTimersByTimeAsync(2000)
+  guard.add('a', sentence.repeat(5))
+  await vi.advanceTimersByTimeAsync(1000)
+  expect([guard.ended, guard.isWaiting]).toEqual([null, true])
+  expect(signals.length).toBeGreaterThan(0)
+  expect(signals.every(({ aborted }) => aborted)).toBe(true)
+  for (const answer of answers) answer()
+  await vi.advanceTimersByTimeAsync(0)
+  expect(endOf(guard)).toEqual(unavailable)
+})
+
 test('a window that no other scorer can still block ends the answer at once', async () => {
   const failing: ScoreWindows = async () => Promise.reject(new Error('The scorer is away.'))
   const guard = new AnswerGuard(rules, {

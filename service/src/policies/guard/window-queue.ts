@@ -140,7 +140,7 @@ export class WindowQueue {
   async #score(batch: Batch) {
     try {
       const verdicts = await this.#ask(batch.jobs)
-      if (this.#isStopped) return
+      if (this.#isStopped || this.#hasFailed) return
       const failed = verdicts.find(isUnjudged)
       if (failed) {
         batch.failed = failed
@@ -177,10 +177,12 @@ export class WindowQueue {
     }
   }
 
+  /** What was sent after the oldest one cannot leave any more, so no verdict on it is waited for. */
   #reportFailure() {
     const [oldest] = this.#sent
     if (!oldest?.failed || this.#isStopped) return
     this.#hasFailed = true
+    this.#abort?.abort(answerIsOver)
     this.#options.onFailure(oldest.failed.error)
   }
 
@@ -191,7 +193,7 @@ export class WindowQueue {
   #checkOldest() {
     this.#timer = undefined
     const [oldest] = this.#sent
-    if (!oldest) return
+    if (!oldest || this.#hasFailed) return
     const leftMs = oldest.sentMs + waitMostMs - this.#options.now()
     if (leftMs > 0) {
       this.#timer = this.#watch(leftMs)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { shardOf } from '#audit/event.ts'
+import { shardOf } from '#audit/shard.ts'
 import type { Db } from '#platform/database.ts'
 import { createUuid } from '#platform/id.ts'
 import { openSeeded } from '#testing/plans.ts'

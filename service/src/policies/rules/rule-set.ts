@@ -10,9 +10,11 @@ import {
   scoresName,
   type TextVariable,
 } from './facts.ts'
+import type { Atom, Formula } from './formula.ts'
 import type { CompiledRule } from './rule-program.ts'
 import { type ScoreMap, scoreMax, toBasisPoints } from './score.ts'
 import type { SetRule } from './set-rule.ts'
+import type { Text } from './text.ts'
 import { createVocabulary, type TextSegment, type Vocabulary } from './vocabulary.ts'
 
 /** What a rule says of texts. */
@@ -166,13 +168,46 @@ function evaluate(
   const isUnscored = rule.categories.size > 0 && lacksScores(rule, context[scoresName])
   try {
     if (isUnscored) throw new Error('A score is missing.')
-    const score = rule.evaluate ? toBasisPoints(rule.evaluate(context)) : scoreMax
+    const score = scoreOf(rule, context)
     return { score, isMatch: score >= threshold, isError: false }
   } catch {
     // Where a rule protects something, what it cannot decide does not pass.
     const isMatch = mode === 'enforcing'
     const score = isMatch ? scoreMax : 0
     return { score, isMatch, isError: true, ...(isUnscored && { isUnscored }) }
+  }
+}
+
+/** Most rules ask for something that is not in the text: then they are false, whatever else they ask, and need not be evaluated. */
+function scoreOf({ evaluate: program, formula }: CompiledRule, context: ExpressionContext): number {
+  if (!program) return scoreMax
+  const { text } = context
+  const isFalse = formula && text.isRead && !mayBeTrue(formula, text)
+  return isFalse ? 0 : toBasisPoints(program(context))
+}
+
+/** Whether a formula is true if all that it asks besides the text is. Without negation, more that is true makes nothing false. */
+function mayBeTrue(formula: Formula, text: Text): boolean {
+  if (formula.kind === 'constant') return true
+  if (formula.kind === 'atom') return mayBeFound(formula.atom, text)
+  const { kind, parts } = formula
+  const isTrue = (part: Formula) => mayBeTrue(part, text)
+  return kind === 'and' ? parts.every(isTrue) : parts.some(isTrue)
+}
+
+function mayBeFound(atom: Atom, text: Text): boolean {
+  switch (atom.kind) {
+    case 'pattern':
+      return text.mayMatch(atom.pattern)
+    case 'literal':
+      return text.containsNormalised(atom.text)
+    case 'size':
+      return text.size() >= atom.atLeast
+    case 'entity':
+      return text.count(atom.entity) >= atom.atLeast
+    case 'score':
+    case 'judged':
+      return true
   }
 }
 

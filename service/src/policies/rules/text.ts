@@ -23,12 +23,26 @@ export class Text {
     this.#vocabulary = vocabulary
   }
 
+  /** Whether it has been read. */
+  get isRead(): boolean {
+    return this.#findings !== null
+  }
+
   matches(pattern: string): boolean {
     return this.#read().hasPattern(pattern)
   }
 
   contains(literal: string): boolean {
     return this.#read().hasLiteral(literal)
+  }
+
+  /** Whether it matches, or may: a search for the pattern may have failed. */
+  mayMatch(pattern: string): boolean {
+    return this.#read().mayHavePattern(pattern)
+  }
+
+  containsNormalised(literal: string): boolean {
+    return this.#read().hasNormalised(literal)
   }
 
   size(): number {

@@ -27,6 +27,10 @@ export type VocabularyHits = {
   hasPattern(pattern: string): boolean
   /** Takes the literal as the rule has it. */
   hasLiteral(written: string): boolean
+  /** Also where it is not known whether the pattern occurs. */
+  mayHavePattern(pattern: string): boolean
+  /** The same by a literal as it is normalised. */
+  hasNormalised(literal: string): boolean
   /** Code points of the normalised segments, as they were sent; 0 if no rule asks for it. */
   readonly size: number
   /** Of personal data and secrets; 0 if no rule asks for any. What several readings of a text have counts once. */
@@ -50,7 +54,7 @@ export function* createVocabulary(
 ): Steps<Vocabulary> {
   const rules = setRules.map(({ rule }) => rule)
   const openSearch = yield* createPatternSearch(setRules, engine)
-  const { literals, writtenNumbers } = yield* numberLiterals(rules)
+  const { literals, numbers, writtenNumbers } = yield* numberLiterals(rules)
   const literalSet = yield* LiteralSet.buildInSteps(literals)
   const asksSize = rules.some((rule) => rule.asksSize)
   const asksEntities = rules.some(({ entities }) => entities.size > 0)
@@ -96,7 +100,9 @@ export function* createVocabulary(
     yield* search.end()
     return {
       hasPattern: (pattern) => hasPattern(patterns, pattern),
+      mayHavePattern: (pattern) => patterns.hits.has(pattern) || patterns.missed.has(pattern),
       hasLiteral: (written) => isHit(literalHits, writtenNumbers.get(written)),
+      hasNormalised: (literal) => isHit(literalHits, numbers.get(literal)),
       size,
       countOf: (kind) => entityCounts.get(kind) ?? 0,
     }
@@ -140,7 +146,7 @@ function* numberLiterals(rules: readonly RuleWithWords['rule'][]) {
     }
     yield
   }
-  return { literals: [...numbers.keys()], writtenNumbers }
+  return { literals: [...numbers.keys()], numbers, writtenNumbers }
 }
 
 function requireReadable(length: number) {

@@ -29,7 +29,7 @@ export function serveReplacePolicyExamples(app: FastifyInstance, deps: PolicyDep
   bindMutation(app, replacePolicyExamples, deps, {
     async change(tx, { params, body: { revision, examples } }, context) {
       const { organizationId } = context.principal
-      const policy = await lockPolicyAt(tx, { organizationId, id: params.policy_id, revision })
+      const policy = await lockPolicyAt(tx, deps, context, { id: params.policy_id, revision })
       const current = await findCurrent(tx, organizationId, policy)
       const after = nextRevision(policy, deps.now())
       await replaceExamples(tx, { organizationId, policyId: policy.id }, examples)

@@ -18,7 +18,7 @@ export function serveRestorePolicyVersion(app: FastifyInstance, deps: PolicyDeps
     async change(tx, { params, body }, context) {
       const { organizationId } = context.principal
       const wanted = { organizationId, id: params.policy_id, revision: body.revision }
-      const policy = await lockPolicyAt(tx, wanted)
+      const policy = await lockPolicyAt(tx, deps, context, wanted)
       const key = { organizationId, policyId: policy.id }
       const version = await findVersion(tx, key, params.version)
       if (!version) throw versionNotFound()

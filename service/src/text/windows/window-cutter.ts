@@ -26,6 +26,11 @@ export class WindowCutter {
     this.#text += piece
   }
 
+  /** How many characters must come at least before the next window is complete. */
+  get missing(): number {
+    return Math.max(1, this.#overlap + this.#step + 1 - this.#text.length)
+  }
+
   /** The next window that is complete; null while more text is needed, or when there is none left. */
   next(isEnded: boolean): CutWindow | null {
     const length = this.#completeLength()
@@ -34,11 +39,14 @@ export class WindowCutter {
     return isEnded && rest > 0 ? this.#take(rest, true) : null
   }
 
+  get #step(): number {
+    const { steps } = this.#grid
+    return steps[Math.min(this.#number, steps.length - 1)] ?? 0
+  }
+
   /** How many new characters the next window has: up to the next white space, which normalised text writes as one space. */
   #completeLength(): number | null {
-    const { steps } = this.#grid
-    const step = steps[Math.min(this.#number, steps.length - 1)] ?? 0
-    const least = this.#overlap + step
+    const least = this.#overlap + this.#step
     if (this.#text.length <= least) return null
     const most = least + extensionMost
     const space = this.#text.indexOf(' ', least)

@@ -30,7 +30,7 @@ import { scoreMax } from '#policies/rules/score.ts'
 import type { SetRule } from '#policies/rules/set-rule.ts'
 
 import { AnswerTexts } from './answer-texts.ts'
-import { passCleared, LateVerdicts } from './pass-cleared.ts'
+import { Changes, passCleared } from './pass-cleared.ts'
 
 /** Logs what an operator should look at, at most once in a while. */
 export type LogProblem = (code: string, error: unknown) => void
@@ -63,7 +63,7 @@ export function guardAnswer(
 ): AsyncGenerator<Piece> {
   const texts = new AnswerTexts()
   const { steadyNow, cancellation, set, rules, facts, scored, judged } = guarding
-  const verdicts = new LateVerdicts()
+  const changes = new Changes()
   let isTooLongAtEnd = false
   const isBeyondLimits = ({ kind }: GuardEnd<Ending>) =>
     kind === 'beyond_limits' || (kind === 'unavailable' && isTooLongAtEnd)
@@ -75,7 +75,7 @@ export function guardAnswer(
     owner: guarding.owner,
     joinsWords,
     now,
-    onChange: verdicts.announce,
+    onChange: changes.announce,
     onUnexpected(error) {
       // Failures of scorers are recorded where they are asked.
       if (!(error instanceof ScorerFailure)) guarding.logProblem('answer_not_scored', error)
@@ -94,7 +94,7 @@ export function guardAnswer(
   })
   return passCleared(pieces, {
     guard,
-    verdicts,
+    changes,
     asker,
     cancellation,
     createReader: (piece) => readerFor(piece, guarding),

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { Frame, Piece } from '#formats/answer.ts'
+import { upstreamFormats } from '#formats/formats.ts'
 import type { FrameText, FrameTexts } from '#formats/texts/frame-texts.ts'
 import { finish } from '#platform/steps/steps.ts'
 import { AnswerGuard } from '#policies/guard/answer-guard.ts'
@@ -107,4 +108,87 @@ test('an answer is beyond the limits when more bytes wait than a process can kee
   expect(() => pass(says('a se'), large, large, large, large, { bytes: 1 })).toThrow(
     expect.objectContaining({ code: 'policy_evaluation_unavailable' }),
   )
+})
+
+/** Under a scorer that knows every window at once. Returns what the guard was shown, in its pieces. */
+function holdByWindows() {
+  const shown: string[] = []
+  const grid = { steps: [24], overlap: 100 }
+  const rules = ruleSetOf([`score("hate") > 0.5`]).openAnswer(answerFacts)
+  const scorer = { grid, findKnown: () => [], scoreWindows: async () => [] }
+  const guard = new AnswerGuard(rules, {
+    now: () => 0,
+    evaluateAtEnd: async () => [],
+    scorers: [scorer],
+  })
+  const add = guard.add.bind(guard)
+  guard.add = (channel, text, views) => {
+    shown.push(text)
+    add(channel, text, views)
+  }
+  const held = new HeldFrames(guard, () => Promise.resolve())
+  const reader = upstreamFormats.get('chat_completions')!.createTextReader('')
+  const said: string[] = []
+  return {
+    guard,
+    held,
+    shown,
+    said,
+    /** A frame as an upstream sends it; all but the first repeat it with another text. */
+    say(text: string, isRepeated = true) {
+      const json = { choices: [{ index: 0, delta: { content: text } }] }
+      const frame = {
+        events: [{ type: 'block_delta', index: 0, text }],
+        source: { json, bytes: Buffer.alloc(1) },
+        isRepeated,
+      } as unknown as Frame
+      const steps = held.add({ format: 'chat_completions', frames: [frame] }, reader, (found) =>
+        said.push(...found.texts.map((each) => each.text)),
+      )
+      if (steps) finish(steps)
+      return held.take().length
+    },
+  }
+}
+
+test('the guard is shown deltas together, when they may be enough for a window', () => {
+  const { say, shown, said } = holdByWindows()
+  const left = ['one ', 'two ', 'three ', 'four ', 'five ', 'six ', 'seven ', 'eight '].map(
+    (text, index) => say(text, index > 0),
+  )
+  // A window ends before a space, so the frame of the sixth word waits for the next one.
+  expect(left).toEqual([0, 0, 0, 0, 0, 5, 0, 0])
+  expect(shown).toEqual(['one ', 'two three four five six '])
+  expect(said).toEqual(shown)
+})
+
+test('characters of which rules see more are shown at once', () => {
+  const { say, shown } = holdByWindows()
+  say('one ', false)
+  say('two ')
+  say('\ufdfa')
+  expect(shown).toEqual(['one ', 'two \ufdfa'])
+})
+
+test('a frame that is not like the one before is read after the texts that were collected', () => {
+  const { say, shown, said, held, guard } = holdByWindows()
+  say('one ', false)
+  say('two ')
+  say('three ', false)
+  say('four ')
+  expect(said).toEqual(['one ', 'two ', 'three '])
+  finish(held.showRest())
+  expect(said).toEqual(['one ', 'two ', 'three ', 'four '])
+  expect(shown.join('')).toBe('one two three four ')
+  guard.end()
+  expect(held.take()).toHaveLength(4)
+})
+
+test('what was collected of an answer that is given up is recorded', () => {
+  const { say, shown, said, held } = holdByWindows()
+  say('one ', false)
+  say('two ')
+  held.readRest()
+  expect(said).toEqual(['one ', 'two '])
+  expect(shown).toEqual(['one '])
 })

@@ -1,14 +1,16 @@
 import type { Frame, Piece } from '#formats/answer.ts'
 import { BrokenAnswer } from '#formats/broken-answer.ts'
-import type { FrameTexts, TextReader } from '#formats/texts/frame-texts.ts'
+import type { FrameText, FrameTexts, TextReader } from '#formats/texts/frame-texts.ts'
 import { isView, type TextView } from '#formats/texts/text-views.ts'
 import { answerBeyondLimits } from '#inference/enforcement/refusals.ts'
 import { toFailure } from '#inference/upstreams/upstream-failure.ts'
 import type { LongStep, Steps } from '#platform/steps/steps.ts'
 import type { AnswerGuard } from '#policies/guard/answer-guard.ts'
 
-/** A frame, and how much of each of its channels must be cleared before it may leave. */
-type Held = { frame: Frame; needs: readonly { channel: string; length: number }[] }
+/** How much of a channel must be cleared before a frame may leave. */
+type Need = { readonly channel: string; readonly length: number }
+/** `others`: of a frame with several channels, the further ones. A frame without text needs nothing. */
+type Held = Need & { readonly frame: Frame; readonly others: readonly Need[] }
 
 /** Text of a channel that the guard has not been shown, with its other readings. */
 type Unseen = { channel: string; text: string; views: TextView[] }
@@ -23,16 +25,36 @@ const shownAtOnce = 1024
 /** A delta of a stream that is no longer takes no time worth sharing out. */
 const shortMax = 256
 
+const nothingNeeded: Need = { channel: '', length: 0 }
+const nothingElse: readonly Need[] = []
+const noTexts: FrameTexts = { texts: [], ended: [], hasUnreadable: false }
+const ascii = /^[\0-\x7f]*$/
+/** Whether rules may see more characters than there are: then a few of them may be more than what is held back at most. */
+const mayGrow = (text: string) => !ascii.test(text) && text.normalize('NFKC').length > text.length
+/** Before the first piece. */
+const noReader: TextReader = { read: () => noTexts, readPlain: () => noTexts }
+
 /**
  * The frames of an answer on their way past its guard. They stay whole and in order: a frame leaves when all of its texts are
  * cleared and every earlier frame has left. What never leaves is dropped together with this object.
+ *
+ * Most frames of a stream have one short delta that goes on where the one before ended. Such deltas are collected, and read and shown to
+ * the guard together when there are enough of them for it to clear something.
  */
 export class HeldFrames {
   readonly #guard: AnswerGuard
   #held: Held[] = []
   #bytes = 0
-  /** What the guard will be shown next: the deltas of frames that arrived together are judged together. */
+  /** What the guard will be shown next. */
   #unseen = nothing()
+  /** To which the next frame adds its text, if it repeats the last one. */
+  #repeated: string | undefined
+  /** The texts of repeated frames that the reader has not seen: they go on where `#unseen` ends. */
+  #unread = ''
+  /** The guard is shown texts when there is so much of them. */
+  #wanted = 0
+  #reader: TextReader = noReader
+  #onTexts: (texts: FrameTexts) => void = () => undefined
   readonly #waitForVerdict: () => Promise<void>
 
   /** `waitForVerdict` resolves when the guard reports its next change. */
@@ -42,69 +64,154 @@ export class HeldFrames {
   }
 
   /**
-   * Shows the texts of a piece to the guard and keeps its frames. What is little work, such as the next delta of a stream, is
+   * Shows the texts of a piece to the guard and keeps its frames. What is little work, such as the next deltas of a stream, is
    * done at once; the rest are steps, which the caller has to take.
    */
   add(
-    piece: Piece,
+    { frames, isPlain = false }: Piece,
     reader: TextReader,
     onTexts: (texts: FrameTexts) => void,
   ): Steps<void> | undefined {
-    const { frames, isPlain } = piece
-    const [frame] = frames
-    if (isPlain || frames.length > 1 || !frame) return this.#addAll(piece, reader, onTexts)
-    if (this.#guard.ended) return undefined
-    const texts = reader.read(frame)
-    onTexts(texts)
-    if (this.#addAtOnce(frame, texts)) return undefined
-    return this.#addLast(frame, texts)
-  }
-
-  *#addAll(
-    { frames, isPlain }: Piece,
-    reader: TextReader,
-    onTexts: (texts: FrameTexts) => void,
-  ): Steps<void> {
+    this.#reader = reader
+    this.#onTexts = onTexts
+    if (isPlain) return this.#addSlowly(frames, isPlain)
+    let index = 0
     for (const frame of frames) {
-      if (this.#guard.ended) return
-      const texts = isPlain ? reader.readPlain(frame.source.json) : reader.read(frame)
-      onTexts(texts)
-      const needs = this.#showDelta(texts) ?? (yield* this.#show(texts))
-      // The guard did not take all of its texts, so it is unknown whether they are cleared.
-      if (this.#isUnjudged()) return
-      this.#hold({ frame, needs })
+      if (this.#guard.ended) return undefined
+      if (!this.#addRepeated(frame)) {
+        const texts = this.#read(frame)
+        if (!this.#addDelta(frame, texts)) {
+          return this.#addSlowly(frames.slice(index), isPlain, texts)
+        }
+      }
+      index++
     }
+    return this.#showWanted()
+  }
+
+  /** Shows the guard what was collected: the answer is over. */
+  *showRest(): Steps<void> {
+    this.readRest()
     yield* this.#showUnseen()
   }
 
-  *#addLast(frame: Frame, texts: FrameTexts): Steps<void> {
-    const needs = yield* this.#show(texts)
-    if (this.#isUnjudged()) return
-    this.#hold({ frame, needs })
-    yield* this.#showUnseen()
-  }
-
-  /** A frame with one short delta, or with no text. */
-  #addAtOnce(frame: Frame, { texts, ended }: FrameTexts): boolean {
-    if (ended.length > 0 || texts.length > 1) return false
-    const [delta] = texts
-    if (!delta) {
-      this.#hold({ frame, needs: [] })
-      return true
-    }
-    const { channel, text, kind, views } = delta
-    if (kind !== 'delta' || text.length > shortMax || this.#guard.isFull) return false
-    this.#guard.add(channel, text, views)
-    if (!this.#isUnjudged()) {
-      this.#hold({ frame, needs: [{ channel, length: this.#guard.lengthOf(channel) }] })
-    }
-    return true
+  /** Reads what was collected: texts that are not judged are recorded nevertheless. */
+  readRest() {
+    this.#readRepeated()
   }
 
   /** Whether some of the frames may leave now. */
   get mayLeave(): boolean {
-    const [first] = this.#held
-    return first !== undefined && this.#isCleared(first.needs)
+    const first = this.#held[0]
+    return first !== undefined && this.#isCleared(first)
+  }
+
+  /** The frames that may leave now. */
+  take(): Frame[] {
+    const left: Frame[] = []
+    for (const held of this.#held) {
+      if (!this.#isCleared(held)) break
+      left.push(held.frame)
+      this.#bytes -= held.frame.source.bytes.length
+    }
+    if (left.length > 0) this.#held.splice(0, left.length)
+    return left
+  }
+
+  /** `first`: the texts of the first frame, where they are read already. */
+  *#addSlowly(frames: readonly Frame[], isPlain: boolean, first?: FrameTexts): Steps<void> {
+    let known = first
+    for (const frame of frames) {
+      if (this.#guard.ended) return
+      const texts = known ?? this.#read(frame, isPlain)
+      known = undefined
+      if (this.#addDelta(frame, texts)) continue
+      const needs = yield* this.#show(texts)
+      // The guard did not take all of its texts, so it is unknown whether they are cleared.
+      if (this.#isUnjudged()) return
+      const [first = nothingNeeded, ...others] = needs
+      this.#hold({ frame, channel: first.channel, length: first.length, others })
+    }
+    yield* this.#showUnseen()
+  }
+
+  #read(frame: Frame, isPlain = false): FrameTexts {
+    this.#readRepeated()
+    const reader = this.#reader
+    const texts = isPlain ? reader.readPlain(frame.source.json) : reader.read(frame)
+    this.#onTexts(texts)
+    this.#repeated = reader.repeatedChannel
+    return texts
+  }
+
+  /** A frame that is the one before it with another text: its text is read later, together with those of the next ones. */
+  #addRepeated(frame: Frame): boolean {
+    if (!frame.isRepeated) return false
+    const event = frame.events[0]
+    const channel = this.#repeated
+    if (channel === undefined || event?.type !== 'block_delta') return false
+    if (!this.#collects(channel, event.text)) return false
+    this.#unread += event.text
+    this.#hold({ frame, channel, length: this.#lengthOf(channel), others: nothingElse })
+    return true
+  }
+
+  #readRepeated() {
+    if (this.#unread === '') return
+    const texts = this.#reader.readRepeated?.(this.#unread)
+    const delta = texts?.texts[0]
+    this.#unread = ''
+    if (!texts || !delta) throw new Error('A repeated frame has no text.')
+    this.#onTexts(texts)
+    this.#collect(delta)
+  }
+
+  /** A frame with one short delta, or with no text. */
+  #addDelta(frame: Frame, { texts, ended }: FrameTexts): boolean {
+    if (ended.length > 0 || texts.length > 1) return false
+    const delta = texts[0]
+    if (delta) {
+      const { channel, text, kind } = delta
+      if (kind !== 'delta' || !this.#collects(channel, text)) return false
+      this.#collect(delta)
+      this.#hold({ frame, channel, length: this.#lengthOf(channel), others: nothingElse })
+    } else this.#hold({ frame, ...nothingNeeded, others: nothingElse })
+    return true
+  }
+
+  /** Whether a delta of this channel can be collected with those that are. */
+  #collects(channel: string, text: string): boolean {
+    if (text.length > shortMax) return false
+    const isFirst = this.#collectedLength === 0
+    if (isFirst) {
+      this.#unseen.channel = channel
+      this.#wanted = this.#guard.wantedOf(channel)
+    }
+    if (mayGrow(text)) this.#wanted = 0
+    return isFirst || channel === this.#unseen.channel
+  }
+
+  #collect({ text, views }: FrameText) {
+    this.#unseen.text += text
+    if (views) for (const view of views) this.#unseen.views.push(view)
+  }
+
+  get #collectedLength(): number {
+    return this.#unseen.text.length + this.#unread.length
+  }
+
+  /** Shows the guard what was collected, if it wants that by now. */
+  #showWanted(): Steps<void> | undefined {
+    const length = this.#collectedLength
+    if (length === 0 || length < this.#wanted) return undefined
+    this.#readRepeated()
+    const { channel, text, views } = this.#unseen
+    if (views.length > 0 || text.length > shownAtOnce || this.#guard.isFull) {
+      return this.#showUnseen()
+    }
+    this.#unseen = nothing()
+    this.#guard.add(channel, text)
+    return undefined
   }
 
   #hold(held: Held) {
@@ -114,29 +221,8 @@ export class HeldFrames {
     if (isTooMuch || this.#held.length > framesMax) throw answerBeyondLimits()
   }
 
-  /** The frames that may leave now. */
-  take(): Frame[] {
-    const stays = this.#held.findIndex(({ needs }) => !this.#isCleared(needs))
-    const count = stays === -1 ? this.#held.length : stays
-    const left = this.#held.splice(0, count).map(({ frame }) => frame)
-    for (const { source } of left) this.#bytes -= source.bytes.length
-    return left
-  }
-
-  /** What most frames of a stream are: more of the text of the frame before, or no text. Undefined where it is not so. */
-  #showDelta({ texts, ended }: FrameTexts): Held['needs'] | undefined {
-    if (ended.length > 0 || texts.length > 1) return undefined
-    const [delta] = texts
-    if (!delta) return []
-    const { channel, text, kind, views } = delta
-    if (kind !== 'delta' || channel !== this.#unseen.channel) return undefined
-    this.#unseen.text += text
-    if (views) for (const view of views) this.#unseen.views.push(view)
-    return [{ channel, length: this.#lengthOf(channel) }]
-  }
-
   /** A text that ends in this frame ends before the next one begins: what follows does not wait for it. */
-  *#show({ texts, ended }: FrameTexts): Steps<Held['needs']> {
+  *#show({ texts, ended }: FrameTexts): Steps<readonly Need[]> {
     const lastTexts = new Map(texts.map((text) => [text.channel, text]))
     const ending = new Set(ended)
     for (const each of texts) {
@@ -178,16 +264,17 @@ export class HeldFrames {
   }
 
   #lengthOf(channel: string): number {
-    const unseen = channel === this.#unseen.channel ? this.#unseen.text.length : 0
-    return this.#guard.lengthOf(channel) + unseen
+    const collected = channel === this.#unseen.channel ? this.#collectedLength : 0
+    return this.#guard.lengthOf(channel) + collected
   }
 
   #isUnjudged(): boolean {
     return this.#guard.ended !== null && this.#guard.ended.kind !== 'block'
   }
 
-  #isCleared(needs: Held['needs']): boolean {
-    return needs.every(({ channel, length }) => this.#guard.clearedOf(channel) >= length)
+  #isCleared({ channel, length, others }: Held): boolean {
+    const isCleared = length === 0 || this.#guard.clearedOf(channel) >= length
+    return isCleared && others.every((need) => this.#guard.clearedOf(need.channel) >= need.length)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Piece } from '#formats/answer.ts'
+import type { Piece, TakePiece } from '#formats/answer.ts'
 import type { FrameTexts, TextReader } from '#formats/texts/frame-texts.ts'
 import type { Ending } from '#inference/enforcement/check.ts'
 import type { ApiError } from '#platform/api-error.ts'
@@ -10,23 +10,33 @@ import type { GuardEnd } from '#policies/guard/guard-end.ts'
 import { HeldFrames } from './held-frames.ts'
 import { type OpenPieces, openPieces } from './open-pieces.ts'
 
-/** Wakes the code that waits for verdicts when one has come. */
-export class LateVerdicts {
-  #arrival = Promise.withResolvers<'verdict'>()
+/**
+ * Wakes the code that waits for something to change: a verdict has come, or something has arrived that may leave. The promise is
+ * made when something waits and settles with the next change: one that outlives many waits would keep what each of them has left on
+ * it until the answer is over.
+ */
+export class Changes {
+  #next: PromiseWithResolvers<void> | undefined
 
-  readonly announce = () => {
-    this.#arrival.resolve('verdict')
-    this.#arrival = Promise.withResolvers()
+  /** Whether something waits for the next change. */
+  get isAwaited(): boolean {
+    return this.#next !== undefined
   }
 
-  next(): Promise<'verdict'> {
-    return this.#arrival.promise
+  readonly announce = () => {
+    const next = this.#next
+    this.#next = undefined
+    next?.resolve()
+  }
+
+  next(): Promise<void> {
+    return (this.#next ??= Promise.withResolvers()).promise
   }
 }
 
 type Guarding = {
   guard: AnswerGuard<Ending>
-  verdicts: LateVerdicts
+  changes: Changes
   asker: Asker
   /** Of the call: it ends every wait for a verdict. */
   cancellation: Cancellation
@@ -44,14 +54,14 @@ type Guarding = {
 const standstillMostMs = 30_000
 
 /** Waits for the next change that the guard reports. Throws where the call is given up, and gives up the answer after a while. */
-async function waitForChange({ guard, verdicts, cancellation }: Guarding): Promise<void> {
+async function waitForChange({ guard, changes, cancellation }: Guarding): Promise<void> {
   cancellation.throwIfCancelled()
   const timer = setTimeout(() => {
     guard.giveUp()
-    verdicts.announce()
+    changes.announce()
   }, standstillMostMs).unref()
   try {
-    await verdicts.next()
+    await changes.next()
   } finally {
     clearTimeout(timer)
   }
@@ -68,16 +78,15 @@ export async function* passCleared(
   pieces: AsyncIterable<Piece>,
   guarding: Guarding,
 ): AsyncGenerator<Piece> {
-  const { guard, verdicts, asker, cancellation, onEnd, toError } = guarding
+  const { guard, changes, asker, cancellation, onEnd, toError } = guarding
   const waitForVerdict = () => waitForChange(guarding)
   const held = new HeldFrames(guard, waitForVerdict)
-  const follower = { cancel: verdicts.announce }
+  const follower = { cancel: changes.announce }
   cancellation.add(follower)
   const shown = showWhereTheyArrive(held, guarding)
   const source = openPieces(pieces)
-  let reading: Promise<boolean> | undefined
+  const reading = new Reading(source, shown.take, changes.announce)
   let failure: { error: unknown } | undefined
-  let isRead = false
 
   /** What may leave now. Throws where the guard has ended the answer, once everything before that has left. */
   function takeCleared(): Piece | undefined {
@@ -87,28 +96,23 @@ export async function* passCleared(
     throw failure && guard.ended.kind !== 'block' ? failure.error : toError(guard.ended)
   }
 
-  // Verdicts also come while a piece is passed on. So it is asked again what may leave, and nothing is awaited between
-  // that question and the wait for the next verdict: a verdict that came in between would be missed.
+  // Things also change while a piece is passed on. So it is asked again what may leave, and nothing is awaited between that question
+  // and the wait for the next change: a change that came in between would be missed.
   try {
     for (;;) {
-      reading ??= source.readWhile(shown.take)
-      let arrived
-      try {
-        arrived = await Promise.race([reading, verdicts.next()])
-      } catch (error) {
-        failure = { error }
-        break
-      }
-      if (arrived !== 'verdict') {
-        reading = undefined
-        isRead = arrived
+      if (reading.state === 'paused') reading.goOn()
+      if (reading.state === 'reading' && !held.mayLeave && !guard.ended) await changes.next()
+      if (reading.state !== 'reading') {
+        failure = reading.failure
+        if (failure) break
         await shown.settle()
       }
-      if (isRead) break
+      if (reading.state === 'over') break
       for (let piece = takeCleared(); piece; piece = takeCleared()) yield piece
     }
     // The caller is gone, or nothing may leave of a part of the answer.
     if (failure && (cancellation.isCancelled || guard.needsWhole)) throw failure.error
+    await runInTurns(held.showRest(), asker)
     await runInTurns(guard.endChannels(), asker)
     // Some rules also judge that an answer is over, which this one is not.
     if (!failure) guard.end()
@@ -121,14 +125,44 @@ export async function* passCleared(
   } finally {
     guard.stop()
     cancellation.remove(follower)
-    reading?.catch(() => undefined) // the answer is over, however that read ends
-    await close(isRead ? null : source, onEnd)
+    held.readRest()
+    await close(reading.state === 'over' ? null : source, onEnd)
+  }
+}
+
+/** Reads the pieces of an answer, as long as they are taken. */
+class Reading {
+  state: 'paused' | 'reading' | 'over' | 'failed' = 'paused'
+  failure: { error: unknown } | undefined
+  readonly #source: OpenPieces
+  readonly #take: TakePiece
+  readonly #onChange: () => void
+
+  constructor(source: OpenPieces, take: TakePiece, onChange: () => void) {
+    this.#source = source
+    this.#take = take
+    this.#onChange = onChange
+  }
+
+  goOn() {
+    this.state = 'reading'
+    void this.#read()
+  }
+
+  async #read() {
+    try {
+      this.state = (await this.#source.readWhile(this.#take)) ? 'over' : 'paused'
+    } catch (error) {
+      this.failure = { error }
+      this.state = 'failed'
+    }
+    this.#onChange()
   }
 }
 
 /** Shows pieces to the guard in the callback in which they arrive. */
 function showWhereTheyArrive(held: HeldFrames, guarding: Guarding) {
-  const { guard, asker, createReader, onTexts } = guarding
+  const { guard, changes, asker, createReader, onTexts } = guarding
   let reader: TextReader | undefined
   let last: Piece | undefined
   /** Work on a piece that could not be done at once, or why the piece cannot be judged. */
@@ -138,7 +172,7 @@ function showWhereTheyArrive(held: HeldFrames, guarding: Guarding) {
     get last() {
       return last
     },
-    /** Returns whether the next piece may follow at once: nothing may leave yet. */
+    /** Returns whether the next piece may follow: not while what may leave waits for a caller who reads slowly. */
     take(piece: Piece): boolean {
       last = piece
       try {
@@ -149,7 +183,11 @@ function showWhereTheyArrive(held: HeldFrames, guarding: Guarding) {
         adding = Promise.reject(error as Error)
       }
       adding?.catch(() => undefined) // `settle` awaits it, which may be after it has failed
-      return !adding && !held.mayLeave && !guard.ended
+      if (adding || guard.ended) return false
+      if (!held.mayLeave) return true
+      const isAwaited = changes.isAwaited
+      changes.announce()
+      return isAwaited
     },
     async settle() {
       const waiting = adding

@@ -54,10 +54,12 @@ export function scoreAnswer(scoring: Scoring): ScoredAnswer {
   function note(verdict: CategoryVerdict) {
     if (verdict.isDegraded) findings.isDegraded = true
     failure ??= verdict.failures[0]
+    if (verdict.reached.length === 0) return
     const noted = watched.filter((category) => verdict.reached.includes(category))
     findings.configured?.noteCategories(noted)
   }
   function keep(scores: ScoreMap, { categories }: AnswerCheck) {
+    if (highest.size === 0) return
     for (const category of categories) {
       const known = highest.get(category)
       if (known === undefined) continue
@@ -82,10 +84,11 @@ type Noting = Scoring & {
 /** The scorer in this process has its verdict at once. */
 function scoreHere(check: AnswerCheck, { checks, note, keep, ...scoring }: Noting): WindowScorer {
   const findAtoms = atomsOf(check, scoring)
+  const count = scoring.metrics.answerWindows.labels({ source: 'local' })
   return {
     grid: check.grid,
     findKnown({ text }) {
-      scoring.metrics.answerWindows.inc({ source: 'local' })
+      count.inc()
       const verdict = checks.checkWindow(text)
       note(verdict)
       keep(verdict.scores, check)
@@ -113,16 +116,17 @@ function scoreElsewhere(
     note(verdict)
     return { scores: verdict.scores, ...findAtoms(verdict) }
   }
+  const countKnown = scoring.metrics.answerWindows.labels({ source: 'known' })
 
   return {
     grid: check.grid,
     findKnown(window) {
       const verdict = checks.findKnown([toSegment(window)])
       if (!verdict) return undefined
-      scoring.metrics.answerWindows.inc({ source: 'known' })
-      const found = read(verdict)
-      keep(found.scores, check)
-      return knownAtoms(found)
+      countKnown.inc()
+      note(verdict)
+      keep(verdict.scores, check)
+      return knownAtoms(findAtoms(verdict))
     },
     async scoreWindows(windows, signal) {
       scoring.metrics.answerWindows.inc({ source: 'asked' }, windows.length)
@@ -140,6 +144,7 @@ function scoreElsewhere(
 }
 
 type Found = { readonly atoms: readonly number[]; readonly error: ScorerUnavailable | null }
+const nothingFound: Found = { atoms: [], error: null }
 
 /** A verdict with a missing score is not known: the window is asked about, which fails where it cannot be. */
 const knownAtoms = ({ atoms, error }: Found) => (error ? undefined : atoms)
@@ -156,6 +161,7 @@ function atomsOf(
       entry[1].kind === 'score' && (categories as ReadonlySet<string>).has(entry[1].category),
   )
   return ({ blocked, isUnavailable, failures, scores }: CategoryVerdict): Found => {
+    if (!blocked && !isUnavailable && asked.length === 0) return nothingFound
     const known: ScoreMap = scores
     const reached: number[] = []
     for (const [number, atom] of asked) if (isReached(atom, known)) reached.push(number)

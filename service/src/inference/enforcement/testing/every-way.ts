@@ -142,9 +142,10 @@ export async function openEveryWay(environment: Record<string, string> = {}) {
   const token = await issuer.sign({ organization_id: organizationId, scope: 'use' })
   let addresses = 0
   let latest = ''
+  const credentialOf = (caller: 'key' | 'token') => (caller === 'key' ? key : token)
   const headersOf = (caller: Caller): Record<string, string> => {
     if (caller === 'anonymous') return { 'x-free-tier': 'true' }
-    return { authorization: `Bearer ${caller === 'key' ? key : token}` }
+    return { authorization: `Bearer ${credentialOf(caller)}` }
   }
 
   async function send(
@@ -210,6 +211,7 @@ export async function openEveryWay(environment: Record<string, string> = {}) {
   return {
     api,
     upstream,
+    credentialOf,
     send,
     ask,
     putInForce,

@@ -1,0 +1,57 @@
+/** What a browser or a person opens: a page, a form's destination, a redirect. Programs call endpoints instead. */
+export type Page = {
+  readonly id: string
+  readonly summary: string
+  readonly method: 'GET' | 'POST'
+  readonly path: `/${string}`
+  /** The largest form that it takes, in bytes. */
+  readonly bodyLimitBytes: number
+}
+
+const formLimitBytes = 16 * 1024
+
+const page = <const Id extends string>(
+  id: Id,
+  method: Page['method'],
+  path: Page['path'],
+  summary: string,
+) => ({ id, summary, method, path, bodyLimitBytes: formLimitBytes }) as const satisfies Page
+
+/** Sign-in (docs/specification/sign-in.md). */
+export const showSignIn = page('showSignIn', 'GET', '/auth/sign_in', 'All ways to sign in')
+export const showSession = page('showSession', 'GET', '/auth/session', 'Who has signed in')
+export const listProviders = page('listProviders', 'GET', '/auth/providers', 'The ways to sign in')
+export const signInWithKey = page('signInWithKey', 'POST', '/auth/key', 'Sign in with a key')
+export const signOut = page('signOut', 'POST', '/auth/sign_out', 'Sign out')
+export const beginSignInPage = page(
+  'beginSignInPage',
+  'GET',
+  '/auth/:provider',
+  'Sign in with a provider',
+)
+export const finishSignInPage = page(
+  'finishSignInPage',
+  'GET',
+  '/auth/:provider/callback',
+  'Where a provider sends the browser back to',
+)
+export const backchannelLogout = page(
+  'backchannelLogout',
+  'POST',
+  '/auth/:provider/backchannel_logout',
+  'Where a provider says that it has ended a sign-in',
+)
+export const readStyle = page('readStyle', 'GET', '/auth/style.css', 'The style of these pages')
+
+/** Every page that is served. No page needs a credential in the header Authorization. */
+export const pages = [
+  showSignIn,
+  showSession,
+  listProviders,
+  signInWithKey,
+  signOut,
+  beginSignInPage,
+  finishSignInPage,
+  backchannelLogout,
+  readStyle,
+] as const satisfies readonly Page[]

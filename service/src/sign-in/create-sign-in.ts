@@ -1,0 +1,33 @@
+import { createProviders, type ProvidersOptions } from './create-providers.ts'
+import type { ProviderDeps } from './provider-pages/provider-deps.ts'
+import { findWayOut } from './provider-pages/sign-out-at-provider.ts'
+import { createRefusalRecorder } from './refusals/record-refusals.ts'
+
+type Made =
+  | 'listProviders'
+  | 'recordRefusal'
+  | 'findWayOut'
+  | 'settings'
+  | 'openProvider'
+  | 'keysAt'
+export type SignInOptions = Omit<ProviderDeps, Made> & ProvidersOptions
+
+/** What the pages of sign-in need of this process. */
+export function createSignIn(options: SignInOptions) {
+  const refusals = createRefusalRecorder(options)
+  const { stop, ...providers } = createProviders(options)
+  const deps: ProviderDeps = {
+    ...options,
+    ...providers,
+    listProviders: () => providers.settings().providers,
+    recordRefusal: refusals.record,
+    findWayOut: (caller, publicUrl) => findWayOut(caller, publicUrl, { ...options, ...providers }),
+  }
+  return {
+    deps,
+    async stop() {
+      stop()
+      await refusals.stop()
+    },
+  }
+}
