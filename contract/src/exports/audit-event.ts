@@ -43,7 +43,10 @@ const AuditEvent = z
       .nullish()
       .describe(`What the actor is: ${actorTypes.join(', ')}. Earlier events have none.`),
     project_label: z.string().nullish().describe('The name of the project at the time of a call.'),
-    user_id: z.string().nullish().describe('The user that a call was made for.'),
+    user_id: z
+      .string()
+      .nullish()
+      .describe("The `sub` of a call's token, or the member who owns its key."),
     payload: z
       .record(z.string(), z.unknown())
       .nullable()

@@ -126,7 +126,7 @@ export type CallReport = {
   actorType: ActorType | undefined
   /** The project's name at the time of the call. */
   projectLabel?: string | null | undefined
-  /** The subject of the token that the call was made with. */
+  /** The subject of the token, or the member whose own key the call was made with. */
   userId?: string | null | undefined
   /** The labels of the project at the time of the call, if it has any. */
   projectLabels?: Readonly<Record<string, string>> | null
