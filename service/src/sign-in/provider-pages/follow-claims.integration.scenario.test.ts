@@ -171,7 +171,8 @@ test('an address that has become another account does not take over its member',
 })
 
 test('another provider that gives out the address of a member does not get its role', async () => {
-  const api = await start({ others: ['partner'] })
+  const ofPartner = { provider: 'partner', group: 'guests', role: 'viewer' }
+  const api = await start({ others: ['partner'], mappings: [...mappings, ofPartner] })
   await api.signIn('ada')
   const { page } = await api.signIn('ada', { path: '/auth/partner' })
   expect(problemIn(page.text)).toContain('signs in with another account')
