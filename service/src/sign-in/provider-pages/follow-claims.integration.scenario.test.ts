@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { createOrganization } from '#access/manage-organizations.ts'
+import { createOrganization, setStatus } from '#access/manage-organizations.ts'
 import { compareSessions } from '#sign-in/members/compare-sessions.ts'
 import { problemIn, startProviderApi } from '#sign-in/testing/provider-api.ts'
 import type { Account } from '#sign-in/testing/provider-double.ts'
@@ -235,4 +235,19 @@ test('a back-channel logout ends the sessions of that sign-in, once, and no othe
   expect((await api.deliver(url, 'a=b')).status).toBe(400)
   expect(await statusOf(second.browser)).toBe(200)
   expect(await api.actions()).toContain('session ended by gatehouse')
+})
+
+test('a session of a suspended organization does not keep its browser out of another organization', async () => {
+  const api = await start()
+  const { browser } = await api.signIn('ada')
+  const other = await createOrganization('Other Ltd', api.house)
+  api.write({ mappings: [{ group: 'staff', role: 'viewer', organization: other.organizationId }] })
+  await expect
+    .poll(() => api.house.signIn.deps.settings().providers[0]?.mappings.length, { timeout: 20_000 })
+    .toBe(1)
+  await setStatus(api.organizationId, 'suspended', api.house)
+  await expect.poll(() => statusOf(browser), { timeout: 20_000 }).toBe(403)
+  const path = `/auth/corp?organization=${other.organizationId}`
+  expect((await api.signIn('ada', { browser, path })).page.status).toBe(200)
+  expect(await statusOf(browser)).toBe(200)
 })
