@@ -23,6 +23,7 @@ import {
   deleteMemberRow,
   findMember,
   findMemberByEmail,
+  forgetLostRoles,
   insertMember,
   type MemberRow,
   updateMemberRow,
@@ -108,6 +109,7 @@ export async function editMember(
   const after = applyEdit(before, edit)
   const { activeOwners } = await countMembers(tx, organizationId)
   requireAllowed({ before, after }, acting, activeOwners)
+  if (edit.status !== undefined) await forgetLostRoles(tx, before)
   if (isDeepStrictEqual(after, { ...before })) return before
   await updateMemberRow(tx, after)
   await announce(tx, {

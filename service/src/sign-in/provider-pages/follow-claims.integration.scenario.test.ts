@@ -1,3 +1,4 @@
+import { updateMember } from '@gatehouse/contract/members/member'
 import { expect, test } from 'vitest'
 
 import { createOrganization, setStatus } from '#access/manage-organizations.ts'
@@ -251,3 +252,27 @@ test('a session of a suspended organization does not keep its browser out of ano
   expect((await api.signIn('ada', { browser, path })).page.status).toBe(200)
   expect(await statusOf(browser)).toBe(200)
 })
+
+test.each([
+  ['who was suspended by the claims before', []],
+  ['who was reinstated in between', ['active']],
+] as const)(
+  'a group that returns does not end a suspension by an administrator: %s',
+  async (_, before) => {
+    const api = await start()
+    await api.signIn('ada')
+    const { id } = await api.db.selectFrom('member').select('id').executeTakeFirstOrThrow()
+    api.change('ada', { groups: [] })
+    await api.compareLater()
+    for (const status of [...before, 'suspended'] as const) {
+      const answer = await api.send(updateMember, { params: { member_id: id }, body: { status } })
+      expect(answer.status).toBe(200)
+    }
+    api.change('ada', { groups: ['staff'] })
+    const { page } = await api.signIn('ada')
+    expect([page.status, problemIn(page.text)]).toEqual([
+      403,
+      'Your membership is suspended. Ask an administrator of your organization to reinstate it.',
+    ])
+  },
+)
