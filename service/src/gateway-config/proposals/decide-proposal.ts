@@ -2,9 +2,11 @@ import {
   approveGatewayProposal,
   withdrawGatewayProposal,
 } from '@gatehouse/contract/policy-gateway/proposals'
+import { rolePermissions } from '@gatehouse/contract/role'
 import type { FastifyInstance } from 'fastify'
 
 import type { WritingCaller } from '#access/managed/require-writable.ts'
+import { findMember } from '#access/members/member-store.ts'
 import { lockOrganization } from '#access/organizations/organization-store.ts'
 import { changeSettings } from '#access/settings/update-organization-settings.ts'
 import { permissionDenied } from '#access/unauthorized.ts'
@@ -37,6 +39,7 @@ export function serveApproveGatewayProposal(app: FastifyInstance, deps: Proposal
     async change(tx, { params }, context) {
       const proposal = await lockOpen(tx, context, params.proposal_id)
       if (proposal.proposedBy === requirePerson(context.principal).id) throw ownProposal()
+      await requireProposer(tx, proposal)
       await requireSameBase(tx, proposal)
       // The change is made for the set that proposed it; who approves it may be a person without one.
       const writer = new ObjectWriter('change', proposal)
@@ -61,6 +64,18 @@ async function lockOpen(tx: Tx, { principal }: Caller, id: string): Promise<Prop
   const proposal = await findProposal(tx, principal.organizationId, id)
   if (proposal?.status !== 'open') throw notFound('proposal')
   return proposal
+}
+
+/**
+ * Two persons stand behind the change only while its proposer is one who may propose it: otherwise a member could leave, join again
+ * as another member and approve what was proposed before. Keys are not asked about: they belong to no person.
+ */
+async function requireProposer(tx: Tx, { organizationId, proposedBy }: Proposal) {
+  if (!proposedBy.startsWith('mem_')) return
+  const proposer = await findMember(tx, organizationId, proposedBy)
+  const mayPropose =
+    proposer?.status === 'active' && rolePermissions[proposer.role].includes('policy_gateway.write')
+  if (!mayPropose) throw proposerGone()
 }
 
 async function requireSameBase(tx: Tx, { organizationId, content, base }: Proposal) {
@@ -126,6 +141,12 @@ async function conclude(
 
 const ownProposal = () =>
   permissionDenied('policies.publish', 'You proposed this yourself; another member approves it.')
+
+const proposerGone = () =>
+  new ApiError(
+    'approval_outdated',
+    'The member who proposed this may not propose it any more: withdraw it, and propose the change again.',
+  )
 
 const proposalOutdated = () =>
   new ApiError(

@@ -1,3 +1,4 @@
+import { deleteMember, updateMember } from '@gatehouse/contract/members/member'
 import { defaultGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import {
   listGatewayHistory,
@@ -225,3 +226,20 @@ test('broken before any statement of an approval: the change and the decision, o
     expect(statements.join('\n')).toContain(write)
   }
 }, 120_000)
+
+test.each(['removed', 'suspended', 'demoted'])(
+  'the proposal of a member who was %s since is not approved',
+  async (how) => {
+    const { api, join, as, propose, approve, config } = await open()
+    const [a, b, owner] = [await join(), await join(), await join('owner')]
+    const proposal = await propose(a, named('Alone'))
+    const params = { member_id: a.memberId }
+    const change = { suspended: { status: 'suspended' }, demoted: { role: 'viewer' } }[how]
+    const { status } = change
+      ? await api.send(updateMember, { ...as(owner), params, body: change })
+      : await api.send(deleteMember, { ...as(owner), params })
+    expect(status).toBe(200)
+    expect(await approve(b, proposal)).toEqual([409, 'approval_outdated'])
+    expect((await config()).revision).toBe(0)
+  },
+)
