@@ -148,3 +148,16 @@ export async function countActiveMembers(
     .executeTakeFirstOrThrow()
   return Number(count)
 }
+
+/** Whether a member is an active owner at this moment. */
+export async function isOwnerNow(tx: Tx, id: string, memberId: string): Promise<boolean> {
+  const row = await tx
+    .selectFrom('member')
+    .select('id')
+    .where('organization_id', '=', id)
+    .where('id', '=', memberId)
+    .where('role', '=', 'owner')
+    .where('status', '=', 'active')
+    .executeTakeFirst()
+  return row !== undefined
+}

@@ -1,3 +1,4 @@
+import type { Permission } from '@gatehouse/contract/permission'
 import {
   approveGatewayProposal,
   withdrawGatewayProposal,
@@ -38,8 +39,9 @@ export function serveApproveGatewayProposal(app: FastifyInstance, deps: Proposal
     },
     async change(tx, { params }, context) {
       const proposal = await lockOpen(tx, context, params.proposal_id)
-      if (proposal.proposedBy === requirePerson(context.principal).id) throw ownProposal()
-      await requireProposer(tx, proposal)
+      const { id } = requirePerson(context.principal)
+      if (proposal.proposedBy === id) throw ownProposal()
+      await requireTwoPersons(tx, proposal, id)
       await requireSameBase(tx, proposal)
       // The change is made for the set that proposed it; who approves it may be a person without one.
       const writer = new ObjectWriter('change', proposal)
@@ -67,15 +69,21 @@ async function lockOpen(tx: Tx, { principal }: Caller, id: string): Promise<Prop
 }
 
 /**
- * Two persons stand behind the change only while its proposer is one who may propose it: otherwise a member could leave, join again
- * as another member and approve what was proposed before. Keys are not asked about: they belong to no person.
+ * Both are read here, because for some seconds a session has the role that its member had before. A proposer who has left is none any
+ * more: such a person could join again as another member, and approve what was proposed before. Keys belong to no person.
  */
-async function requireProposer(tx: Tx, { organizationId, proposedBy }: Proposal) {
-  if (!proposedBy.startsWith('mem_')) return
-  const proposer = await findMember(tx, organizationId, proposedBy)
-  const mayPropose =
-    proposer?.status === 'active' && rolePermissions[proposer.role].includes('policy_gateway.write')
-  if (!mayPropose) throw proposerGone()
+async function requireTwoPersons(
+  tx: Tx,
+  { organizationId, proposedBy }: Proposal,
+  approver: string,
+) {
+  const mayNow = async (memberId: string, permission: Permission) => {
+    const member = await findMember(tx, organizationId, memberId)
+    return member?.status === 'active' && rolePermissions[member.role].includes(permission)
+  }
+  if (!(await mayNow(approver, 'policies.publish'))) throw permissionDenied('policies.publish')
+  const isOfPerson = proposedBy.startsWith('mem_')
+  if (isOfPerson && !(await mayNow(proposedBy, 'policy_gateway.write'))) throw proposerGone()
 }
 
 async function requireSameBase(tx: Tx, { organizationId, content, base }: Proposal) {

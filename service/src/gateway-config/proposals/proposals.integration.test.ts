@@ -243,3 +243,28 @@ test.each(['removed', 'suspended', 'demoted'])(
     expect((await config()).revision).toBe(0)
   },
 )
+
+test('a member who was demoted a moment ago approves nothing, although the session does not know it yet', async () => {
+  const { api, join, as, propose, approve, config } = await open()
+  const [a, b] = [await join(), await join()]
+  const proposal = await propose(a, named('Alone'))
+  await api.send(listGatewayProposals, as(b)) // from now on the session is remembered for some seconds
+  await api.db.updateTable('member').set({ role: 'viewer' }).where('id', '=', b.memberId).execute()
+  expect(await approve(b, proposal)).toEqual([403, 'permission_denied'])
+  expect((await config()).revision).toBe(0)
+})
+
+test('an owner who was demoted a moment ago does not break the glass', async () => {
+  const { api, join, as, statusOf, config } = await open()
+  const owner = await join('owner')
+  await api.send(listGatewayProposals, as(owner))
+  await api.db
+    .updateTable('member')
+    .set({ role: 'policy_publisher' })
+    .where('id', '=', owner.memberId)
+    .execute()
+  const body = { ...named('Alone'), break_glass: true, reason: 'Because' }
+  const answer = await api.send(saveGatewayConfig, { ...as(owner), body })
+  expect(statusOf(answer)).toEqual([403, 'permission_denied'])
+  expect((await config()).revision).toBe(0)
+})
