@@ -1,6 +1,6 @@
 import type { BreakGlass } from '@gatehouse/contract/two-persons/break-glass'
 
-import { asksForTwoPersons, isOwnerNow } from '#access/organizations/organization-store.ts'
+import { asksForTwoPersons, findRoleNow } from '#access/organizations/organization-store.ts'
 import { permissionDenied } from '#access/unauthorized.ts'
 import type { Announce } from '#audit/announce.ts'
 import { callerOf, type EventHeader } from '#audit/event.ts'
@@ -45,7 +45,8 @@ export async function breakGlass(
   { organizationId, member }: Principal,
   { reason = '' }: BreakGlass,
 ): Promise<Permit> {
-  if (!member || !(await isOwnerNow(tx, organizationId, member.id))) {
+  const role = member && (await findRoleNow(tx, organizationId, member.id))
+  if (role !== 'owner') {
     throw permissionDenied(
       'policies.publish',
       'Only an owner who has signed in can break the glass; ask another member for an approval.',
