@@ -94,6 +94,7 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     keys: ['organizations', 'projects', 'limit-overrides', 'allowed-models', 'managed'],
     // people, and their projects; a suspension ends sessions, and who leaves has no keys
     members: ['organizations', 'projects', 'keys', 'limit-overrides', 'sessions', 'managed'],
+    'member-sessions': ['members', 'sessions'], // where a member is signed in, and its end
     'free-tier': [],
   },
   audit: { log: [], partitions: ['log'] },

@@ -1,3 +1,4 @@
+import { sweepSessions } from '#access/sessions/open-session-store.ts'
 import { sweepChanges } from '#audit/change-store.ts'
 import { sweepProcesses } from '#audit/process-store.ts'
 import { sweepPaymentEvents } from '#credits/stripe/sweep-events.ts'
@@ -17,6 +18,8 @@ import { sweepQuotaUsage } from './limits/quotas/usage-store.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 const changesKeptMs = dayMs
+/** So long the secret of an ended session is known as such. Later it is an unknown one, and counts as a guess. */
+const sessionsKeptMs = dayMs
 /** Twice the longest window. */
 const quotasKeptMs = 62 * dayMs
 /** Twice the longest window of a rollback. */
@@ -93,6 +96,10 @@ function listSweeps(house: House): Sweep[] {
     {
       failureCode: 'refused_sign_ins_sweep_failed',
       remove: () => sweepRefusals(house, sweptMax),
+    },
+    {
+      failureCode: 'sessions_sweep_failed',
+      remove: () => transact(db, (tx) => sweepSessions(tx, before(sessionsKeptMs), sweptMax)),
     },
     {
       failureCode: 'used_tokens_sweep_failed',

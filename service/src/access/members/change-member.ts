@@ -152,6 +152,16 @@ export async function removeMember(
   return member
 }
 
+/** Throws a 403 if the member is an owner and the caller may not change owners. The caller has locked the members. */
+export async function requireMayTouch(
+  tx: Tx,
+  member: MemberRow,
+  { organizationId, acting }: MemberManager,
+) {
+  const { activeOwners } = await countMembers(tx, organizationId)
+  requireAllowed({ before: member, after: member }, acting, activeOwners)
+}
+
 export async function requireMember(
   tx: Tx,
   organizationId: string,
