@@ -27,6 +27,7 @@ import {
 } from '@gatehouse/contract/exports/export-sink'
 import {
   createMember,
+  createMemberInvitation,
   deleteMember,
   listMembers,
   retrieveMember,
@@ -246,6 +247,7 @@ function probes(): Probe[] {
     [listMembers, { query: { after: member_id } }, noCursor],
     [retrieveMember, member, noMember],
     [updateMember, { ...member, body: { name: 'Mine' } }, noMember],
+    [createMemberInvitation, member, noMember],
     [deleteMember, member, noMember],
     [listExports, { query: { after: export_id } }, noCursor],
     [retrieveExport, sink, noSink],

@@ -8,6 +8,7 @@ import { serveDeleteProjectApiKey } from './keys/delete-project-api-key.ts'
 import { serveListAdminApiKeys } from './keys/list-admin-api-keys.ts'
 import { serveListProjectApiKeys } from './keys/list-project-api-keys.ts'
 import { serveUpdateProjectApiKey } from './keys/update-project-api-key.ts'
+import { serveCreateMemberInvitation } from './members/create-member-invitation.ts'
 import { serveCreateMember } from './members/create-member.ts'
 import { serveDeleteMember } from './members/delete-member.ts'
 import { serveDeleteProjectMember } from './members/delete-project-member.ts'
@@ -44,6 +45,7 @@ export function serveAccess(app: FastifyInstance, deps: AccessDeps) {
   serveDeleteAdminApiKey(app, deps)
   serveListMembers(app, deps)
   serveCreateMember(app, deps)
+  serveCreateMemberInvitation(app, deps)
   serveRetrieveMember(app, deps)
   serveUpdateMember(app, deps)
   serveDeleteMember(app, deps)
