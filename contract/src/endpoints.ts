@@ -98,6 +98,7 @@ export const endpoints = [
   apiKey.deleteAdminApiKey,
   member.listMembers,
   member.createMember,
+  member.createMemberInvitation,
   member.retrieveMember,
   member.updateMember,
   member.deleteMember,

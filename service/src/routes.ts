@@ -53,6 +53,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
       announce,
       metrics,
       hashKey,
+      publicUrl: house.config.PUBLIC_URL,
       findOrganizationLimits: (organization) => limits.limitsOf(organization).organization,
       findOrganizationBudget: async (tx, organizationId) =>
         (await findOrganizationQuotas(tx, organizationId)).budget,
