@@ -9,6 +9,8 @@ import { transact } from '#platform/transaction.ts'
 import { sweepDecisions } from '#policies/decisions/decision-store.ts'
 import { sweepUsedTokens } from '#sign-in/members/used-token-store.ts'
 import { sweepRefusals } from '#sign-in/refusals/record-refusals.ts'
+import { sweepRefusalBatches, sweepRefusalSums } from '#traffic/refusals/refusal-store.ts'
+import { sweepKeySums, sweepSums } from '#traffic/sums/sum-store.ts'
 
 import { sweepFreeRequests } from './access/free-tier/free-request-store.ts'
 import type { House } from './assemble.ts'
@@ -23,6 +25,12 @@ const quotasKeptMs = 62 * dayMs
 const decisionCountsKeptMs = 2 * dayMs
 /** A little longer than the longest chart. */
 const decisionsKeptMs = 400 * dayMs
+/** As the specification promises (docs/specification/traffic.md#traffic). */
+const trafficKeptMs = { minute: 2 * dayMs, hour: 90 * dayMs, day: 400 * dayMs } as const
+const keySumsKeptMs = 90 * dayMs
+const refusalSumsKeptMs = 30 * dayMs
+/** Longer than any process repeats a batch. */
+const refusalBatchesKeptMs = 7 * dayMs
 const paymentEventsKeptMs = 90 * dayMs
 
 /** How many rows are removed from a table in one transaction, at most. */
@@ -90,6 +98,7 @@ function listSweeps(house: House): Sweep[] {
       failureCode: 'policy_decisions_sweep_failed',
       remove: () => transact(db, (tx) => sweepDecisions(tx, before(decisionsKeptMs), sweptMax)),
     },
+    ...listTrafficSweeps(house),
     {
       failureCode: 'refused_sign_ins_sweep_failed',
       remove: () => sweepRefusals(house, sweptMax),
@@ -105,6 +114,30 @@ function listSweeps(house: House): Sweep[] {
     {
       failureCode: 'configuration_changes_sweep_failed',
       remove: () => transact(db, (tx) => sweepChanges(tx, before(changesKeptMs), sweptMax)),
+    },
+  ]
+}
+
+function listTrafficSweeps({ db, now }: House): Sweep[] {
+  const before = (keptMs: number) => new Date(now().getTime() - keptMs)
+  return [
+    ...(['minute', 'hour', 'day'] as const).map((span) => ({
+      failureCode: 'traffic_sweep_failed',
+      remove: () =>
+        transact(db, (tx) => sweepSums(tx, span, before(trafficKeptMs[span]), sweptMax)),
+    })),
+    {
+      failureCode: 'traffic_keys_sweep_failed',
+      remove: () => transact(db, (tx) => sweepKeySums(tx, before(keySumsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'refusals_sweep_failed',
+      remove: () => transact(db, (tx) => sweepRefusalSums(tx, before(refusalSumsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'refusal_batches_sweep_failed',
+      remove: () =>
+        transact(db, (tx) => sweepRefusalBatches(tx, before(refusalBatchesKeptMs), sweptMax)),
     },
   ]
 }
