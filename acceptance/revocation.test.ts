@@ -10,6 +10,7 @@ import { startThrowawayRedis, type ThrowawayRedis } from '@gatehouse/tools/throw
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Poller, startDatabasePoller } from './support/baseline/poller.ts'
+import { type Delay, describeDelays, untilStatus } from './support/baseline/until-status.ts'
 import { call } from './support/call.ts'
 import { type Delay, describeDelays, untilStatus } from './support/until-status.ts'
 

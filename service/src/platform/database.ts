@@ -242,6 +242,9 @@ async function queryNamed<Row extends unknown[]>(
 /** Whether a statement gave up waiting for a lock of another transaction. */
 export const isLockTimeout = (error: unknown): boolean => hasCode(error, '55P03')
 
+/** Whether the database ended a transaction, because it and another one were waiting for each other. */
+export const isDeadlock = (error: unknown): boolean => hasCode(error, '40P01')
+
 /** Whether a statement would have written a row whose key is there already. */
 export const isUniqueViolation = (error: unknown): boolean => hasCode(error, '23505')
 
