@@ -9,9 +9,9 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Poller, startDatabasePoller } from './support/baseline/poller.ts'
+import { type Delay, describeDelays, untilStatus } from './support/baseline/until-status.ts'
 import { call } from './support/call.ts'
 import { hardlyLimited } from './support/hardly-limited.ts'
-import { type Delay, describeDelays, untilStatus } from './support/until-status.ts'
 
 // The own key of a person who is suspended, leaves the project or leaves the organization through one process is refused by
 // another within 5 seconds: with hints, and by polling alone once Redis has been stopped. As in revocation.test.ts, the bound

@@ -12,7 +12,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Poller, startDatabasePoller } from './support/baseline/poller.ts'
 import { type Delay, describeDelays, untilStatus } from './support/baseline/until-status.ts'
 import { call } from './support/call.ts'
-import { type Delay, describeDelays, untilStatus } from './support/until-status.ts'
 
 // A key revoked through one process is refused by another within 5 seconds: with hints, and by polling alone once
 // Redis has been stopped. Processes poll once a second, so the bound is five polls, each as long as a bare
