@@ -99,6 +99,7 @@ export function exampleCalls(answers: ReadonlyMap<string, Json>): Record<string,
     listAuditEvents: () => ({
       query: { object_id: undefined, order: 'asc', from: '2026-01-01', to: undefined },
     }),
+    readAuditHistogram: () => ({}),
     readAuditKeys: () => ({}),
     listAuditRecords: () => ({ query: { after: 0 } }),
     listAuditCheckpoints: () => ({ query: { after: undefined } }),
