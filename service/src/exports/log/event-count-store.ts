@@ -6,7 +6,7 @@ import { conditionsOf, type EventFilters } from './event-filter-store.ts'
 import { boundsOf } from './event-time-store.ts'
 
 /** From a moment on, and before another one. */
-export type Span = { from: Date; to: Date }
+export type PartOfTime = { from: Date; to: Date }
 
 /**
  * How many events lie in each of the spans, in their order. Each span is a range of an index, so the events of an organization
@@ -16,7 +16,7 @@ export async function countEvents(
   db: Db,
   organizationId: string,
   filters: EventFilters,
-  spans: readonly Span[],
+  spans: readonly PartOfTime[],
 ): Promise<number[]> {
   if (spans.length === 0) return []
   const bounds = spans.map(boundsOf)

@@ -5,7 +5,7 @@ import { bind } from '#http/bind.ts'
 import { ApiError } from '#platform/api-error.ts'
 import type { Db } from '#platform/database.ts'
 
-import { countEvents, type Span } from './event-count-store.ts'
+import { countEvents, type PartOfTime } from './event-count-store.ts'
 import { readFilters, readRange } from './read-filters.ts'
 
 const lengthsMs = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
@@ -27,7 +27,7 @@ export function serveReadAuditHistogram(app: FastifyInstance, { db }: { db: Db }
 const startOf = (ms: number, by: Length) => Math.floor(ms / lengthsMs[by]) * lengthsMs[by]
 
 /** The parts of a range that lie in each minute, hour or day. */
-function divide({ from, to }: Span, by: Length): Span[] {
+function divide({ from, to }: PartOfTime, by: Length): PartOfTime[] {
   const [firstMs, endMs] = [within(from), within(to)]
   const count = firstMs < endMs ? Math.ceil((endMs - startOf(firstMs, by)) / lengthsMs[by]) : 0
   if (count > bucketsMax) {
