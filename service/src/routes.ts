@@ -5,6 +5,7 @@ import { listBudgets } from '#access/limit-overrides/budget-store.ts'
 import { findOverrides } from '#access/limit-overrides/override-store.ts'
 import { serveReadMe } from '#access/members/read-me.ts'
 import { serveAccess } from '#access/routes.ts'
+import { serveConsole } from '#console/serve-console.ts'
 import { serveReadOrganizationCredits } from '#credits/balance/read-organization-credits.ts'
 import { serveCreditBalance, serveCredits } from '#credits/routes.ts'
 import { serveStripeWebhook } from '#credits/stripe/webhook.ts'
@@ -44,6 +45,10 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     serveStripeWebhook(scope, { db, now, announce, log, metrics, stripe: credits.stripe })
   })
   void app.register(async (scope) => serveSignIn(scope, house.signIn.deps))
+  void app.register(async (scope) => {
+    setErrorDialect(scope, 'admin', errors)
+    serveConsole(scope, house.isConsoleOn)
+  })
   void app.register(async (scope) => {
     setErrorDialect(scope, 'admin', errors)
     guard(scope, authentication, limits.limitAdminCall)
@@ -90,6 +95,7 @@ const aboutCallers = ({ db, config, moderation, credits }: House) => ({
   db,
   tierOf,
   billing: config.BILLING,
+  areSessionsReadOnly: config.CONSOLE === 'read_only',
   findFeatures: () => ({
     judge: moderation.current().judge !== null,
     tokens: config.JWT_ISSUERS.length > 0,

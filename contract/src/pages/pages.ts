@@ -43,6 +43,10 @@ export const backchannelLogout = page(
 )
 export const readStyle = page('readStyle', 'GET', '/auth/style.css', 'The style of these pages')
 
+/** The console (docs/console.md). Its paths below are pages of the browser's, but for files and their names. */
+export const openConsole = page('openConsole', 'GET', '/console', 'To the console')
+export const showConsole = page('showConsole', 'GET', '/console/*', 'The console, and its files')
+
 /** Every page that is served. No page needs a credential in the header Authorization. */
 export const pages = [
   showSignIn,
@@ -54,4 +58,6 @@ export const pages = [
   finishSignInPage,
   backchannelLogout,
   readStyle,
+  openConsole,
+  showConsole,
 ] as const satisfies readonly Page[]

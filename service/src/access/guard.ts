@@ -32,6 +32,8 @@ export type Authentication = {
   bySession: ReturnType<typeof createSessionAuthentication>
   /** How browsers reach this gateway; null: they cannot sign in. */
   browser: BrowserAccess | null
+  /** Whether the operator lets sessions change nothing. */
+  areSessionsReadOnly: boolean
   requireOwnProject: ReturnType<typeof createProjectCheck>
   /** Refused tokens by address. Unknown keys have stricter limits of their own. */
   refusedByAddress: FailedAttempts
@@ -51,6 +53,7 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     const refusal = await count?.(request, reply, principal)
     requireStanding(endpoint, principal, projectOf(request))
     if (refusal) throw refusal
+    if (authentication.areSessionsReadOnly) refuseChange(endpoint, principal)
   })
   app.addHook('preHandler', (request, _, done) => {
     const { endpoint } = request.routeOptions.config
@@ -58,6 +61,15 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     if (endpoint && principal) requireFurtherPermissions(endpoint, principal, request.body)
     done()
   })
+}
+
+/** What takes an Idempotency-Key is a change; trials, which take none, are not. */
+function refuseChange({ isIdempotent }: Endpoint, { kind }: Principal) {
+  if (kind !== 'session' || !isIdempotent) return
+  throw new ApiError(
+    'console_read_only',
+    'The operator of this gateway lets sessions read only; make the change with an administrator key.',
+  )
 }
 
 /** The project that the path names. It need not exist. */

@@ -13,6 +13,9 @@ export const threadEntry = new URL(isBuilt ? 'thread.mjs' : 'src/thread.ts', pro
 
 type AssetName = 'limiter.lua' | 'quotas.lua' | 'model.bin' | 'model.json' | 'sign-in.css'
 
+/** The built console. Sources have none: `./dev console` serves it from its own sources. */
+export const consoleFolder = isBuilt ? new URL('console/', programFolder) : undefined
+
 /** A file that the program reads, and that is no code of its own. */
 export const assetFile = (name: AssetName): URL => new URL(`assets/${name}`, programFolder)
 
