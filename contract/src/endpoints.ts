@@ -11,10 +11,12 @@ import * as limits from './limits.ts'
 import * as me from './members/me.ts'
 import * as member from './members/member.ts'
 import * as projectMember from './members/project-member.ts'
+import * as session from './members/session.ts'
 import * as message from './message.ts'
 import * as model from './model.ts'
 import * as organizationCredits from './organization-credits.ts'
 import * as settings from './organization/settings.ts'
+import * as traffic from './organization/traffic.ts'
 import * as policyEvaluation from './policy-evaluation.ts'
 import * as gateway from './policy-gateway/gateway.ts'
 import * as guardrails from './policy-gateway/guardrails.ts'
@@ -97,9 +99,13 @@ export const endpoints = [
   apiKey.deleteAdminApiKey,
   member.listMembers,
   member.createMember,
+  member.createMemberInvitation,
   member.retrieveMember,
   member.updateMember,
   member.deleteMember,
+  session.listMemberSessions,
+  session.deleteMemberSessions,
+  session.deleteMemberSession,
   member.listRoles,
   settings.readOrganizationSettings,
   settings.updateOrganizationSettings,
@@ -109,6 +115,8 @@ export const endpoints = [
   organizationCredits.readOrganizationCredits,
   credits.listLedgerEntries,
   credits.readUsage,
+  traffic.readTraffic,
+  traffic.readRefusals,
   message.createMessage,
   countTokens.countTokens,
   response.createResponse,

@@ -22,11 +22,9 @@ type Entry = {
   readonly meaning: string
 }
 
-const entry = (status: number, type: ErrorType, meaning: string): Entry => ({
-  status,
-  type,
-  meaning,
-})
+const entry = (status: number, type: ErrorType, meaning: string): Entry => {
+  return { status, type, meaning }
+}
 const invalid = (status: number, meaning: string) => entry(status, 'validation_error', meaning)
 const auth = (meaning: string) => entry(401, 'auth_error', meaning)
 const denied = (meaning: string) => entry(403, 'permission_error', meaning)
@@ -147,6 +145,7 @@ export const errors = {
   export_not_found: notFound('No export sink with this id exists in your organization.'),
   guardrail_not_found: notFound('No guardrail with this id exists in your organization.'),
   member_not_found: notFound('Your organization, or the project, has no member with this id.'),
+  session_not_found: notFound('The member has no session with this id, or it has ended.'),
   approval_not_found: notFound('You have given no approval with this id.'),
   proposal_not_found: notFound('No open proposal with this id exists in your organization.'),
   model_not_found: notFound(
@@ -214,6 +213,7 @@ export const errors = {
   member_email_taken: conflict(
     'Another member of the organization has this address. Change that member, or remove it first.',
   ),
+  member_not_invited: conflict('Only a member who is `invited` has an invitation; see its status.'),
   last_owner: conflict(
     'This is the last active owner of the organization. Make another active member an owner first.',
   ),

@@ -15,7 +15,7 @@ import { serveExports } from '#exports/sinks/routes.ts'
 import { findOrganizationQuotas } from '#gateway-config/config/organization-quotas.ts'
 import { servePolicyGateway } from '#gateway-config/routes.ts'
 import { limitReads } from '#http/bind.ts'
-import { setErrorDialect } from '#http/error-dialect.ts'
+import { type ErrorDeps, setErrorDialect } from '#http/error-dialect.ts'
 import { type Readiness, servePublicInfo } from '#http/health.ts'
 import type { Principal } from '#http/principal.ts'
 import { serveListOrganizationModels } from '#inference/list-organization-models.ts'
@@ -25,6 +25,7 @@ import { serveReadLimits } from '#limits/read-limits.ts'
 import { tierOf } from '#limits/tiers.ts'
 import { servePolicies } from '#policies/routes.ts'
 import { serveSignIn } from '#sign-in/routes.ts'
+import { serveTraffic } from '#traffic/routes.ts'
 
 import type { House } from './assemble.ts'
 
@@ -34,7 +35,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
   const { access, policies, limits, credits, inference } = house
   const { authentication, freeTier } = access
   const { countEarlierUsage } = credits
-  const errors = { log, docsUrl, responsesErrors }
+  const errors = { log, docsUrl, responsesErrors, noteRefusal: house.refusals.note }
   void app.register(async (scope) => {
     setErrorDialect(scope, 'admin', errors)
     servePublicInfo(scope, { readiness })
@@ -44,11 +45,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     setErrorDialect(scope, 'admin', errors)
     serveStripeWebhook(scope, { db, now, announce, log, metrics, stripe: credits.stripe })
   })
-  void app.register(async (scope) => serveSignIn(scope, house.signIn.deps))
-  void app.register(async (scope) => {
-    setErrorDialect(scope, 'admin', errors)
-    serveConsole(scope, house.isConsoleOn)
-  })
+  servePages(app, house, errors)
   void app.register(async (scope) => {
     setErrorDialect(scope, 'admin', errors)
     guard(scope, authentication, limits.limitAdminCall)
@@ -58,10 +55,12 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
       announce,
       metrics,
       hashKey,
+      publicUrl: house.config.PUBLIC_URL,
       findOrganizationLimits: (organization) => limits.limitsOf(organization).organization,
       findOrganizationBudget: async (tx, organizationId) =>
         (await findOrganizationQuotas(tx, organizationId)).budget,
       countEarlierUsage,
+      sessionIdleMs: access.sessionIdleMs,
       modelIdOf: (name) => inference.catalogue().find(name)?.id,
     })
     serveReadMe(scope, aboutCallers(house))
@@ -70,6 +69,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     serveListOrganizationModels(scope, inference)
     serveReadOrganizationCredits(scope, credits)
     serveCredits(scope, { db, now })
+    serveTraffic(scope, { db, now })
     serveEvents(scope, house)
   })
   void app.register(async (scope) => {
@@ -87,6 +87,15 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     inForce: policies.inForce,
     inference,
     overload: house.overload,
+  })
+}
+
+/** Pages for people. They need no credential: what they show is read by calls that do. */
+function servePages(app: FastifyInstance, { signIn, isConsoleOn }: House, errors: ErrorDeps) {
+  void app.register(async (scope) => serveSignIn(scope, signIn.deps))
+  void app.register(async (scope) => {
+    setErrorDialect(scope, 'admin', errors)
+    serveConsole(scope, isConsoleOn)
   })
 }
 

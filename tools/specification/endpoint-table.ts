@@ -38,6 +38,8 @@ const rules: readonly (readonly [path: RegExp, title: string, place: string])[] 
   ],
   [/credits\/ledger/, 'ledger', 'credits.md#ledger'],
   [/organization\/usage/, 'usage', 'credits.md#usage-reports'],
+  [/organization\/refusals/, 'refusals', 'traffic.md#refusals'],
+  [/organization\/traffic/, 'traffic', 'traffic.md#traffic'],
   [/organization\/credits/, 'balance for administrators', 'credits.md#balance-for-administrators'],
   [/audit_events$/, 'reading events', 'audit-events.md#reading-events'],
   [/audit_(records|checkpoints|events)/, 'the audit log', 'audit-log.md#reading-it'],
@@ -61,9 +63,10 @@ export function toEndpointTable(endpoints: readonly Endpoint[]): string {
   return ['| Endpoint | Permission | Rules |', '|---|---|---|', ...rows].join('\n')
 }
 
-function describePermission({ permission, orProjectRole }: Endpoint): string {
+function describePermission({ permission, orProjectRole, orSelf }: Endpoint): string {
   if (permission === 'any') return 'any credential'
   if (permission === null) return 'none'
+  if (orSelf) return `\`${permission}\` or the member`
   return orProjectRole ? `\`${permission}\` or \`${orProjectRole}\`` : `\`${permission}\``
 }
 

@@ -86,6 +86,7 @@ export function createAccess(options: Options) {
   return {
     authentication,
     sessionMaxMs: options.sessionMaxMs,
+    sessionIdleMs: options.sessionIdleMs,
     freeTier: createFreeTier({
       db,
       now,

@@ -17,7 +17,7 @@ import type { createProjectCheck } from './named-project.ts'
 import { requireStanding } from './projects/standing.ts'
 import type { createSessionAuthentication } from './sessions/authenticate-session.ts'
 import { type BrowserAccess, requireOwnPage } from './sessions/session-cookie.ts'
-import { requireFurtherPermissions } from './unauthorized.ts'
+import { isAboutSelf, requireFurtherPermissions } from './unauthorized.ts'
 
 /** Counts the call of an authenticated caller; returns the 429 if it exceeds a limit. */
 export type CountCall = (
@@ -51,9 +51,13 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     if (!endpoint || !principal) return
     // A call without the permission counts too, but its answer is 403, not 429.
     const refusal = await count?.(request, reply, principal)
-    requireStanding(endpoint, principal, projectOf(request))
+    // What the path names need not exist.
+    const { project_id, member_id } = request.params as Record<string, string | undefined>
+    const isOwn = isAboutSelf(endpoint, principal, member_id)
+    if (!isOwn) requireStanding(endpoint, principal, project_id)
     if (refusal) throw refusal
-    if (authentication.areSessionsReadOnly) refuseChange(endpoint, principal)
+    // A person can always end sessions of their own.
+    if (authentication.areSessionsReadOnly && !isOwn) refuseChange(endpoint, principal)
   })
   app.addHook('preHandler', (request, _, done) => {
     const { endpoint } = request.routeOptions.config
@@ -71,9 +75,6 @@ function refuseChange({ isIdempotent }: Endpoint, { kind }: Principal) {
     'The operator of this gateway lets sessions read only; make the change with an administrator key.',
   )
 }
-
-/** The project that the path names. It need not exist. */
-const projectOf = ({ params }: FastifyRequest) => (params as { project_id?: string }).project_id
 
 /**
  * Only authenticates: the route checks the permission itself, later. With a free tier it also admits
