@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect } from 'vitest'
 import { useStack } from '#support/use-stack.ts'
 
 type Visitor = Pick<BrowserContextOptions, 'colorScheme' | 'viewport'> & {
-  /** Who has signed in; null: nobody. Default: the owner of the seeded organization. */
+  /** Who has signed in; null: no person has. Default: the owner of the seeded organization. */
   as?: 'owner' | 'admin' | 'developer' | 'key' | null
   baseUrl?: string
   /** Time passes only when the test lets it. */
