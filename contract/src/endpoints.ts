@@ -79,6 +79,7 @@ export const endpoints = [
   exportSink.listExportDeadLetters,
   exportSink.requeueExportDeadLetters,
   auditEvent.listAuditEvents,
+  auditEvent.readAuditHistogram,
   auditLog.readAuditProof,
   auditLog.listAuditRecords,
   auditLog.listAuditCheckpoints,
