@@ -57,5 +57,6 @@ export const readMe = adminEndpoint({
   path: '/v1/organization/me',
   permission: 'any',
   response: Me,
+  isConditional: true,
   errors: [],
 })
