@@ -38,12 +38,21 @@ test('only pages of sign-in are open besides, and no page is an endpoint', () =>
   expect(pages.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
     'GET /auth/:provider',
     'GET /auth/:provider/callback',
+    'GET /auth/address-form.js',
+    'GET /auth/device',
+    'GET /auth/invitation',
+    'GET /auth/link',
     'GET /auth/providers',
     'GET /auth/session',
     'GET /auth/sign_in',
     'GET /auth/style.css',
     'POST /auth/:provider/backchannel_logout',
+    'POST /auth/device',
+    'POST /auth/device/confirm',
+    'POST /auth/device/token',
+    'POST /auth/invitation',
     'POST /auth/key',
+    'POST /auth/link',
     'POST /auth/sign_out',
   ])
   const paths = new Set(all.map(({ path }) => path))
@@ -63,6 +72,20 @@ test.each(all.filter(({ orProjectRole }) => orProjectRole))(
     expect(credentials).toContain('session')
   },
 )
+
+test.each(all.filter(({ orSelf }) => orSelf))(
+  '$id: members need no permission only where the path names them, and people can call',
+  ({ params, credentials }) => {
+    expect(Object.keys(params?.shape ?? {})).toContain('member_id')
+    expect(credentials).toContain('session')
+  },
+)
+
+test('members look after nothing but their sessions without a permission', () => {
+  const own = all.filter(({ orSelf }) => orSelf).map(({ path }) => path)
+  expect(own.length).toBeGreaterThan(0)
+  for (const path of own) expect(path).toContain('/members/:member_id/sessions')
+})
 
 test('what changes the whole project, or more than one, needs the permission', () => {
   const taking = all.filter(({ orProjectRole }) => orProjectRole).map(({ id }) => id)

@@ -54,10 +54,12 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
       announce,
       metrics,
       hashKey,
+      publicUrl: house.config.PUBLIC_URL,
       findOrganizationLimits: (organization) => limits.limitsOf(organization).organization,
       findOrganizationBudget: async (tx, organizationId) =>
         (await findOrganizationQuotas(tx, organizationId)).budget,
       countEarlierUsage,
+      sessionIdleMs: access.sessionIdleMs,
       modelIdOf: (name) => inference.catalogue().find(name)?.id,
     })
     serveReadMe(scope, aboutCallers(house))

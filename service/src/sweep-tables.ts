@@ -1,3 +1,4 @@
+import { sweepSessions } from '#access/sessions/open-session-store.ts'
 import { sweepChanges } from '#audit/change-store.ts'
 import { sweepProcesses } from '#audit/process-store.ts'
 import { sweepPaymentEvents } from '#credits/stripe/sweep-events.ts'
@@ -7,24 +8,30 @@ import { inBatches } from '#platform/background/in-batches.ts'
 import type { TaskTurn } from '#platform/background/run-task.ts'
 import { transact } from '#platform/transaction.ts'
 import { sweepDecisions } from '#policies/decisions/decision-store.ts'
+import { sweepDevices } from '#sign-in/device/device-store.ts'
 import { sweepUsedTokens } from '#sign-in/members/used-token-store.ts'
 import { sweepRefusals } from '#sign-in/refusals/record-refusals.ts'
 import { sweepRefusalBatches, sweepRefusalSums } from '#traffic/refusals/refusal-store.ts'
 import { sweepKeySums, sweepSums } from '#traffic/sums/sum-store.ts'
 
 import { sweepFreeRequests } from './access/free-tier/free-request-store.ts'
+import { sweepLinks } from './access/member-links/link-store.ts'
 import type { House } from './assemble.ts'
 import { sweepBudgetAlerts } from './credits/budgets/alert-store.ts'
 import { sweepQuotaUsage } from './limits/quotas/usage-store.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 const changesKeptMs = dayMs
+/** So long the secret of an ended session is known as such. Later it is an unknown one, and counts as a guess. */
+const sessionsKeptMs = dayMs
 /** Twice the longest window. */
 const quotasKeptMs = 62 * dayMs
 /** Twice the longest window of a rollback. */
 const decisionCountsKeptMs = 2 * dayMs
 /** A little longer than the longest chart. */
 const decisionsKeptMs = 400 * dayMs
+/** So that a program that asks late learns that its code has expired. */
+const devicesKeptMs = 60 * 60 * 1000
 /** As the specification promises (docs/specification/traffic.md#traffic). */
 const trafficKeptMs = { minute: 2 * dayMs, hour: 90 * dayMs, day: 400 * dayMs } as const
 const keySumsKeptMs = 90 * dayMs
@@ -99,14 +106,7 @@ function listSweeps(house: House): Sweep[] {
       remove: () => transact(db, (tx) => sweepDecisions(tx, before(decisionsKeptMs), sweptMax)),
     },
     ...listTrafficSweeps(house),
-    {
-      failureCode: 'refused_sign_ins_sweep_failed',
-      remove: () => sweepRefusals(house, sweptMax),
-    },
-    {
-      failureCode: 'used_tokens_sweep_failed',
-      remove: () => transact(db, (tx) => sweepUsedTokens(tx, now(), sweptMax)),
-    },
+    ...listSignInSweeps(house),
     {
       failureCode: 'silent_processes_sweep_failed',
       remove: () => transact(db, (tx) => sweepProcesses(tx, sweptMax)),
@@ -114,6 +114,33 @@ function listSweeps(house: House): Sweep[] {
     {
       failureCode: 'configuration_changes_sweep_failed',
       remove: () => transact(db, (tx) => sweepChanges(tx, before(changesKeptMs), sweptMax)),
+    },
+  ]
+}
+
+function listSignInSweeps(house: House): Sweep[] {
+  const { db, now } = house
+  const before = (keptMs: number) => new Date(now().getTime() - keptMs)
+  return [
+    {
+      failureCode: 'refused_sign_ins_sweep_failed',
+      remove: () => sweepRefusals(house, sweptMax),
+    },
+    {
+      failureCode: 'sessions_sweep_failed',
+      remove: () => transact(db, (tx) => sweepSessions(tx, before(sessionsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'used_tokens_sweep_failed',
+      remove: () => transact(db, (tx) => sweepUsedTokens(tx, now(), sweptMax)),
+    },
+    {
+      failureCode: 'member_links_sweep_failed',
+      remove: () => transact(db, (tx) => sweepLinks(tx, now(), sweptMax)),
+    },
+    {
+      failureCode: 'devices_sweep_failed',
+      remove: () => transact(db, (tx) => sweepDevices(tx, before(devicesKeptMs), sweptMax)),
     },
   ]
 }

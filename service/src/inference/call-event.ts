@@ -95,7 +95,7 @@ function describeError({ outcome, refusal, error }: CallEnding) {
 export const describeCaller = (principal: Principal) => ({
   type: actorTypeOf(principal),
   projectLabel: principal.projectName,
-  userId: principal.kind === 'jwt' ? principal.subject : null,
+  userId: principal.userId,
 })
 
 const hasUserQuotas = (policies: Pinned | null) =>

@@ -191,6 +191,21 @@ export interface CreditHold {
   organization_id: string;
 }
 
+export interface DeviceSignIn {
+  address: string;
+  client_id: string;
+  created_at: Timestamp;
+  device_hash: Buffer;
+  device_name: string | null;
+  expires_at: Timestamp;
+  interval_seconds: number;
+  organization_id: string | null;
+  polled_at: Timestamp | null;
+  refused_at: Timestamp | null;
+  session_id: string | null;
+  user_hash: Buffer;
+}
+
 export interface Event {
   at: Timestamp;
   day: Timestamp;
@@ -429,6 +444,14 @@ export interface MemberIdentity {
   member_id: string;
   organization_id: string;
   subject: string;
+}
+
+export interface MemberLink {
+  expires_at: Timestamp;
+  kind: string;
+  member_id: string;
+  organization_id: string;
+  secret_hash: Buffer;
 }
 
 export interface Organization {
@@ -761,6 +784,7 @@ export interface DB {
   config_change: ConfigChange;
   credit_account: CreditAccount;
   credit_hold: CreditHold;
+  device_sign_in: DeviceSignIn;
   event: Event;
   event_partition: EventPartition;
   export_cursor: ExportCursor;
@@ -782,6 +806,7 @@ export interface DB {
   limit_override: LimitOverride;
   member: Member;
   member_identity: MemberIdentity;
+  member_link: MemberLink;
   organization: Organization;
   payment: Payment;
   payment_customer: PaymentCustomer;

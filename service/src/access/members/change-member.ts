@@ -23,6 +23,7 @@ import {
   deleteMemberRow,
   findMember,
   findMemberByEmail,
+  forgetLostRoles,
   insertMember,
   type MemberRow,
   updateMemberRow,
@@ -97,6 +98,23 @@ export async function inviteMember(
   return member
 }
 
+/** A member who may get a new link, by the same rules as at the invitation. The caller has locked the members, and makes the link. */
+export async function inviteAgain(
+  tx: Tx,
+  { id }: { id: string },
+  { organizationId, acting, by }: MemberManager,
+  { announce }: Pick<Deps, 'announce'>,
+): Promise<MemberRow> {
+  const member = await requireMember(tx, organizationId, id)
+  const { role, status, email } = member
+  const { activeOwners } = await countMembers(tx, organizationId)
+  requireAllowed({ before: null, after: { role, status } }, acting, activeOwners)
+  if (status !== 'invited') throw notInvited()
+  const after = { id, object: 'organization.member.invitation', email }
+  await announce(tx, { organizationId, by, action: 'created', before: null, after })
+  return member
+}
+
 /** The caller has locked the members. Changes nothing, and announces nothing, if all is so already. */
 export async function editMember(
   tx: Tx,
@@ -108,6 +126,7 @@ export async function editMember(
   const after = applyEdit(before, edit)
   const { activeOwners } = await countMembers(tx, organizationId)
   requireAllowed({ before, after }, acting, activeOwners)
+  if (edit.status !== undefined) await forgetLostRoles(tx, before)
   if (isDeepStrictEqual(after, { ...before })) return before
   await updateMemberRow(tx, after)
   await announce(tx, {
@@ -148,6 +167,16 @@ export async function removeMember(
     notifies: 'member',
   })
   return member
+}
+
+/** Throws a 403 if the member is an owner and the caller may not change owners. The caller has locked the members. */
+export async function requireMayTouch(
+  tx: Tx,
+  member: MemberRow,
+  { organizationId, acting }: MemberManager,
+) {
+  const { activeOwners } = await countMembers(tx, organizationId)
+  requireAllowed({ before: member, after: member }, acting, activeOwners)
 }
 
 export async function requireMember(
@@ -200,6 +229,12 @@ const lastOwner = () =>
   new ApiError(
     'last_owner',
     'This is the last active owner; make another active member an owner first.',
+  )
+
+const notInvited = () =>
+  new ApiError(
+    'member_not_invited',
+    'Only a member whose status is invited has an invitation; this one has signed in already, or is suspended.',
   )
 
 const emailTaken = (email: string) =>
