@@ -33,6 +33,8 @@ type Base = {
   readonly takesFreeRequests?: boolean
   /** The member of a successful answer that is also sent as its `ETag`. */
   readonly etag?: string
+  /** Pages poll it: its answer has an `ETag` of all that it says, and `If-None-Match` with that gets a 304. */
+  readonly isConditional?: boolean
   /**
    * Given for objects that a set can manage. `change`: 409 unless the request is one of the set that manages the object;
    * `exempt`: never refused because of its set.

@@ -1,3 +1,5 @@
+import { apiVersion } from '@gatehouse/contract/openapi'
+
 import { createAccess } from '#access/create-access.ts'
 import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
@@ -70,6 +72,7 @@ export function assemble(config: Config, edges: Edges = {}) {
     db,
     installation,
     stateDirectory: foundation.stateDirectory,
+    self: foundation.self,
     docsUrl: config.DOCS_URL,
     isConsoleOn: config.CONSOLE !== 'false' && config.PUBLIC_URL !== undefined,
     refusals,
@@ -94,9 +97,9 @@ export function assemble(config: Config, edges: Edges = {}) {
     /** Credits stop first: they wait for the calls that are still open, and those use everything else. */
     async stop() {
       limits.stop() // stops only its timers
-      const first = [credits, inference, moderation, events, follower]
-      const parts = [...first, policies, signIn, access, refusals, foundation]
-      for (const part of parts) await part.stop()
+      const calls = [credits, inference, moderation, events, follower]
+      const rest = [policies, signIn, access, refusals, foundation]
+      for (const part of [...calls, ...rest]) await part.stop()
     },
   }
 }
@@ -154,7 +157,7 @@ function assembleAccess(
 }
 
 function assemblePolicies(
-  { config, changesDb, now, log, metrics, files }: Foundation,
+  { config, changesDb, now, log, metrics, files, self }: Foundation,
   secretBox: SecretBox,
   moderation: ReturnType<typeof assembleModeration>,
 ) {
@@ -184,6 +187,11 @@ function assemblePolicies(
     engine,
     secretBox,
     hasJudge: () => moderation.current().judge !== null,
+    processFacts: () => ({
+      release: apiVersion,
+      isReady: self.isReady,
+      countsLocally: self.countsLocally(),
+    }),
   })
   return {
     ...followed,
@@ -199,10 +207,10 @@ function assemblePolicies(
 }
 
 function assembleLimits(
-  { config, creditsDb, redis, now, steadyNow, log, metrics }: Foundation,
+  { config, creditsDb, redis, now, steadyNow, log, metrics, self }: Foundation,
   otherProcesses: () => number,
 ) {
-  return createLimits({
+  const limits = createLimits({
     db: creditsDb,
     redis,
     namespace: config.REDIS_NAMESPACE,
@@ -219,6 +227,8 @@ function assembleLimits(
       concurrent: config.ADMIN_CONCURRENT_REQUESTS,
     }),
   })
+  self.countsLocally = () => !limits.areLimitsExact()
+  return limits
 }
 
 function assembleCredits(foundation: Foundation) {

@@ -60,5 +60,6 @@ export const readMe = adminEndpoint({
   path: '/v1/organization/me',
   permission: 'any',
   response: Me,
+  isConditional: true,
   errors: [],
 })
