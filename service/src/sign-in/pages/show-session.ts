@@ -8,7 +8,12 @@ import { readForm } from '#http/pages/read-form.ts'
 import { sendHtml, sendOn, servePage } from '#http/pages/serve-page.ts'
 import type { Principal } from '#http/principal.ts'
 import { transact } from '#platform/transaction.ts'
-import { findSignedIn, requireBrowser, requireOwnForm } from '#sign-in/browser-session.ts'
+import {
+  findOrganizationName,
+  findSignedIn,
+  requireBrowser,
+  requireOwnForm,
+} from '#sign-in/browser-session.ts'
 import type { SignInDeps } from '#sign-in/deps.ts'
 
 import { layout } from './layout.ts'
@@ -17,7 +22,9 @@ import { onwardPage } from './onward-page.ts'
 export function serveSessionPage(app: FastifyInstance, deps: SignInDeps) {
   servePage(app, showSession, async (request, reply) => {
     const caller = await findSignedIn(request, deps)
-    return caller ? sendHtml(reply, sessionPage(caller)) : sendOn(reply, '/auth/sign_in')
+    if (!caller) return sendOn(reply, '/auth/sign_in')
+    const organization = await findOrganizationName(caller.organizationId, deps)
+    return sendHtml(reply, sessionPage(caller, organization))
   })
   servePage(app, signOut, async (request, reply) => {
     const browser = requireBrowser(deps)
@@ -39,7 +46,7 @@ export function serveSessionPage(app: FastifyInstance, deps: SignInDeps) {
   })
 }
 
-function sessionPage({ member, organizationId, credentialId, session }: Principal) {
+function sessionPage({ member, credentialId, session }: Principal, organization: string) {
   const who = member
     ? html`<dt>Member</dt>
         <dd>${member.name} (${member.email})</dd>
@@ -50,7 +57,7 @@ function sessionPage({ member, organizationId, credentialId, session }: Principa
   const body = html`<dl>
       ${who}
       <dt>Organization</dt>
-      <dd>${organizationId}</dd>
+      <dd>${organization}</dd>
     </dl>
     <form method="post" action="/auth/sign_out">
       <input type="hidden" name="csrf" value="${session?.csrfToken ?? ''}" />

@@ -3,7 +3,6 @@ import type { AddressInfo } from 'node:net'
 
 import { exportJWK, generateKeyPair } from 'jose'
 import Provider, { type Adapter, type AdapterPayload, type Configuration } from 'oidc-provider'
-import { onTestFinished } from 'vitest'
 
 /** What the provider says about its accounts; tests change it while it runs. */
 export type Account = Record<string, unknown>
@@ -42,11 +41,11 @@ export async function startProviderDouble(options: Options) {
     if (!request.url?.startsWith('/interaction/')) return void callback(request, response)
     void interact(provider, { request, response, current: state.current })
   }
-  onTestFinished(async () => {
+  const stop = async () => {
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
-  })
-  return { issuer, target, provider, accounts, state }
+  }
+  return { issuer, target, provider, accounts, state, stop }
 }
 export type ProviderDouble = Awaited<ReturnType<typeof startProviderDouble>>
 
@@ -91,7 +90,9 @@ async function configure(
         enabled: true,
         // Without a question: the person has just said so at the gateway.
         logoutSource: (context, form) => {
-          context.body = `<body>${form}<script>document.forms[0].submit()</script></body>`
+          const agreed = '<input type="hidden" name="logout" value="yes" /></form>'
+          const all = form.replace('</form>', agreed)
+          context.body = `<body>${all}<script>document.forms[0].submit()</script></body>`
         },
       },
     },
