@@ -103,6 +103,7 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
       'member-links',
       'managed',
     ],
+    'member-sessions': ['members', 'sessions'], // where a member is signed in, and its end
     'free-tier': [],
   },
   audit: { log: [], partitions: ['log'] },

@@ -84,15 +84,16 @@ test('the service serves the description that is checked here', async () => {
   expect(await response.json()).toEqual(description)
 })
 
-/** Only members who have signed in approve anything: a key is refused, as described. */
+/** Only members who have signed in approve anything and have sessions: a key is refused, as described. */
 const ofMembers: readonly string[] = [
+  'deleteMemberSession',
   'approvePolicy',
   'withdrawPolicyApproval',
   'approveGatewayProposal',
 ]
 
 test.each(ofMembers)('%s refuses keys as described', async (id) => {
-  expect(codeOf(await send(id))).toMatch(/^(permission_denied|policy_not_found)$/)
+  expect(codeOf(await send(id))).toMatch(/^(permission_denied|policy_not_found|member_not_found)$/)
 })
 
 const ofKeys = Object.keys(calls).filter((id) => !ofMembers.includes(id))

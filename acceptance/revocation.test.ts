@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import { createAdminApiKey, deleteAdminApiKey, listAdminApiKeys } from '@gatehouse/contract/api-key'
 import { createClient } from '@gatehouse/contract/client'
 import {
@@ -12,6 +10,7 @@ import { startThrowawayRedis, type ThrowawayRedis } from '@gatehouse/tools/throw
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { type Poller, startDatabasePoller } from './support/baseline/poller.ts'
+import { type Delay, describeDelays, untilStatus } from './support/baseline/until-status.ts'
 import { call } from './support/call.ts'
 
 // A key revoked through one process is refused by another within 5 seconds: with hints, and by polling alone once
@@ -21,7 +20,6 @@ import { call } from './support/call.ts'
 const tries = 50
 const atOnce = 25 // an organization has at most 50 administrator keys
 const pollsMax = 5
-const giveUpMs = 90_000
 
 let redis: ThrowawayRedis
 let stack: Stack
@@ -40,8 +38,6 @@ afterAll(async () => {
 const list = (baseUrl: string, credential: string) =>
   call(baseUrl, listAdminApiKeys, { credential, query: { limit: '1' } })
 
-type Delay = { ms: number; polls: number }
-
 /** How long the second process keeps accepting a key after the first has answered its deletion. */
 async function revokeAndMeasure(): Promise<Delay> {
   const [here = '', there = ''] = stack.description.base_urls
@@ -50,22 +46,7 @@ async function revokeAndMeasure(): Promise<Delay> {
   const { id, value } = await client.call(createAdminApiKey, { body })
   expect((await list(there, value)).status).toBe(200) // the second process has cached the key now
   await client.call(deleteAdminApiKey, { params: { key_id: id } })
-  return untilStatus(401, () => list(there, value))
-}
-
-async function untilStatus(
-  status: number,
-  send: () => Promise<{ status: number }>,
-): Promise<Delay> {
-  const startedAt = performance.now()
-  while (performance.now() - startedAt < giveUpMs) {
-    if ((await send()).status === status) {
-      const ms = performance.now() - startedAt
-      return { ms, polls: ms / poller.longestPauseMs(startedAt) }
-    }
-    await sleep(10)
-  }
-  return { ms: Infinity, polls: Infinity }
+  return untilStatus(401, () => list(there, value), poller)
 }
 
 async function measureAll(how: string): Promise<Delay[]> {
@@ -73,11 +54,7 @@ async function measureAll(how: string): Promise<Delay[]> {
   while (delays.length < tries) {
     delays.push(...(await Promise.all(Array.from({ length: atOnce }, revokeAndMeasure))))
   }
-  const sorted = delays.map(({ ms }) => Math.round(ms)).toSorted((left, right) => left - right)
-  const polls = Math.max(...delays.map((delay) => delay.polls)).toFixed(1)
-  console.log(
-    `revoked ${how}: median ${sorted[tries / 2]} ms, slowest ${sorted.at(-1)} ms, at most ${polls} polls`,
-  )
+  console.log(`revoked ${how}: ${describeDelays(delays)}`)
   return delays
 }
 
@@ -97,7 +74,7 @@ test(`a suspended organization is refused by every process within ${pollsMax} po
   ] as const) {
     await runOperator(stack.service, [command, organization_id])
     const waits = stack.description.base_urls.map((baseUrl) =>
-      untilStatus(status, () => list(baseUrl, admin_key)),
+      untilStatus(status, () => list(baseUrl, admin_key), poller),
     )
     for (const { polls } of await Promise.all(waits)) expect(polls).toBeLessThanOrEqual(pollsMax)
   }

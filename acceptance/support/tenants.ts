@@ -152,6 +152,7 @@ export async function prepareTenants(stack: Stack) {
         guardrail_id: guardrail.id,
         approval_id: 'apr_06f8q3k2r5s7t9v1w3x5y7q5',
         proposal_id: proposal.id,
+        session_id: 'ses_06f8q3k2r5s7t9v1w3x5y7r6',
         member_id: member.id,
         model_id: 'chat-scripted',
         key_id: endpoint.path.includes('/projects/') ? projectKey.id : victim.id,

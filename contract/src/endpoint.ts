@@ -49,6 +49,8 @@ type Base = {
    * less than with the permission: the specification says what, and the endpoint sees to it.
    */
   readonly orProjectRole?: ProjectRole
+  /** The member whom the path names needs no permission: people may look after what is theirs alone. */
+  readonly orSelf?: true
 }
 
 type Exemption = {

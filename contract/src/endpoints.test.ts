@@ -73,6 +73,20 @@ test.each(all.filter(({ orProjectRole }) => orProjectRole))(
   },
 )
 
+test.each(all.filter(({ orSelf }) => orSelf))(
+  '$id: members need no permission only where the path names them, and people can call',
+  ({ params, credentials }) => {
+    expect(Object.keys(params?.shape ?? {})).toContain('member_id')
+    expect(credentials).toContain('session')
+  },
+)
+
+test('members look after nothing but their sessions without a permission', () => {
+  const own = all.filter(({ orSelf }) => orSelf).map(({ path }) => path)
+  expect(own.length).toBeGreaterThan(0)
+  for (const path of own) expect(path).toContain('/members/:member_id/sessions')
+})
+
 test('what changes the whole project, or more than one, needs the permission', () => {
   const taking = all.filter(({ orProjectRole }) => orProjectRole).map(({ id }) => id)
   for (const id of ['listProjects', 'createProject', 'archiveProject']) {

@@ -11,6 +11,7 @@ import * as limits from './limits.ts'
 import * as me from './members/me.ts'
 import * as member from './members/member.ts'
 import * as projectMember from './members/project-member.ts'
+import * as session from './members/session.ts'
 import * as message from './message.ts'
 import * as model from './model.ts'
 import * as organizationCredits from './organization-credits.ts'
@@ -101,6 +102,9 @@ export const endpoints = [
   member.retrieveMember,
   member.updateMember,
   member.deleteMember,
+  session.listMemberSessions,
+  session.deleteMemberSessions,
+  session.deleteMemberSession,
   member.listRoles,
   settings.readOrganizationSettings,
   settings.updateOrganizationSettings,

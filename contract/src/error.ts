@@ -27,6 +27,7 @@ const entry = (status: number, type: ErrorType, meaning: string): Entry => {
 }
 const invalid = (status: number, meaning: string) => entry(status, 'validation_error', meaning)
 const auth = (meaning: string) => entry(401, 'auth_error', meaning)
+const denied = (meaning: string) => entry(403, 'permission_error', meaning)
 const notFound = (meaning: string) => entry(404, 'not_found_error', meaning)
 const conflict = (meaning: string) => entry(409, 'conflict_error', meaning)
 const internal = (status: number, meaning: string) => entry(status, 'internal_error', meaning)
@@ -116,24 +117,16 @@ export const errors = {
     'billing_error',
     'The monthly budget of your organization, project or key does not cover the highest possible cost of this call. Wait for the next month, or have an administrator raise the budget.',
   ),
-  cross_site_request: entry(
-    403,
-    'permission_error',
+  cross_site_request: denied(
     'A browser sent its session with a change, but not from a page of this gateway, or without the token in x-gatehouse-csrf. Send the token that GET /v1/organization/me returns, from a page of PUBLIC_URL.',
   ),
-  permission_denied: entry(
-    403,
-    'permission_error',
+  permission_denied: denied(
     'The credential lacks the permission that this operation needs, or a permission that it would grant. Use a credential that has it.',
   ),
-  wrong_project: entry(
-    403,
-    'permission_error',
+  wrong_project: denied(
     'The header X-Policy-Project names another project than the key or the token does. Remove the header, or use a credential of that project.',
   ),
-  organization_suspended: entry(
-    403,
-    'permission_error',
+  organization_suspended: denied(
     'The organization is suspended. The operator of the gateway can reinstate it.',
   ),
   policy_not_found: notFound('No policy with this id exists in your organization.'),
@@ -149,6 +142,7 @@ export const errors = {
   export_not_found: notFound('No export sink with this id exists in your organization.'),
   guardrail_not_found: notFound('No guardrail with this id exists in your organization.'),
   member_not_found: notFound('Your organization, or the project, has no member with this id.'),
+  session_not_found: notFound('The member has no session with this id, or it has ended.'),
   approval_not_found: notFound('You have given no approval with this id.'),
   proposal_not_found: notFound('No open proposal with this id exists in your organization.'),
   model_not_found: notFound(

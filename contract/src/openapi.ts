@@ -82,6 +82,7 @@ function describe(endpoint: Endpoint): Operation {
     ...(permission && { description: `${describePermissions(endpoint)}${describeSets(endpoint)}` }),
     ...(permission && { 'x-permission': permission, 'x-body-limit': endpoint.bodyLimitBytes }),
     ...(endpoint.orProjectRole && { 'x-project-role': endpoint.orProjectRole }),
+    ...(endpoint.orSelf && { 'x-or-self': true }),
     security: toSecurity(endpoint),
     ...(parameters.length > 0 && { parameters }),
     ...(body && {
@@ -92,12 +93,13 @@ function describe(endpoint: Endpoint): Operation {
 }
 
 function describePermissions(endpoint: Endpoint): string {
-  const { permission, furtherPermissions = [], orPermission, orProjectRole } = endpoint
+  const { permission, furtherPermissions = [], orPermission, orProjectRole, orSelf } = endpoint
   if (permission === 'any') return 'Needs a valid credential, whatever its permissions.'
   const further = furtherPermissions.map((each) => `, and \`${each.permission}\` ${each.when}`)
   const other = orPermission ? `, or \`${orPermission.permission}\` ${orPermission.when}` : ''
   const role = orProjectRole ? `, or the role \`${orProjectRole}\` in the project` : ''
-  return `Needs the permission \`${permission}\`${further.join('')}${other}${role}.`
+  const self = orSelf ? '; the member of the path needs none' : ''
+  return `Needs the permission \`${permission}\`${further.join('')}${other}${role}${self}.`
 }
 
 function describeSets({ managed, exemptFromSet }: Endpoint): string {

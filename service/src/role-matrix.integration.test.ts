@@ -53,18 +53,30 @@ const furtherBodies: readonly object[] = [{ persist: true }]
 const furtherBodyOf = ({ furtherPermissions = [] }: Endpoint) =>
   furtherBodies.find((body) => furtherPermissions.some((each) => each.isNeeded(body)))
 
+type Sent = { credential: string; params: Record<string, string>; body: object }
+
 test('every cell is what the service does', async () => {
   const api = await createTestApi()
   const { organizationId } = api.organization
-  const signIn = async (role: Role) =>
-    (await createMemberSession(api.house, { organizationId, role })).token
+  const signInAs = (role: Role) => createMemberSession(api.house, { organizationId, role })
+  const signIn = async (role: Role) => (await signInAs(role)).token
   const sessions = new Map<Role, string>()
   for (const role of table.roles) sessions.set(role, await signIn(role))
 
   async function isAllowed(endpoint: Endpoint, role: Role, body: object) {
     // Every member may sign out, so what needs no permission gets a session of its own.
     const credential = endpoint.permission === 'any' ? await signIn(role) : sessions.get(role)!
-    const sent = { credential, params: paramsOf(endpoint) }
+    return isPermitted(endpoint, role, { credential, params: paramsOf(endpoint), body })
+  }
+
+  /** With the ids of the caller, who may have no session afterwards. */
+  async function isAllowedForSelf(endpoint: Endpoint, role: Role) {
+    const { memberId, sessionId, token } = await signInAs(role)
+    const own = { ...paramsOf(endpoint), member_id: memberId, session_id: sessionId }
+    return isPermitted(endpoint, role, { credential: token, params: own, body: {} })
+  }
+
+  async function isPermitted(endpoint: Endpoint, role: Role, { body, ...sent }: Sent) {
     const isRead = endpoint.method === 'GET'
     const answer = await api.send(endpoint, isRead ? sent : { ...sent, body })
     const code = answer.status < 400 ? undefined : answer.body.error.code
@@ -75,7 +87,9 @@ test('every cell is what the service does', async () => {
   }
 
   async function cellOf(endpoint: Endpoint, role: Role) {
-    if (!(await isAllowed(endpoint, role, {}))) return '–'
+    if (!(await isAllowed(endpoint, role, {}))) {
+      return endpoint.orSelf && (await isAllowedForSelf(endpoint, role)) ? '(✓)' : '–'
+    }
     const further = furtherBodyOf(endpoint)
     if (endpoint.furtherPermissions) expect(further, `a body for ${endpoint.id}`).toBeDefined()
     if (further && !(await isAllowed(endpoint, role, further))) return '(✓)'

@@ -58,6 +58,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
       findOrganizationBudget: async (tx, organizationId) =>
         (await findOrganizationQuotas(tx, organizationId)).budget,
       countEarlierUsage,
+      sessionIdleMs: access.sessionIdleMs,
       modelIdOf: (name) => inference.catalogue().find(name)?.id,
     })
     serveReadMe(scope, aboutCallers(house))

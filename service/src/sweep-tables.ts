@@ -1,3 +1,4 @@
+import { sweepSessions } from '#access/sessions/open-session-store.ts'
 import { sweepChanges } from '#audit/change-store.ts'
 import { sweepProcesses } from '#audit/process-store.ts'
 import { sweepPaymentEvents } from '#credits/stripe/sweep-events.ts'
@@ -19,6 +20,8 @@ import { sweepQuotaUsage } from './limits/quotas/usage-store.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 const changesKeptMs = dayMs
+/** So long the secret of an ended session is known as such. Later it is an unknown one, and counts as a guess. */
+const sessionsKeptMs = dayMs
 /** Twice the longest window. */
 const quotasKeptMs = 62 * dayMs
 /** Twice the longest window of a rollback. */
@@ -108,7 +111,7 @@ function listSweeps(house: House): Sweep[] {
 
 function listSignInSweeps(house: House): Sweep[] {
   const { db, now } = house
-  const devicesBefore = () => new Date(now().getTime() - devicesKeptMs)
+  const before = (keptMs: number) => new Date(now().getTime() - keptMs)
   return [
     {
       failureCode: 'refused_sign_ins_sweep_failed',
@@ -119,12 +122,16 @@ function listSignInSweeps(house: House): Sweep[] {
       remove: () => transact(db, (tx) => sweepUsedTokens(tx, now(), sweptMax)),
     },
     {
+      failureCode: 'sessions_sweep_failed',
+      remove: () => transact(db, (tx) => sweepSessions(tx, before(sessionsKeptMs), sweptMax)),
+    },
+    {
       failureCode: 'member_links_sweep_failed',
       remove: () => transact(db, (tx) => sweepLinks(tx, now(), sweptMax)),
     },
     {
       failureCode: 'devices_sweep_failed',
-      remove: () => transact(db, (tx) => sweepDevices(tx, devicesBefore(), sweptMax)),
+      remove: () => transact(db, (tx) => sweepDevices(tx, before(devicesKeptMs), sweptMax)),
     },
   ]
 }

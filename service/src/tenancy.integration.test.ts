@@ -39,6 +39,11 @@ import {
   setProjectMember,
 } from '@gatehouse/contract/members/project-member'
 import {
+  deleteMemberSession,
+  deleteMemberSessions,
+  listMemberSessions,
+} from '@gatehouse/contract/members/session'
+import {
   createPolicy,
   deletePolicy,
   listPolicies,
@@ -92,6 +97,7 @@ import { createOrganization } from '#access/manage-organizations.ts'
 import { publishKeys, signCheckpoints } from '#audit/log/sign-checkpoints.ts'
 import { createSigningKey } from '#audit/log/signing-keys.ts'
 import { numberAllEvents } from '#audit/log/testing/number-all-events.ts'
+import { createMemberSession } from '#testing/member-session.ts'
 import { createTestApi } from '#testing/test-api.ts'
 
 // An administrator with every permission tries the ids of another organization, in requests that are valid in every
@@ -145,6 +151,8 @@ async function prepareOwner() {
     body: { config: { name: canary } },
   })
   const { id: proposal_id } = (proposed.body as unknown as { proposal: { id: string } }).proposal
+  const { organizationId } = api.organization
+  const signedIn = await createMemberSession(api.house, { organizationId, role: 'viewer' })
   const ids = {
     policy_id,
     project_id,
@@ -154,6 +162,8 @@ async function prepareOwner() {
     guardrail_id,
     proposal_id,
     member_id,
+    signed_in_id: signedIn.memberId,
+    session_id: signedIn.sessionId,
   }
   return { ...ids, key_id: key.body.id, admin_key_id: admin.body.id }
 }
@@ -171,8 +181,10 @@ type Probe = [endpoint: Endpoint, sent: Sent, refusal: [status: number, code: st
 /** In an order in which all succeed for the owner, whose policy has revision 3. */
 function probes(): Probe[] {
   const { policy_id, project_id, key_id, admin_key_id, history_id, event_id } = owned
-  const { export_id, guardrail_id, proposal_id, member_id } = owned
+  const { export_id, guardrail_id, proposal_id, member_id, signed_in_id, session_id } = owned
   const member = { params: { member_id } }
+  const signedIn = { params: { member_id: signed_in_id } }
+  const session = { params: { ...signedIn.params, session_id } }
   const noMember: Probe[2] = [404, 'member_not_found']
   const guardrail = { params: { guardrail_id } }
   const proposal = { params: { proposal_id } }
@@ -248,6 +260,9 @@ function probes(): Probe[] {
     [retrieveMember, member, noMember],
     [updateMember, { ...member, body: { name: 'Mine' } }, noMember],
     [createMemberInvitation, member, noMember],
+    [listMemberSessions, signedIn, noMember],
+    [deleteMemberSession, session, noMember],
+    [deleteMemberSessions, signedIn, noMember],
     [deleteMember, member, noMember],
     [listExports, { query: { after: export_id } }, noCursor],
     [retrieveExport, sink, noSink],
@@ -277,6 +292,7 @@ type OwnedTable =
   | 'policy_approval'
   | 'member'
   | 'project_member'
+  | 'session'
   | 'export_sink'
   | 'export_cursor'
   | 'event'
@@ -297,7 +313,7 @@ async function readOwner() {
     guardrails: await rowsOf('guardrail'),
     consents: [await rowsOf('gateway_proposal'), await rowsOf('policy_approval')],
     sinks: [await rowsOf('export_sink'), await rowsOf('export_cursor')],
-    members: [await rowsOf('member'), await rowsOf('project_member')],
+    members: [await rowsOf('member'), await rowsOf('project_member'), await rowsOf('session')],
     events: await rowsOf('event'),
   }
 }

@@ -61,9 +61,10 @@ export function toEndpointTable(endpoints: readonly Endpoint[]): string {
   return ['| Endpoint | Permission | Rules |', '|---|---|---|', ...rows].join('\n')
 }
 
-function describePermission({ permission, orProjectRole }: Endpoint): string {
+function describePermission({ permission, orProjectRole, orSelf }: Endpoint): string {
   if (permission === 'any') return 'any credential'
   if (permission === null) return 'none'
+  if (orSelf) return `\`${permission}\` or the member`
   return orProjectRole ? `\`${permission}\` or \`${orProjectRole}\`` : `\`${permission}\``
 }
 

@@ -18,9 +18,9 @@ export function toRoleTable(endpoints: readonly Endpoint[]): string {
 
 const takesSessions = ({ credentials }: Endpoint) => credentials.some((kind) => kind === 'session')
 
-function cellOf({ permission, furtherPermissions = [] }: Endpoint, role: Role): RoleCell {
+function cellOf({ permission, furtherPermissions = [], orSelf }: Endpoint, role: Role): RoleCell {
   const held: readonly string[] = rolePermissions[role]
   if (permission === null || permission === 'any') return cells.all
-  if (!held.includes(permission)) return cells.none
+  if (!held.includes(permission)) return orSelf ? cells.some : cells.none
   return furtherPermissions.every((each) => held.includes(each.permission)) ? cells.all : cells.some
 }

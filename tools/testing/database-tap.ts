@@ -17,7 +17,8 @@ type Connection = { client: Socket; server: Socket; isHeldBack: boolean }
 
 export type DatabaseTap = Awaited<ReturnType<typeof startDatabaseTap>>
 
-export async function startDatabaseTap(databaseUrl: string) {
+/** `onText` gets the text of every statement, but for those that were prepared under a name before. */
+export async function startDatabaseTap(databaseUrl: string, onText?: (text: string) => void) {
   const target = new URL(databaseUrl)
   const connections = new Set<Connection>()
   const backendPids: number[] = []
@@ -44,7 +45,11 @@ export async function startDatabaseTap(databaseUrl: string) {
     connections.add(connection)
     const beginsStatement = findStatements()
     forEachMessage(client, { hasStartup: true }, (message, type) => {
-      if (beginsStatement(type)) watch.onStatement(connection, textOf(message, type))
+      if (beginsStatement(type)) {
+        const text = textOf(message, type)
+        onText?.(text)
+        watch.onStatement(connection, text)
+      }
       if (!isDead && !server.destroyed) server.write(message)
     })
     forEachMessage(server, { hasStartup: false }, (message, type) => {

@@ -49,6 +49,20 @@ export async function startProviderDouble(options: Options) {
 }
 export type ProviderDouble = Awaited<ReturnType<typeof startProviderDouble>>
 
+const features: NonNullable<Configuration['features']> = {
+  devInteractions: { enabled: false },
+  backchannelLogout: { enabled: true },
+  rpInitiatedLogout: {
+    enabled: true,
+    // Without a question: the person has just said so at the gateway.
+    logoutSource: (context, form) => {
+      const agreed = '<input type="hidden" name="logout" value="yes" /></form>'
+      const all = form.replace('</form>', agreed)
+      context.body = `<body>${all}<script>document.forms[0].submit()</script></body>`
+    },
+  },
+}
+
 async function configure(
   { redirectUris, backchannelLogoutUri, deliver, settings = {} }: Options,
   accounts: ReadonlyMap<string, Account>,
@@ -83,19 +97,7 @@ async function configure(
       profile: ['name'],
     },
     scopes: ['openid', 'offline_access', 'email', 'profile'],
-    features: {
-      devInteractions: { enabled: false },
-      backchannelLogout: { enabled: true },
-      rpInitiatedLogout: {
-        enabled: true,
-        // Without a question: the person has just said so at the gateway.
-        logoutSource: (context, form) => {
-          const agreed = '<input type="hidden" name="logout" value="yes" /></form>'
-          const all = form.replace('</form>', agreed)
-          context.body = `<body>${all}<script>document.forms[0].submit()</script></body>`
-        },
-      },
-    },
+    features,
     // Refresh tokens are given out without `prompt=consent`.
     issueRefreshToken: async (_, client, code) =>
       client.grantTypeAllowed('refresh_token') && code.scopes.has('offline_access'),

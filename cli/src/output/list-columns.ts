@@ -28,6 +28,7 @@ export const listColumns: Readonly<Record<string, readonly string[]>> = {
   listProjectApiKeys: columns('id name redacted_value last_used_at created_at expires_at'),
   listAdminApiKeys: columns('id name redacted_value last_used_at created_at expires_at'),
   listMembers: columns('id email role status name last_seen_at created_at role_source'),
+  listMemberSessions: columns('id form method last_seen_at created_at expires_at is_current'),
   listProjectMembers: columns('id email role name created_at'),
   listPolicyApprovals: columns('id revision member_id counts created_at'),
   listGatewayProposals: columns('id status proposed_by created_at decided_by comment'),

@@ -34,6 +34,7 @@ export const ids = {
   export: 'exp_06f8q3k2r5s7t9v1w3x5y7k1',
   guardrail: 'grd_06f8q3k2r5s7t9v1w3x5y7m2',
   member: 'mem_06f8q3k2r5s7t9v1w3x5y7n3',
+  session: 'ses_06f8q3k2r5s7t9v1w3x5y7r6',
   approval: 'apr_06f8q3k2r5s7t9v1w3x5y7q5',
   proposal: 'prop_06f8q3k2r5s7t9v1w3x5y7p4',
   event: '019a4330-1e80-7c3a-9b51-2f60d4c1a7e8',

@@ -1,5 +1,6 @@
 import type * as meContract from '../members/me.ts'
 import type * as contract from '../members/member.ts'
+import type * as sessionContract from '../members/session.ts'
 import { Role, roleMeanings, rolePermissions } from '../role.ts'
 import { type ExampleOf, ids, morning } from './example.ts'
 
@@ -14,6 +15,17 @@ const member: contract.Member = {
   last_seen_at: morning + 3600,
   managed_by: null,
   created_at: morning,
+}
+const session: sessionContract.MemberSession = {
+  id: ids.session,
+  object: 'organization.session',
+  member_id: ids.member,
+  form: 'browser',
+  method: 'entra',
+  created_at: morning,
+  last_seen_at: morning + 3600,
+  expires_at: morning + 8 * 3600,
+  is_current: true,
 }
 const params = { member_id: ids.member }
 const invitation = {
@@ -54,6 +66,18 @@ export const memberExamples = {
     params,
     answer: { id: ids.member, object: 'organization.member.deleted', deleted: true },
   } satisfies ExampleOf<typeof contract.deleteMember>,
+  listMemberSessions: {
+    params,
+    answer: { ...list, data: [session], first_id: ids.session, last_id: ids.session },
+  } satisfies ExampleOf<typeof sessionContract.listMemberSessions>,
+  deleteMemberSessions: {
+    params,
+    answer: { id: ids.member, object: 'organization.member.sessions.deleted', deleted: true },
+  } satisfies ExampleOf<typeof sessionContract.deleteMemberSessions>,
+  deleteMemberSession: {
+    params: { ...params, session_id: ids.session },
+    answer: { id: ids.session, object: 'organization.session.deleted', deleted: true },
+  } satisfies ExampleOf<typeof sessionContract.deleteMemberSession>,
   listRoles: {
     answer: {
       ...list,

@@ -85,6 +85,7 @@ const toPrincipal = (key: FoundKey, { kind }: Credential): Principal => ({
   projectLabels: key.project_labels,
   credentialId: key.id,
   subject: key.id,
+  userId: key.member_id,
   isBoundToProject: key.project_id !== null,
   permissions: new Set(knownPermissions(key.permissions)),
   plan: key.plan,

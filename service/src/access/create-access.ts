@@ -84,6 +84,7 @@ export function createAccess(options: Options) {
   return {
     authentication,
     sessionMaxMs: options.sessionMaxMs,
+    sessionIdleMs: options.sessionIdleMs,
     freeTier: createFreeTier({
       db,
       now,

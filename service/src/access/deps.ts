@@ -17,4 +17,6 @@ export type AccessDeps = MutationDeps &
     findOrganizationBudget: FindOrganizationBudget
     countEarlierUsage: CountEarlierUsage
     modelIdOf: ModelIdOf
+    /** How long a session lasts without a request. */
+    sessionIdleMs: number
   }

@@ -17,7 +17,7 @@ import type { createProjectCheck } from './named-project.ts'
 import { requireStanding } from './projects/standing.ts'
 import type { createSessionAuthentication } from './sessions/authenticate-session.ts'
 import { type BrowserAccess, requireOwnPage } from './sessions/session-cookie.ts'
-import { requireFurtherPermissions } from './unauthorized.ts'
+import { isAboutSelf, requireFurtherPermissions } from './unauthorized.ts'
 
 /** Counts the call of an authenticated caller; returns the 429 if it exceeds a limit. */
 export type CountCall = (
@@ -49,7 +49,11 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     if (!endpoint || !principal) return
     // A call without the permission counts too, but its answer is 403, not 429.
     const refusal = await count?.(request, reply, principal)
-    requireStanding(endpoint, principal, projectOf(request))
+    // What the path names need not exist.
+    const { project_id, member_id } = request.params as Record<string, string | undefined>
+    if (!isAboutSelf(endpoint, principal, member_id)) {
+      requireStanding(endpoint, principal, project_id)
+    }
     if (refusal) throw refusal
   })
   app.addHook('preHandler', (request, _, done) => {
@@ -59,9 +63,6 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     done()
   })
 }
-
-/** The project that the path names. It need not exist. */
-const projectOf = ({ params }: FastifyRequest) => (params as { project_id?: string }).project_id
 
 /**
  * Only authenticates: the route checks the permission itself, later. With a free tier it also admits

@@ -8,6 +8,9 @@ import { serveDeleteProjectApiKey } from './keys/delete-project-api-key.ts'
 import { serveListAdminApiKeys } from './keys/list-admin-api-keys.ts'
 import { serveListProjectApiKeys } from './keys/list-project-api-keys.ts'
 import { serveUpdateProjectApiKey } from './keys/update-project-api-key.ts'
+import { serveDeleteMemberSession } from './member-sessions/delete-member-session.ts'
+import { serveDeleteMemberSessions } from './member-sessions/delete-member-sessions.ts'
+import { serveListMemberSessions } from './member-sessions/list-member-sessions.ts'
 import { serveCreateMemberInvitation } from './members/create-member-invitation.ts'
 import { serveCreateMember } from './members/create-member.ts'
 import { serveDeleteMember } from './members/delete-member.ts'
@@ -49,6 +52,9 @@ export function serveAccess(app: FastifyInstance, deps: AccessDeps) {
   serveRetrieveMember(app, deps)
   serveUpdateMember(app, deps)
   serveDeleteMember(app, deps)
+  serveListMemberSessions(app, deps)
+  serveDeleteMemberSessions(app, deps)
+  serveDeleteMemberSession(app, deps)
   serveListRoles(app)
   serveReadOrganizationSettings(app, deps)
   serveUpdateOrganizationSettings(app, deps)

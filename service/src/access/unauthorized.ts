@@ -56,6 +56,13 @@ export function requirePermission(
   throw permissionDenied(permission)
 }
 
+/** Whether the path names the calling member, and that is enough for the endpoint. */
+export const isAboutSelf = (
+  { orSelf }: Endpoint,
+  { member }: { member: { id: string } | null },
+  memberId: string | undefined,
+) => orSelf === true && member !== null && member.id === memberId
+
 /** Throws a 403 unless the caller has what the contract asks for besides, for a request with this body. */
 export function requireFurtherPermissions(
   { furtherPermissions = [] }: Endpoint,

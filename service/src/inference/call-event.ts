@@ -77,7 +77,7 @@ export function toCallEvent(call: CallOrigin, ending: CallEnding, at: Date): Eve
 export const describeCaller = (principal: Principal) => ({
   type: actorTypeOf(principal),
   projectLabel: principal.projectName,
-  userId: principal.kind === 'jwt' ? principal.subject : null,
+  userId: principal.userId,
 })
 
 const hasUserQuotas = (policies: Pinned | null) =>

@@ -98,6 +98,7 @@ const notFoundMessages = {
   export: 'Your organization has no export sink with this id.',
   guardrail: 'Your organization has no guardrail with this id.',
   member: 'There is no member with this id here.',
+  session: 'The member has no session with this id, or it has ended.',
   approval: 'You have given no approval with this id.',
   proposal: 'Your organization has no open proposal with this id.',
 }

@@ -3,18 +3,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import { createThreadPool, type JobTerms, type ThreadPool } from './thread-pool.ts'
 
 const server = new URL('./serve-thread.ts', import.meta.url).href
 const source = `
+import { threadId } from 'node:worker_threads'
 import { serveThread } from ${JSON.stringify(server)}
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 let jobsDone = 0
 serveThread({
   double: async (input) => { jobsDone++; return input * 2 },
   jobsDone: async () => jobsDone,
+  thread: async () => threadId,
   fail: async () => { throw new Error('No luck.') },
   crash: async () => { setImmediate(() => { throw new Error('Crashed.') }); await wait(60000) },
   exit: async () => { process.exit(3) },
@@ -63,6 +65,20 @@ describe('a pool of threads', () => {
     const pool = createPool({ threadsMax: 2 })
     const answers = await Promise.all([1, 2, 3, 4, 5].map((n) => pool.run('double', n, forever)))
     expect(answers).toEqual([2, 4, 6, 8, 10])
+  })
+
+  test('a job gets the thread that has worked for its owner last, if it is free', async () => {
+    const pool = createPool({ threadsMax: 2 })
+    const threadOf = (owner: string) => pool.run('thread', null, terms({ owner }))
+    pool.start()
+    let [first, second]: unknown[] = []
+    await vi.waitUntil(async () => {
+      ;[first, second] = await Promise.all([threadOf('first'), threadOf('second')])
+      return first !== second // both threads are ready
+    })
+    for (const owner of ['second', 'first', 'first', 'second', 'second']) {
+      expect(await threadOf(owner)).toBe(owner === 'first' ? first : second)
+    }
   })
 
   test('a job that fails fails alone, and its thread goes on', async () => {

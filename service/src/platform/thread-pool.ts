@@ -71,10 +71,10 @@ export function createThreadPool(options: Options): ThreadPool {
 
   function serveNext() {
     if (isClosed || waiting.size() === 0) return
-    const idle = threads.findIdle()
-    if (!idle) return threads.canStart() ? threads.start() : makeRoom()
+    if (!threads.findIdleFor(null)) return threads.canStart() ? threads.start() : makeRoom()
     const job = waiting.takeFor(threads.countBusyOf)
-    if (!job) return
+    const idle = job && threads.findIdleFor(job.owner)
+    if (!job || !idle) return
     limitTime(job, job.runMs, longRun)
     threads.begin(idle, job)
     serveNext()
@@ -193,8 +193,13 @@ function createThreads(
 
   return {
     countBusyOf,
-    findIdle: () =>
-      threads.find(({ isReady, isBusy, isEnding }) => isReady && !isBusy && !isEnding),
+    /** Preferably the thread that has worked for this owner last: it still has what it has prepared for it. */
+    findIdleFor(owner: string | null) {
+      const idle = threads.filter(
+        ({ isReady, isBusy, isEnding }) => isReady && !isBusy && !isEnding,
+      )
+      return idle.find((thread) => thread.owner === owner) ?? idle[0]
+    },
     findByJob: (job: Job) => threads.find((thread) => thread.job === job),
     /** Whether a thread is about to be free because its job is not needed any more. */
     isOneEnding: () => threads.some(({ isBusy, job }) => isBusy && !job),

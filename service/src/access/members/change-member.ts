@@ -23,6 +23,7 @@ import {
   deleteMemberRow,
   findMember,
   findMemberByEmail,
+  forgetLostRoles,
   insertMember,
   type MemberRow,
   updateMemberRow,
@@ -125,6 +126,7 @@ export async function editMember(
   const after = applyEdit(before, edit)
   const { activeOwners } = await countMembers(tx, organizationId)
   requireAllowed({ before, after }, acting, activeOwners)
+  if (edit.status !== undefined) await forgetLostRoles(tx, before)
   if (isDeepStrictEqual(after, { ...before })) return before
   await updateMemberRow(tx, after)
   await announce(tx, {
@@ -165,6 +167,16 @@ export async function removeMember(
     notifies: 'member',
   })
   return member
+}
+
+/** Throws a 403 if the member is an owner and the caller may not change owners. The caller has locked the members. */
+export async function requireMayTouch(
+  tx: Tx,
+  member: MemberRow,
+  { organizationId, acting }: MemberManager,
+) {
+  const { activeOwners } = await countMembers(tx, organizationId)
+  requireAllowed({ before: member, after: member }, acting, activeOwners)
 }
 
 export async function requireMember(

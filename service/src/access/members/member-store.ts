@@ -115,6 +115,17 @@ export async function updateMemberRow(tx: Tx, member: MemberRow) {
     .execute()
 }
 
+/** From now on an administrator has decided about the status of a member, which no claims of an account change back. */
+export async function forgetLostRoles(tx: Tx, { organization_id, id }: MemberRow) {
+  await tx
+    .updateTable('member_identity')
+    .set({ lost_at: null })
+    .where('organization_id', '=', organization_id)
+    .where('member_id', '=', id)
+    .where('lost_at', 'is not', null)
+    .execute()
+}
+
 /** Memberships of projects end with the row. */
 export async function deleteMemberRow(tx: Tx, { organization_id, id }: MemberRow) {
   await tx

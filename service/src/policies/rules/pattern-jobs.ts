@@ -6,8 +6,11 @@ import type { PatternEngine, PatternSet } from '#text/pattern-engine.ts'
 import type { FindInput, SearchInput } from './search-in-threads.ts'
 import { findAllInSteps, searchParts } from './searched-parts.ts'
 
-/** Many texts are searched for the same patterns. */
-const setsMax = 64
+/**
+ * Many texts are searched for the same patterns, so some sets are kept. Each pattern that was tried holds up to 8 MB of states:
+ * with many more sets a thread would reach its memory limit.
+ */
+const setsMax = 8
 
 /** What worker threads do with patterns. */
 export function createPatternJobs(engine: PatternEngine) {

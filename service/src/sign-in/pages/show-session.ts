@@ -9,6 +9,7 @@ import { sendHtml, sendOn, servePage } from '#http/pages/serve-page.ts'
 import type { Principal } from '#http/principal.ts'
 import { transact } from '#platform/transaction.ts'
 import {
+  findEarlier,
   findOrganizationName,
   findSignedIn,
   requireBrowser,
@@ -29,7 +30,8 @@ export function serveSessionPage(app: FastifyInstance, deps: SignInDeps) {
   servePage(app, signOut, async (request, reply) => {
     const browser = requireBrowser(deps)
     requireOwnForm(request, browser)
-    const caller = await findSignedIn(request, deps)
+    // Of a suspended organization no session does anything; its browser forgets it.
+    const caller = await findEarlier(request, deps)
     let wayOut: string | null = null
     if (caller) {
       const { 'x-gatehouse-csrf': header } = request.headers
@@ -46,7 +48,10 @@ export function serveSessionPage(app: FastifyInstance, deps: SignInDeps) {
   })
 }
 
-function sessionPage({ member, credentialId, session }: Principal, organization: string) {
+function sessionPage(
+  { member, organizationId, credentialId, session }: Principal,
+  organization: string,
+) {
   const who = member
     ? html`<dt>Member</dt>
         <dd>${member.name} (${member.email})</dd>
@@ -57,7 +62,7 @@ function sessionPage({ member, credentialId, session }: Principal, organization:
   const body = html`<dl>
       ${who}
       <dt>Organization</dt>
-      <dd>${organization}</dd>
+      <dd>${organization} (${organizationId})</dd>
     </dl>
     <form method="post" action="/auth/sign_out">
       <input type="hidden" name="csrf" value="${session?.csrfToken ?? ''}" />

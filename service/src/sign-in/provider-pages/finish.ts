@@ -5,7 +5,7 @@ import { type BrowserAccess, cookieName } from '#access/sessions/session-cookie.
 import { readCookie } from '#http/pages/cookies.ts'
 import { html } from '#http/pages/html.ts'
 import { sendHtml, servePage } from '#http/pages/serve-page.ts'
-import { findSignedIn, rememberSession, requireBrowser } from '#sign-in/browser-session.ts'
+import { findEarlier, rememberSession, requireBrowser } from '#sign-in/browser-session.ts'
 import { describeMapped } from '#sign-in/members/review-membership.ts'
 import { useOnce } from '#sign-in/members/used-token-store.ts'
 import { type Flow, flowMaxMs, openFlow } from '#sign-in/oidc/flow-cookie.ts'
@@ -80,7 +80,7 @@ async function signIn(
       wanted: flow.organizationId,
       invitation: flow.invitation,
       requestId: request.id,
-      earlier: await findSignedIn(request, deps),
+      earlier: await findEarlier(request, deps),
     },
     deps,
   )
