@@ -18,6 +18,7 @@ export const mayImport: Record<string, readonly string[]> = {
   limits: ['http', 'platform'], // counts; writes no events
   credits: ['access', 'audit', 'http', 'platform'], // payments decide the tier; grants and refunds are events
   policies: ['access', 'audit', 'http', 'platform', 'redaction', 'text'],
+  traffic: ['audit', 'http', 'platform'], // calls and refusals summed for charts; decides nothing
   exports: ['access', 'audit', 'http', 'platform'], // reading the log and sending it on; locks organizations
   // the configuration of the policy gateway: saved, decided by, rolled out, simulated
   'gateway-config': [
@@ -124,6 +125,7 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     sinks: ['destinations'],
     delivery: ['destinations', 'log', 'sinks'],
   },
+  traffic: { sums: [], refusals: [] }, // calls by their events, and what leaves no event
   formats: readFormatRows(),
   inference: {
     upstreams: [],

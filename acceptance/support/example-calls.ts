@@ -153,6 +153,8 @@ export function exampleCalls(answers: ReadonlyMap<string, Json>): Record<string,
     readOrganizationCredits: () => ({}),
     listLedgerEntries: () => ({}),
     readUsage: () => ({}),
+    readTraffic: () => ({ query: { from: undefined } }),
+    readRefusals: () => ({ query: { from: undefined } }),
     receiveStripeEvent: () => ({}),
   }
 }

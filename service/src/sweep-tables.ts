@@ -11,6 +11,8 @@ import { sweepDecisions } from '#policies/decisions/decision-store.ts'
 import { sweepDevices } from '#sign-in/device/device-store.ts'
 import { sweepUsedTokens } from '#sign-in/members/used-token-store.ts'
 import { sweepRefusals } from '#sign-in/refusals/record-refusals.ts'
+import { sweepRefusalBatches, sweepRefusalSums } from '#traffic/refusals/refusal-store.ts'
+import { sweepKeySums, sweepSums } from '#traffic/sums/sum-store.ts'
 
 import { sweepFreeRequests } from './access/free-tier/free-request-store.ts'
 import { sweepLinks } from './access/member-links/link-store.ts'
@@ -30,6 +32,12 @@ const decisionCountsKeptMs = 2 * dayMs
 const decisionsKeptMs = 400 * dayMs
 /** So that a program that asks late learns that its code has expired. */
 const devicesKeptMs = 60 * 60 * 1000
+/** As the specification promises (docs/specification/traffic.md#traffic). */
+const trafficKeptMs = { minute: 2 * dayMs, hour: 90 * dayMs, day: 400 * dayMs } as const
+const keySumsKeptMs = 90 * dayMs
+const refusalSumsKeptMs = 30 * dayMs
+/** Longer than any process repeats a batch. */
+const refusalBatchesKeptMs = 7 * dayMs
 const paymentEventsKeptMs = 90 * dayMs
 
 /** How many rows are removed from a table in one transaction, at most. */
@@ -97,6 +105,7 @@ function listSweeps(house: House): Sweep[] {
       failureCode: 'policy_decisions_sweep_failed',
       remove: () => transact(db, (tx) => sweepDecisions(tx, before(decisionsKeptMs), sweptMax)),
     },
+    ...listTrafficSweeps(house),
     ...listSignInSweeps(house),
     {
       failureCode: 'silent_processes_sweep_failed',
@@ -118,12 +127,12 @@ function listSignInSweeps(house: House): Sweep[] {
       remove: () => sweepRefusals(house, sweptMax),
     },
     {
-      failureCode: 'used_tokens_sweep_failed',
-      remove: () => transact(db, (tx) => sweepUsedTokens(tx, now(), sweptMax)),
-    },
-    {
       failureCode: 'sessions_sweep_failed',
       remove: () => transact(db, (tx) => sweepSessions(tx, before(sessionsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'used_tokens_sweep_failed',
+      remove: () => transact(db, (tx) => sweepUsedTokens(tx, now(), sweptMax)),
     },
     {
       failureCode: 'member_links_sweep_failed',
@@ -132,6 +141,30 @@ function listSignInSweeps(house: House): Sweep[] {
     {
       failureCode: 'devices_sweep_failed',
       remove: () => transact(db, (tx) => sweepDevices(tx, before(devicesKeptMs), sweptMax)),
+    },
+  ]
+}
+
+function listTrafficSweeps({ db, now }: House): Sweep[] {
+  const before = (keptMs: number) => new Date(now().getTime() - keptMs)
+  return [
+    ...(['minute', 'hour', 'day'] as const).map((span) => ({
+      failureCode: 'traffic_sweep_failed',
+      remove: () =>
+        transact(db, (tx) => sweepSums(tx, span, before(trafficKeptMs[span]), sweptMax)),
+    })),
+    {
+      failureCode: 'traffic_keys_sweep_failed',
+      remove: () => transact(db, (tx) => sweepKeySums(tx, before(keySumsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'refusals_sweep_failed',
+      remove: () => transact(db, (tx) => sweepRefusalSums(tx, before(refusalSumsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'refusal_batches_sweep_failed',
+      remove: () =>
+        transact(db, (tx) => sweepRefusalBatches(tx, before(refusalBatchesKeptMs), sweptMax)),
     },
   ]
 }

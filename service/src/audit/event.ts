@@ -128,6 +128,12 @@ export type CallReport = {
   dataClassification?: string | null
   /** The quotas and budgets that the call counts in; a trigger adds up what is said here (migrations/0031). */
   quotas?: CountedReport | null | undefined
+  /** From the arrival of the request to the end of the call; undefined if that is not known. */
+  durationMs?: number
+  /** To the first of a streamed answer that had left. */
+  firstTokenMs?: number
+  /** Of the error that ended a call which was not refused. */
+  status?: number
 }
 
 export type CountedReport = {
@@ -140,9 +146,15 @@ export type CountedReport = {
 }
 
 export function buildCallEvent(report: CallReport, at: Date): Event {
-  const { organizationId, usage, projectLabels } = report
-  // In the payload: what an organization writes there may have to be erased.
-  const content = { usage, ...(projectLabels && { project_labels: projectLabels }) }
+  const { organizationId, usage, projectLabels, durationMs, firstTokenMs, status } = report
+  // In the payload: what an organization writes there may have to be erased. Members that are undefined are left out.
+  const content = {
+    usage,
+    duration_ms: durationMs,
+    first_token_ms: firstTokenMs,
+    status,
+    ...(projectLabels && { project_labels: projectLabels }),
+  }
   const header: EventHeader = {
     phase: 'call',
     request_id: report.requestId,
