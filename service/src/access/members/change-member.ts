@@ -25,6 +25,7 @@ import {
   findMemberByEmail,
   insertMember,
   type MemberRow,
+  takeOverStatus,
   updateMemberRow,
 } from './member-store.ts'
 import { presentMember } from './present-member.ts'
@@ -108,12 +109,15 @@ export async function editMember(
   const after = applyEdit(before, edit)
   const { activeOwners } = await countMembers(tx, organizationId)
   requireAllowed({ before, after }, acting, activeOwners)
-  if (isDeepStrictEqual(after, { ...before })) return before
+  const wasByClaims = edit.status !== undefined && (await takeOverStatus(tx, before))
+  // What claims have suspended, they would reinstate: it becomes the suspension of the one who asks for it.
+  const isTakenOver = wasByClaims && after.status === 'suspended'
+  if (isDeepStrictEqual(after, { ...before }) && !isTakenOver) return before
   await updateMemberRow(tx, after)
   await announce(tx, {
     organizationId,
     by,
-    action: actionOf(before, after),
+    action: isTakenOver ? 'suspended' : actionOf(before, after),
     before: presentMember(before),
     after: presentMember(after),
     notifies: 'member',

@@ -115,6 +115,21 @@ export async function updateMemberRow(tx: Tx, member: MemberRow) {
     .execute()
 }
 
+/**
+ * Someone has decided about a member's status: from then on claims of a provider that give no role are not its reason, and do not
+ * change it when they give one again. Returns whether they were the reason.
+ */
+export async function takeOverStatus(tx: Tx, { organization_id, id }: MemberRow): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('member_identity')
+    .set({ lost_at: null })
+    .where('organization_id', '=', organization_id)
+    .where('member_id', '=', id)
+    .where('lost_at', 'is not', null)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
 /** Memberships of projects end with the row. */
 export async function deleteMemberRow(tx: Tx, { organization_id, id }: MemberRow) {
   await tx

@@ -1,3 +1,4 @@
+import { updateMember } from '@gatehouse/contract/members/member'
 import { expect, test } from 'vitest'
 
 import { createOrganization } from '#access/manage-organizations.ts'
@@ -72,6 +73,28 @@ test('a group that was removed suspends the member and ends every session, and g
   expect(await api.actions()).toEqual(
     expect.arrayContaining(['member suspended by gatehouse', 'member reinstated by gatehouse']),
   )
+})
+
+test.each([
+  ['while the claims give no role', ['suspended']],
+  ['after having reinstated the member', ['active', 'suspended']],
+] as const)('a suspension by an administrator %s is ended by no claim', async (_, statuses) => {
+  const api = await start()
+  await api.signIn('ada')
+  api.change('ada', { groups: [] })
+  await api.compareLater()
+  const [{ id } = { id: '' }] = await api.db.selectFrom('member').select('id').execute()
+  for (const status of statuses) {
+    const sent = { params: { member_id: id }, body: { status } }
+    expect((await api.send(updateMember, sent)).body).toMatchObject({ status })
+  }
+  api.change('ada', { groups: ['staff'] })
+  const { page } = await api.signIn('ada')
+  expect([page.status, problemIn(page.text)]).toEqual([
+    403,
+    'Your membership is suspended. Ask an administrator of your organization to reinstate it.',
+  ])
+  expect(await api.members()).toMatchObject([{ status: 'suspended' }])
 })
 
 test('a role is compared every fifteen minutes, by one of several workers, and each token is used once', async () => {
