@@ -18,6 +18,7 @@ export const mayImport: Record<string, readonly string[]> = {
   limits: ['http', 'platform'], // counts; writes no events
   credits: ['access', 'audit', 'http', 'platform'], // payments decide the tier; grants and refunds are events
   policies: ['access', 'audit', 'http', 'platform', 'redaction', 'text'],
+  traffic: ['audit', 'http', 'platform'], // calls and refusals summed for charts; decides nothing
   exports: ['access', 'audit', 'http', 'platform'], // reading the log and sending it on; locks organizations
   // the configuration of the policy gateway: saved, decided by, rolled out, simulated
   'gateway-config': [
@@ -83,6 +84,7 @@ const noFormats: readonly string[] = ['testing', 'texts']
 export const mayImportInside: Record<string, Record<string, readonly string[]>> = {
   access: {
     sessions: [], // of people who have signed in
+    'member-links': [], // links with a secret, each meant for one member
     labels: [], // for reports of costs
     organizations: ['labels'],
     'two-persons': ['organizations'], // what one person does not change alone
@@ -93,7 +95,15 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     projects: ['organizations', 'limit-overrides', 'allowed-models', 'labels', 'managed'],
     keys: ['organizations', 'projects', 'limit-overrides', 'allowed-models', 'managed'],
     // people, and their projects; a suspension ends sessions, and who leaves has no keys
-    members: ['organizations', 'projects', 'keys', 'limit-overrides', 'sessions', 'managed'],
+    members: [
+      'organizations',
+      'projects',
+      'keys',
+      'limit-overrides',
+      'sessions',
+      'member-links',
+      'managed',
+    ],
     'member-sessions': ['members', 'sessions'], // where a member is signed in, and its end
     'free-tier': [],
   },
@@ -115,6 +125,7 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
     sinks: ['destinations'],
     delivery: ['destinations', 'log', 'sinks'],
   },
+  traffic: { sums: [], refusals: [] }, // calls by their events, and what leaves no event
   formats: readFormatRows(),
   inference: {
     upstreams: [],
@@ -136,10 +147,12 @@ export const mayImportInside: Record<string, Record<string, readonly string[]>> 
   },
   'sign-in': {
     pages: [], // the sign-in page, keys, and who has signed in
+    links: ['pages'], // links that sign a member in, made by the operator
     refusals: [], // sign-ins that were refused, as events
     providers: [], // whom the operator trusts to name people, and what their claims give; pure but for the file
     oidc: ['providers'], // the protocol; knows no members
     members: ['providers', 'oidc'], // what a described account means for its member
+    device: ['pages', 'members'], // sessions for programs without a browser
     'provider-pages': ['providers', 'oidc', 'members', 'pages'], // sign-in with a provider
   },
   policies: {

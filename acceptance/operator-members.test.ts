@@ -94,6 +94,53 @@ test.each([
   expect([ended.code, ended.errors]).toEqual([code, expect.stringContaining(text)])
 })
 
+test('an invitation is printed with its member, and again on request', async () => {
+  const { organization_id: id } = stack().description
+  const run = (command: string, ...args: string[]) =>
+    new Promise<string>((resolve) => {
+      const words = [programFile('gatehouse'), 'operator', 'members', command, id, ...args]
+      const env = { ...stack().service, PUBLIC_URL: 'https://gateway.example.com' }
+      execFile(process.execPath, words, { env }, (_, output, errors) => resolve(output + errors))
+    })
+  const dora = ['--email', 'dora@example.com']
+  const link = /invitation_url: https:\/\/gateway\.example\.com\/auth\/invitation#gate_inv_\w{49}\n/
+  const first = await run('invite', ...dora, '--role', 'viewer')
+  expect(first).toMatch(link)
+  const second = await run('invitation', ...dora)
+  expect(second).toMatch(link)
+  expect(link.exec(second)?.[0]).not.toBe(link.exec(first)?.[0])
+  await signIn('dora@example.com')
+  expect(await run('invitation', ...dora)).toContain('whose status is invited')
+})
+
+test('a link that signs a member in is printed, if there is sign-in with links', async () => {
+  const { organization_id: id } = stack().description
+  const email = 'carl@example.com'
+  await members('invite', '--email', email, '--role', 'viewer')
+  const words = [programFile('gatehouse'), 'operator', 'sign-in-link', '--organization', id]
+  const run = (environment: Record<string, string>, of = email) =>
+    new Promise<Ended>((resolve) => {
+      const env = { ...stack().service, ...environment }
+      const all = [...words, '--email', of]
+      execFile(process.execPath, all, { env }, (error, output, errors) =>
+        resolve({ code: typeof error?.code === 'number' ? error.code : 0, output, errors }),
+      )
+    })
+  const PUBLIC_URL = 'https://gateway.example.com'
+  const made = await run({ PUBLIC_URL })
+  expect([made.code, made.output]).toEqual([
+    0,
+    expect.stringMatching(
+      /^https:\/\/gateway\.example\.com\/auth\/link#gate_lnk_\w{49}\nIt signs carl@example\.com in once/,
+    ),
+  ])
+  expect((await run({})).errors).toContain('PUBLIC_URL is not set')
+  expect((await run({ PUBLIC_URL, SIGN_IN_WITH_KEYS: 'false' })).errors).toContain(
+    'Links do not sign in here',
+  )
+  expect((await run({ PUBLIC_URL }, 'eve@example.com')).errors).toContain('has no member')
+})
+
 test('an organization that does not exist is named', async () => {
   const words = [programFile('gatehouse'), 'operator', 'members', 'list', 'org_none']
   const errors = await new Promise((resolve) => {

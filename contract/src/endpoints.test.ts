@@ -38,12 +38,21 @@ test('only pages of sign-in are open besides, and no page is an endpoint', () =>
   expect(pages.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
     'GET /auth/:provider',
     'GET /auth/:provider/callback',
+    'GET /auth/address-form.js',
+    'GET /auth/device',
+    'GET /auth/invitation',
+    'GET /auth/link',
     'GET /auth/providers',
     'GET /auth/session',
     'GET /auth/sign_in',
     'GET /auth/style.css',
     'POST /auth/:provider/backchannel_logout',
+    'POST /auth/device',
+    'POST /auth/device/confirm',
+    'POST /auth/device/token',
+    'POST /auth/invitation',
     'POST /auth/key',
+    'POST /auth/link',
     'POST /auth/sign_out',
   ])
   const paths = new Set(all.map(({ path }) => path))

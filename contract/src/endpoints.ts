@@ -16,6 +16,7 @@ import * as message from './message.ts'
 import * as model from './model.ts'
 import * as organizationCredits from './organization-credits.ts'
 import * as settings from './organization/settings.ts'
+import * as traffic from './organization/traffic.ts'
 import * as policyEvaluation from './policy-evaluation.ts'
 import * as gateway from './policy-gateway/gateway.ts'
 import * as guardrails from './policy-gateway/guardrails.ts'
@@ -98,6 +99,7 @@ export const endpoints = [
   apiKey.deleteAdminApiKey,
   member.listMembers,
   member.createMember,
+  member.createMemberInvitation,
   member.retrieveMember,
   member.updateMember,
   member.deleteMember,
@@ -113,6 +115,8 @@ export const endpoints = [
   organizationCredits.readOrganizationCredits,
   credits.listLedgerEntries,
   credits.readUsage,
+  traffic.readTraffic,
+  traffic.readRefusals,
   message.createMessage,
   countTokens.countTokens,
   response.createResponse,

@@ -22,11 +22,9 @@ type Entry = {
   readonly meaning: string
 }
 
-const entry = (status: number, type: ErrorType, meaning: string): Entry => ({
-  status,
-  type,
-  meaning,
-})
+const entry = (status: number, type: ErrorType, meaning: string): Entry => {
+  return { status, type, meaning }
+}
 const invalid = (status: number, meaning: string) => entry(status, 'validation_error', meaning)
 const auth = (meaning: string) => entry(401, 'auth_error', meaning)
 const denied = (meaning: string) => entry(403, 'permission_error', meaning)
@@ -212,6 +210,7 @@ export const errors = {
   member_email_taken: conflict(
     'Another member of the organization has this address. Change that member, or remove it first.',
   ),
+  member_not_invited: conflict('Only a member who is `invited` has an invitation; see its status.'),
   last_owner: conflict(
     'This is the last active owner of the organization. Make another active member an owner first.',
   ),

@@ -48,6 +48,7 @@ export async function startApi(
   }
   const app = createServer({
     ...house,
+    noteRefusal: house.refusals.note,
     trustedProxies: config.TRUSTED_PROXIES,
     connectionsMax: config.CONNECTIONS_MAX,
   })

@@ -25,6 +25,7 @@ import { createRuleCheck } from '#policies/rules/check-rule.ts'
 import { createPatternCosts } from '#policies/rules/pattern-costs.ts'
 import { withThreads } from '#policies/rules/search-in-threads.ts'
 import { loadPatternEngine } from '#text/pattern-engine.ts'
+import { createRefusalCounter } from '#traffic/refusals/record-refusals.ts'
 
 import {
   assembleEvents,
@@ -44,8 +45,7 @@ export function assemble(config: Config, edges: Edges = {}) {
   const access = assembleAccess(foundation, hashKey, installation.noteProof)
   const moderation = assembleModeration(foundation)
   const secretBox = createSecretBox(config.MASTER_KEYS)
-  const hasJudge = () => moderation.current().judge !== null
-  const policies = assemblePolicies(foundation, secretBox, hasJudge)
+  const policies = assemblePolicies(foundation, secretBox, moderation)
   const limits = assembleLimits(foundation, policies.others)
   const credits = assembleCredits(foundation)
   const events = assembleEvents(foundation)
@@ -60,6 +60,7 @@ export function assemble(config: Config, edges: Edges = {}) {
   const announce = createAnnouncer(now, hints.send)
   const signIn = assembleSignIn(foundation, { access, hashKey, announce, secretBox })
   const mutations = assembleMutations(foundation, secretBox)
+  const refusals = createRefusalCounter(foundation)
   return {
     config,
     processNumber: foundation.processNumber,
@@ -70,6 +71,7 @@ export function assemble(config: Config, edges: Edges = {}) {
     installation,
     stateDirectory: foundation.stateDirectory,
     docsUrl: config.DOCS_URL,
+    refusals,
     responsesErrors: config.RESPONSES_ERRORS,
     hashKey,
     mutations,
@@ -91,8 +93,8 @@ export function assemble(config: Config, edges: Edges = {}) {
     /** Credits stop first: they wait for the calls that are still open, and those use everything else. */
     async stop() {
       limits.stop() // stops only its timers
-      const features = [credits, inference, moderation, events, follower, policies, signIn, access]
-      const parts = [...features, foundation]
+      const first = [credits, inference, moderation, events, follower]
+      const parts = [...first, policies, signIn, access, refusals, foundation]
       for (const part of parts) await part.stop()
     },
   }
@@ -152,7 +154,7 @@ function assembleAccess(
 function assemblePolicies(
   { config, changesDb, now, log, metrics, files }: Foundation,
   secretBox: SecretBox,
-  hasJudge: () => boolean,
+  moderation: ReturnType<typeof assembleModeration>,
 ) {
   // Threads of their own, so that rules that take long to check keep no text waiting.
   const checking = createThreadPool({
@@ -179,7 +181,7 @@ function assemblePolicies(
     files,
     engine,
     secretBox,
-    hasJudge,
+    hasJudge: () => moderation.current().judge !== null,
   })
   return {
     ...followed,

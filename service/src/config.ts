@@ -223,7 +223,15 @@ export function loadConfig(environment: Environment): Config {
 
 /** The settings of the operator's commands. */
 export const loadOperatorConfig = (environment: Environment) =>
-  load(Config.pick({ DATABASE_URL: true, MASTER_KEYS: true }), environment)
+  load(
+    Config.pick({
+      DATABASE_URL: true,
+      MASTER_KEYS: true,
+      PUBLIC_URL: true,
+      SIGN_IN_WITH_KEYS: true,
+    }),
+    environment,
+  )
 
 /** The settings of `migrate`. */
 export const loadMigrationConfig = (environment: Environment) =>

@@ -63,7 +63,9 @@ async function withDeps(
     const secretBox = createSecretBox(config.MASTER_KEYS)
     const openPatientDb = () =>
       connectDatabase({ url: config.DATABASE_URL, poolSize: 2, statementTimeoutMs: 0 })
-    return await execute({ db, openPatientDb, now, hashKey, secretBox, announce })
+    const { PUBLIC_URL: publicUrl, SIGN_IN_WITH_KEYS: isWithKeys } = config
+    const tools = { openPatientDb, now, hashKey, secretBox, announce, publicUrl, isWithKeys }
+    return await execute({ db, ...tools })
   } finally {
     await db.destroy()
   }

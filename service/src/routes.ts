@@ -24,6 +24,7 @@ import { serveReadLimits } from '#limits/read-limits.ts'
 import { tierOf } from '#limits/tiers.ts'
 import { servePolicies } from '#policies/routes.ts'
 import { serveSignIn } from '#sign-in/routes.ts'
+import { serveTraffic } from '#traffic/routes.ts'
 
 import type { House } from './assemble.ts'
 
@@ -33,7 +34,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
   const { access, policies, limits, credits, inference } = house
   const { authentication, freeTier } = access
   const { countEarlierUsage } = credits
-  const errors = { log, docsUrl, responsesErrors }
+  const errors = { log, docsUrl, responsesErrors, noteRefusal: house.refusals.note }
   void app.register(async (scope) => {
     setErrorDialect(scope, 'admin', errors)
     servePublicInfo(scope, { readiness })
@@ -53,6 +54,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
       announce,
       metrics,
       hashKey,
+      publicUrl: house.config.PUBLIC_URL,
       findOrganizationLimits: (organization) => limits.limitsOf(organization).organization,
       findOrganizationBudget: async (tx, organizationId) =>
         (await findOrganizationQuotas(tx, organizationId)).budget,
@@ -66,6 +68,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     serveListOrganizationModels(scope, inference)
     serveReadOrganizationCredits(scope, credits)
     serveCredits(scope, { db, now })
+    serveTraffic(scope, { db, now })
     serveEvents(scope, house)
   })
   void app.register(async (scope) => {

@@ -8,10 +8,14 @@ import { inBatches } from '#platform/background/in-batches.ts'
 import type { TaskTurn } from '#platform/background/run-task.ts'
 import { transact } from '#platform/transaction.ts'
 import { sweepDecisions } from '#policies/decisions/decision-store.ts'
+import { sweepDevices } from '#sign-in/device/device-store.ts'
 import { sweepUsedTokens } from '#sign-in/members/used-token-store.ts'
 import { sweepRefusals } from '#sign-in/refusals/record-refusals.ts'
+import { sweepRefusalBatches, sweepRefusalSums } from '#traffic/refusals/refusal-store.ts'
+import { sweepKeySums, sweepSums } from '#traffic/sums/sum-store.ts'
 
 import { sweepFreeRequests } from './access/free-tier/free-request-store.ts'
+import { sweepLinks } from './access/member-links/link-store.ts'
 import type { House } from './assemble.ts'
 import { sweepBudgetAlerts } from './credits/budgets/alert-store.ts'
 import { sweepQuotaUsage } from './limits/quotas/usage-store.ts'
@@ -26,6 +30,14 @@ const quotasKeptMs = 62 * dayMs
 const decisionCountsKeptMs = 2 * dayMs
 /** A little longer than the longest chart. */
 const decisionsKeptMs = 400 * dayMs
+/** So that a program that asks late learns that its code has expired. */
+const devicesKeptMs = 60 * 60 * 1000
+/** As the specification promises (docs/specification/traffic.md#traffic). */
+const trafficKeptMs = { minute: 2 * dayMs, hour: 90 * dayMs, day: 400 * dayMs } as const
+const keySumsKeptMs = 90 * dayMs
+const refusalSumsKeptMs = 30 * dayMs
+/** Longer than any process repeats a batch. */
+const refusalBatchesKeptMs = 7 * dayMs
 const paymentEventsKeptMs = 90 * dayMs
 
 /** How many rows are removed from a table in one transaction, at most. */
@@ -93,6 +105,23 @@ function listSweeps(house: House): Sweep[] {
       failureCode: 'policy_decisions_sweep_failed',
       remove: () => transact(db, (tx) => sweepDecisions(tx, before(decisionsKeptMs), sweptMax)),
     },
+    ...listTrafficSweeps(house),
+    ...listSignInSweeps(house),
+    {
+      failureCode: 'silent_processes_sweep_failed',
+      remove: () => transact(db, (tx) => sweepProcesses(tx, sweptMax)),
+    },
+    {
+      failureCode: 'configuration_changes_sweep_failed',
+      remove: () => transact(db, (tx) => sweepChanges(tx, before(changesKeptMs), sweptMax)),
+    },
+  ]
+}
+
+function listSignInSweeps(house: House): Sweep[] {
+  const { db, now } = house
+  const before = (keptMs: number) => new Date(now().getTime() - keptMs)
+  return [
     {
       failureCode: 'refused_sign_ins_sweep_failed',
       remove: () => sweepRefusals(house, sweptMax),
@@ -106,12 +135,36 @@ function listSweeps(house: House): Sweep[] {
       remove: () => transact(db, (tx) => sweepUsedTokens(tx, now(), sweptMax)),
     },
     {
-      failureCode: 'silent_processes_sweep_failed',
-      remove: () => transact(db, (tx) => sweepProcesses(tx, sweptMax)),
+      failureCode: 'member_links_sweep_failed',
+      remove: () => transact(db, (tx) => sweepLinks(tx, now(), sweptMax)),
     },
     {
-      failureCode: 'configuration_changes_sweep_failed',
-      remove: () => transact(db, (tx) => sweepChanges(tx, before(changesKeptMs), sweptMax)),
+      failureCode: 'devices_sweep_failed',
+      remove: () => transact(db, (tx) => sweepDevices(tx, before(devicesKeptMs), sweptMax)),
+    },
+  ]
+}
+
+function listTrafficSweeps({ db, now }: House): Sweep[] {
+  const before = (keptMs: number) => new Date(now().getTime() - keptMs)
+  return [
+    ...(['minute', 'hour', 'day'] as const).map((span) => ({
+      failureCode: 'traffic_sweep_failed',
+      remove: () =>
+        transact(db, (tx) => sweepSums(tx, span, before(trafficKeptMs[span]), sweptMax)),
+    })),
+    {
+      failureCode: 'traffic_keys_sweep_failed',
+      remove: () => transact(db, (tx) => sweepKeySums(tx, before(keySumsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'refusals_sweep_failed',
+      remove: () => transact(db, (tx) => sweepRefusalSums(tx, before(refusalSumsKeptMs), sweptMax)),
+    },
+    {
+      failureCode: 'refusal_batches_sweep_failed',
+      remove: () =>
+        transact(db, (tx) => sweepRefusalBatches(tx, before(refusalBatchesKeptMs), sweptMax)),
     },
   ]
 }

@@ -27,6 +27,7 @@ import {
 } from '@gatehouse/contract/exports/export-sink'
 import {
   createMember,
+  createMemberInvitation,
   deleteMember,
   listMembers,
   retrieveMember,
@@ -261,6 +262,7 @@ function probes(): Probe[] {
     [listMemberSessions, signedIn, noMember],
     [deleteMemberSession, session, noMember],
     [deleteMemberSessions, signedIn, noMember],
+    [createMemberInvitation, member, noMember],
     [deleteMember, member, noMember],
     [listExports, { query: { after: export_id } }, noCursor],
     [retrieveExport, sink, noSink],

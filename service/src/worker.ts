@@ -9,6 +9,7 @@ import { rollBackSpikes } from '#gateway-config/rollout/roll-back-spikes.ts'
 import { inBatches } from '#platform/background/in-batches.ts'
 import { runTask, type Task } from '#platform/background/run-task.ts'
 import { comparedMax, compareSessions } from '#sign-in/members/compare-sessions.ts'
+import { trafficTask } from '#traffic/sums/sum-events.ts'
 
 import type { House } from './assemble.ts'
 import { sweepHolds } from './credits/holds/sweep-store.ts'
@@ -79,6 +80,7 @@ export function listTasks(house: House): Task[] {
         await measureDelivery(house)
       },
     },
+    trafficTask(house.db),
     {
       name: 'ledger_check',
       everyMs: 60 * 60 * 1000,

@@ -38,6 +38,8 @@ const rules: readonly (readonly [path: RegExp, title: string, place: string])[] 
   ],
   [/credits\/ledger/, 'ledger', 'credits.md#ledger'],
   [/organization\/usage/, 'usage', 'credits.md#usage-reports'],
+  [/organization\/refusals/, 'refusals', 'traffic.md#refusals'],
+  [/organization\/traffic/, 'traffic', 'traffic.md#traffic'],
   [/organization\/credits/, 'balance for administrators', 'credits.md#balance-for-administrators'],
   [/audit_events$/, 'reading events', 'audit-events.md#reading-events'],
   [/audit_(records|checkpoints|events)/, 'the audit log', 'audit-log.md#reading-it'],

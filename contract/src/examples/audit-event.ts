@@ -21,7 +21,7 @@ const deleted: contract.AuditEvent = {
 
 export const auditEventExamples = {
   listAuditEvents: {
-    query: { type: 'revision', from: '2026-11-01', to: '2026-12-01' },
+    query: { object_id: ids.projectKey, from: '2026-11-01', to: '2026-12-01' },
     answer: { object: 'list', data: [deleted], has_more: false, first_id: id, last_id: id },
   } satisfies ExampleOf<typeof contract.listAuditEvents>,
 }

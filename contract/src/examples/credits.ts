@@ -1,6 +1,7 @@
 import type * as contract from '../credits.ts'
 import type { OrganizationLimits, readLimits } from '../limits.ts'
 import type { readOrganizationCredits } from '../organization-credits.ts'
+import type { readRefusals, readTraffic } from '../organization/traffic.ts'
 import { type ExampleOf, ids, morning } from './example.ts'
 
 const balance: contract.CreditBalance = {
@@ -103,4 +104,50 @@ export const creditExamples = {
     answer: { ...page, data: [usage], first_id: usage.id, last_id: usage.id },
   } satisfies ExampleOf<typeof contract.readUsage>,
   readLimits: { answer: limits } satisfies ExampleOf<typeof readLimits>,
+}
+
+const trafficSums = {
+  group: ids.project,
+  is_other: false,
+  calls: 3120,
+  input_tokens: 3_744_000,
+  cached_input_tokens: 0,
+  output_tokens: 1_092_000,
+  credits: 27_612_000,
+  latency: { count: 3120, p50_ms: 2435, p95_ms: 8192, p99_ms: 13_777 },
+  first_token: { count: 2900, p50_ms: 431, p95_ms: 1024, p99_ms: 1722 },
+}
+
+export const trafficExamples = {
+  readTraffic: {
+    query: { span: 'hour', group_by: 'project', from: '2026-11-02T09:00:00Z' },
+    answer: {
+      object: 'organization.traffic',
+      span: 'hour',
+      from: morning,
+      to: morning + 3600,
+      data: [{ start: morning, ...trafficSums }],
+      total: [trafficSums],
+    },
+  } satisfies ExampleOf<typeof readTraffic>,
+  readRefusals: {
+    query: { from: '2026-11-02T09:00:00Z' },
+    answer: {
+      object: 'organization.refusals',
+      from: morning,
+      to: morning + 3600,
+      total: 214,
+      data: [
+        {
+          project_id: ids.project,
+          key_id: ids.projectKey,
+          is_other: false,
+          scope: 'key',
+          metric: 'requests_per_minute',
+          count: 214,
+          last_at: morning + 1800,
+        },
+      ],
+    },
+  } satisfies ExampleOf<typeof readRefusals>,
 }

@@ -4,7 +4,7 @@ import { apiKeyExamples } from './api-key.ts'
 import { approvalExamples } from './approval.ts'
 import { auditEventExamples } from './audit-event.ts'
 import { auditLogExamples } from './audit-log.ts'
-import { creditExamples } from './credits.ts'
+import { creditExamples, trafficExamples } from './credits.ts'
 import type { Example } from './example.ts'
 import { exportSinkExamples } from './export-sink.ts'
 import { gatewayExamples } from './gateway.ts'
@@ -37,6 +37,7 @@ const examples = {
   ...memberExamples,
   ...settingsExamples,
   ...creditExamples,
+  ...trafficExamples,
   ...modelExamples,
   ...inferenceExamples,
   ...serviceInfoExamples,

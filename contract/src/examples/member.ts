@@ -28,6 +28,11 @@ const session: sessionContract.MemberSession = {
   is_current: true,
 }
 const params = { member_id: ids.member }
+const invitation = {
+  invitation_url:
+    'https://gateway.example.com/auth/invitation#gate_inv_0000000000000000000000000000000000000000000000000',
+  invitation_expires_at: morning + 7 * 86_400,
+}
 const list = { object: 'list', has_more: false } as const
 
 export const memberExamples = {
@@ -37,8 +42,17 @@ export const memberExamples = {
   } satisfies ExampleOf<typeof contract.listMembers>,
   createMember: {
     body: { email: member.email, name: member.name, role: member.role },
-    answer: { ...member, status: 'invited', last_seen_at: null },
+    answer: { ...member, status: 'invited', last_seen_at: null, ...invitation },
   } satisfies ExampleOf<typeof contract.createMember>,
+  createMemberInvitation: {
+    params,
+    answer: {
+      id: ids.member,
+      object: 'organization.member.invitation',
+      email: member.email,
+      ...invitation,
+    },
+  } satisfies ExampleOf<typeof contract.createMemberInvitation>,
   retrieveMember: {
     params,
     answer: member,

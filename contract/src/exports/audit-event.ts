@@ -3,9 +3,38 @@ import { z } from 'zod'
 import { adminEndpoint } from '../endpoint.ts'
 import { Day, listOf, ListQuery } from '../list.ts'
 import { gatewayDecisions } from '../policy-gateway/gateway.ts'
-import { AnyId } from '../text.ts'
+import { AnyId, storedText } from '../text.ts'
 
 const eventTypes = ['enforcement', 'simulation', 'revision'] as const
+
+/** What was done to a resource (docs/specification/audit-events.md#revision-events). */
+export const revisionActions = [
+  'created',
+  'updated',
+  'published',
+  'paused',
+  'resumed',
+  'deleted',
+  'archived',
+  'suspended',
+  'reinstated',
+  'restored',
+  'rolled_back',
+  'taken_over',
+  'budget_alert',
+  'gap',
+  'replayed',
+  'requeued',
+  'signed_in',
+  'sign_in_refused',
+  'signed_out',
+  'ended',
+  'glass_broken',
+  'kept',
+] as const
+
+/** How a call ended (docs/specification/audit-events.md#call-events). */
+export const callOutcomes = ['completed', 'cut', 'failed', 'refused', 'blocked', 'unknown'] as const
 
 /** Who may have brought an event about. */
 export const actorTypes = [
@@ -43,7 +72,10 @@ const AuditEvent = z
       .nullish()
       .describe(`What the actor is: ${actorTypes.join(', ')}. Earlier events have none.`),
     project_label: z.string().nullish().describe('The name of the project at the time of a call.'),
-    user_id: z.string().nullish().describe('The user that a call was made for.'),
+    user_id: z
+      .string()
+      .nullish()
+      .describe("The `sub` of a call's token, or the member who owns its key."),
     payload: z
       .record(z.string(), z.unknown())
       .nullable()
@@ -65,6 +97,23 @@ export const Moment = z.union([
   Day,
 ])
 
+/** Which events are meant; all of what is given has to hold. */
+const EventFilters = z.object({
+  type: z.enum(eventTypes).optional(),
+  actor: storedText(1, 1000).optional().describe('Who brought it about, as events say it.'),
+  action: z.enum(revisionActions).optional().describe('What was done to a resource.'),
+  object_id: AnyId.optional().describe('The resource that changed.'),
+  request_id: AnyId.optional().describe('What one request has brought about.'),
+  key_id: AnyId.optional().describe('The key that calls were made with.'),
+  outcome: z.enum(callOutcomes).optional().describe('How a call ended.'),
+  policy_id: AnyId.optional().describe('The policy that decided.'),
+  project_id: AnyId.optional(),
+  decision: z.enum(gatewayDecisions).optional(),
+  from: Moment.optional().describe('The first moment, in RFC 3339; a day is its beginning in UTC.'),
+  to: Moment.optional().describe('The moment after the last; a day is its beginning in UTC.'),
+})
+export type EventQuery = z.output<typeof EventFilters>
+
 export const listAuditEvents = adminEndpoint({
   id: 'listAuditEvents',
   summary: 'List what happened in the organization, the newest first',
@@ -73,14 +122,7 @@ export const listAuditEvents = adminEndpoint({
   permission: 'audit.read',
   query: ListQuery.extend({
     order: z.enum(['asc', 'desc']).default('desc').describe('By time.'),
-    type: z.enum(eventTypes).optional(),
-    policy_id: AnyId.optional().describe('The policy that decided.'),
-    project_id: AnyId.optional(),
-    decision: z.enum(gatewayDecisions).optional(),
-    from: Moment.optional().describe(
-      'The first moment, in RFC 3339; a day is its beginning in UTC.',
-    ),
-    to: Moment.optional().describe('The moment after the last; a day is its beginning in UTC.'),
+    ...EventFilters.shape,
   }),
   response: listOf(AuditEvent).meta({ id: 'AuditEventList' }),
   errors: ['invalid_cursor'],

@@ -41,6 +41,28 @@ export const Member = z
   .meta({ id: 'Member' })
 export type Member = z.infer<typeof Member>
 
+/** Shown once: only a hash of the secret is stored. Null where the operator has not set up sign-in. */
+const invitationMembers = {
+  invitation_url: z
+    .string()
+    .nullable()
+    .describe(
+      'Leads the person to the sign-in; shown once. null: the operator has not set PUBLIC_URL.',
+    ),
+  invitation_expires_at: Timestamp.nullable(),
+}
+
+const InvitedMember = Member.extend(invitationMembers).meta({ id: 'InvitedMember' })
+
+const MemberInvitation = z
+  .object({
+    id: idOf('mem').describe('The id of the member.'),
+    object: z.literal('organization.member.invitation'),
+    email: z.string(),
+    ...invitationMembers,
+  })
+  .meta({ id: 'MemberInvitation' })
+
 const MemberCreation = z
   .strictObject({
     email: EmailAddress.describe('Unique in the organization; kept in lower case.'),
@@ -111,9 +133,21 @@ export const createMember = adminEndpoint({
     when: 'of a key, to create an owner while no owner is active',
   },
   body: MemberCreation,
-  response: Member,
+  response: InvitedMember,
   successStatus: 201,
   errors: ['member_email_taken', 'limit_reached'],
+})
+
+export const createMemberInvitation = adminEndpoint({
+  id: 'createMemberInvitation',
+  summary: 'Make a new link for a member who has not accepted the invitation; the earlier one ends',
+  method: 'POST',
+  path: `${members}/:member_id/invitation`,
+  permission: 'members.write',
+  params,
+  response: MemberInvitation,
+  successStatus: 201,
+  errors: ['member_not_found', 'member_not_invited'],
 })
 
 export const retrieveMember = adminEndpoint({

@@ -32,7 +32,7 @@ const chapters: readonly (readonly [name: string, description: string, paths: Re
   ],
   [
     'Organization',
-    'Who you are, and the settings, limits and models of the organization.',
+    'Who you are, and the settings, limits, models and traffic of the organization.',
     /^\/v1\/organization\//,
   ],
   ['Service', 'Health, this description, and webhooks.', /^\//],

@@ -22,6 +22,39 @@ export const showSignIn = page('showSignIn', 'GET', '/auth/sign_in', 'All ways t
 export const showSession = page('showSession', 'GET', '/auth/session', 'Who has signed in')
 export const listProviders = page('listProviders', 'GET', '/auth/providers', 'The ways to sign in')
 export const signInWithKey = page('signInWithKey', 'POST', '/auth/key', 'Sign in with a key')
+export const showLink = page('showLink', 'GET', '/auth/link', 'A link that signs in')
+export const signInWithLink = page('signInWithLink', 'POST', '/auth/link', 'Sign in with a link')
+export const showInvitation = page(
+  'showInvitation',
+  'GET',
+  '/auth/invitation',
+  'The invitation of a member',
+)
+export const acceptInvitation = page(
+  'acceptInvitation',
+  'POST',
+  '/auth/invitation',
+  'Sign in as the member who was invited',
+)
+export const showDevice = page('showDevice', 'GET', '/auth/device', 'Confirm a device')
+export const confirmDevice = page(
+  'confirmDevice',
+  'POST',
+  '/auth/device/confirm',
+  'What a device asks for, and whether it may',
+)
+export const requestDevice = page(
+  'requestDevice',
+  'POST',
+  '/auth/device',
+  'Where a program without a browser asks for a session',
+)
+export const pollDevice = page(
+  'pollDevice',
+  'POST',
+  '/auth/device/token',
+  'Where the program gets its session once it is confirmed',
+)
 export const signOut = page('signOut', 'POST', '/auth/sign_out', 'Sign out')
 export const beginSignInPage = page(
   'beginSignInPage',
@@ -42,6 +75,12 @@ export const backchannelLogout = page(
   'Where a provider says that it has ended a sign-in',
 )
 export const readStyle = page('readStyle', 'GET', '/auth/style.css', 'The style of these pages')
+export const readAddressScript = page(
+  'readAddressScript',
+  'GET',
+  '/auth/address-form.js',
+  'The script of pages that links with a secret open',
+)
 
 /** Every page that is served. No page needs a credential in the header Authorization. */
 export const pages = [
@@ -49,9 +88,18 @@ export const pages = [
   showSession,
   listProviders,
   signInWithKey,
+  showLink,
+  signInWithLink,
+  showInvitation,
+  acceptInvitation,
+  showDevice,
+  confirmDevice,
+  requestDevice,
+  pollDevice,
   signOut,
   beginSignInPage,
   finishSignInPage,
   backchannelLogout,
   readStyle,
+  readAddressScript,
 ] as const satisfies readonly Page[]

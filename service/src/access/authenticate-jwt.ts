@@ -79,6 +79,7 @@ export function createJwtAuthentication(deps: JwtDeps) {
       ...(await requireActiveProject(deps, endpoint, organizationId, projectId)),
       credentialId: `${issuer.issuer}|${subject}`,
       subject,
+      userId: subject,
       isBoundToProject: claimed !== undefined,
       permissions,
       member: null,

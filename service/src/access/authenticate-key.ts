@@ -3,6 +3,7 @@ import { timingSafeEqual } from 'node:crypto'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 
 import type { Principal } from '#http/principal.ts'
+import { ApiError } from '#platform/api-error.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
@@ -50,7 +51,12 @@ export function createKeyAuthentication(deps: KeyDeps) {
   function accept(endpoint: Place, credential: Credential, key: FoundKey | null): Principal {
     if (!key) throw unauthorized(endpoint, 'invalid_api_key', 'The key does not exist.')
     const now = deps.now()
-    refuseUnusable(endpoint, key, now)
+    try {
+      refuseUnusable(endpoint, key, now)
+    } catch (error) {
+      if (error instanceof ApiError) error.refusedCaller = callerOf(key)
+      throw error
+    }
     deps.uses.note({ organizationId: key.organization_id, keyId: key.id, usedAt: now })
     const known = principals.get(key)
     if (known) return known
@@ -77,6 +83,13 @@ export function createKeyAuthentication(deps: KeyDeps) {
   }
 }
 
+/** Whose key it is, for the counts of refusals. */
+const callerOf = (key: FoundKey) => ({
+  organizationId: key.organization_id,
+  projectId: key.project_id,
+  credentialId: key.id,
+})
+
 const toPrincipal = (key: FoundKey, { kind }: Credential): Principal => ({
   kind,
   organizationId: key.organization_id,
@@ -85,6 +98,7 @@ const toPrincipal = (key: FoundKey, { kind }: Credential): Principal => ({
   projectLabels: key.project_labels,
   credentialId: key.id,
   subject: key.id,
+  userId: key.member_id,
   isBoundToProject: key.project_id !== null,
   permissions: new Set(knownPermissions(key.permissions)),
   plan: key.plan,

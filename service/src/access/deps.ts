@@ -11,6 +11,8 @@ import type { HashKey } from './secret.ts'
 export type AccessDeps = MutationDeps &
   GlassDeps & {
     hashKey: HashKey
+    /** Where browsers find this gateway; undefined: there is no sign-in. */
+    publicUrl: string | undefined
     findOrganizationLimits: FindOrganizationLimits
     findOrganizationBudget: FindOrganizationBudget
     countEarlierUsage: CountEarlierUsage

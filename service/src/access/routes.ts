@@ -11,6 +11,7 @@ import { serveUpdateProjectApiKey } from './keys/update-project-api-key.ts'
 import { serveDeleteMemberSession } from './member-sessions/delete-member-session.ts'
 import { serveDeleteMemberSessions } from './member-sessions/delete-member-sessions.ts'
 import { serveListMemberSessions } from './member-sessions/list-member-sessions.ts'
+import { serveCreateMemberInvitation } from './members/create-member-invitation.ts'
 import { serveCreateMember } from './members/create-member.ts'
 import { serveDeleteMember } from './members/delete-member.ts'
 import { serveDeleteProjectMember } from './members/delete-project-member.ts'
@@ -47,6 +48,7 @@ export function serveAccess(app: FastifyInstance, deps: AccessDeps) {
   serveDeleteAdminApiKey(app, deps)
   serveListMembers(app, deps)
   serveCreateMember(app, deps)
+  serveCreateMemberInvitation(app, deps)
   serveRetrieveMember(app, deps)
   serveUpdateMember(app, deps)
   serveDeleteMember(app, deps)

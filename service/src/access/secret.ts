@@ -8,12 +8,19 @@ import { deriveKey, type Keyring } from '#platform/secrets.ts'
  * A key is its prefix, 43 base62 characters of 256 random bits, and 6 base62 characters of the CRC32
  * of everything before them. The checksum rejects typos and noise before anything is hashed or queried.
  */
-export type KeyPrefix = 'gate_adm_' | 'gate_prj_' | 'gate_ses_'
+export type KeyPrefix =
+  | 'gate_adm_'
+  | 'gate_prj_'
+  | 'gate_ses_'
+  /** Of what leads to a session: the operator's link, an invitation, and the code of a device. */
+  | 'gate_lnk_'
+  | 'gate_inv_'
+  | 'gate_dev_'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const randomLength = 43
 const checksumLength = 6
-const shape = /^gate_(adm|prj|ses)_[0-9A-Za-z]{49}$/
+const shape = /^gate_(adm|prj|ses|lnk|inv|dev)_[0-9A-Za-z]{49}$/
 
 export function formatKey(prefix: KeyPrefix, random: Buffer): string {
   const start = prefix + base62(BigInt(`0x${random.toString('hex')}`), randomLength)

@@ -11,7 +11,13 @@ import {
 } from '@gatehouse/contract/api-key'
 import type { Endpoint } from '@gatehouse/contract/endpoint'
 import { endpoints } from '@gatehouse/contract/endpoints'
-import { createMember, deleteMember, updateMember } from '@gatehouse/contract/members/member'
+import {
+  createMember,
+  createMemberInvitation,
+  deleteMember,
+  retrieveMember,
+  updateMember,
+} from '@gatehouse/contract/members/member'
 import { deleteProjectMember, setProjectMember } from '@gatehouse/contract/members/project-member'
 import {
   readOrganizationSettings,
@@ -113,12 +119,19 @@ async function arrangeKey(kind: 'admin' | 'project'): Promise<Change> {
   }
 }
 
+/** What the answer to a creation shows once. */
+function withoutSecrets(answer: { id: string }) {
+  const secrets = ['value', 'invitation_url', 'invitation_expires_at']
+  return Object.fromEntries(Object.entries(answer).filter(([name]) => !secrets.includes(name)))
+}
+
 /** A member of the organization, and the paths of requests about it and about its membership in a project. */
 async function arrangeMember() {
   const { api } = house
   const body = { email: `${randomUUID()}@example.com`, role: 'viewer' }
-  const { body: before } = await api.send(createMember, { body })
-  return { before, params: { project_id: api.organization.projectId, member_id: before.id } }
+  const { id: member_id } = (await api.send(createMember, { body })).body
+  const params = { project_id: api.organization.projectId, member_id }
+  return { before: (await api.send(retrieveMember, { params })).body, params }
 }
 const unknownMember = { params: { project_id: 'proj_none', member_id: 'mem_none' } }
 
@@ -223,6 +236,13 @@ const cases: Record<string, Case> = {
     },
     refused: () => [{ body: { email: 'ada', role: 'viewer' } }],
   },
+  [createMemberInvitation.id]: {
+    async arrange() {
+      const { params } = await arrangeMember()
+      return created('member.invitation', { params })
+    },
+    refused: () => [unknownMember],
+  },
   [updateMember.id]: {
     async arrange() {
       const { params, before } = await arrangeMember()
@@ -321,7 +341,7 @@ test.each(mutations)(
         request_id: answer.headers['x-request-id'],
       },
     })
-    const { value: _, ...after } = { value: '', ...resource }
+    const after = withoutSecrets(resource)
     expect(event!.content).toEqual({ before, after: isRemoval ? null : after })
     const hash = createHash('sha256').update(event!.salt!).update(event!.payload!)
     expect(event!.payload_hash).toEqual(hash.digest())

@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto'
 
+import type { callOutcomes, revisionActions } from '@gatehouse/contract/exports/audit-event'
+
 import { createUuid } from '#platform/id.ts'
 
 import {
@@ -15,30 +17,7 @@ import { type Resource, revisionContent } from './revision-content.ts'
 import { saltBytes, takeSalt } from './salt.ts'
 import { shardOf } from './shard.ts'
 
-/** What was done to a resource of an organization (docs/specification/audit-events.md#revision-events). */
-export type RevisionAction =
-  | 'created'
-  | 'updated'
-  | 'published'
-  | 'paused'
-  | 'resumed'
-  | 'deleted'
-  | 'archived'
-  | 'suspended'
-  | 'reinstated'
-  | 'restored'
-  | 'rolled_back'
-  | 'taken_over'
-  | 'budget_alert'
-  | 'gap'
-  | 'replayed'
-  | 'requeued'
-  | 'signed_in'
-  | 'sign_in_refused'
-  | 'signed_out'
-  | 'ended'
-  | 'glass_broken'
-  | 'kept'
+export type RevisionAction = (typeof revisionActions)[number]
 
 /** The caller of an endpoint. */
 export function callerOf(call: { principal: Acting; requestId: string }): Actor {
@@ -111,7 +90,7 @@ export function buildRevisionEvent(revision: Revision, at: Date): Event {
  * How a call to a model ended. `refused`: it was not sent to one. `blocked`: a policy refused it or ended its answer.
  * `unknown`: its process died first.
  */
-export type CallOutcome = 'completed' | 'cut' | 'failed' | 'refused' | 'blocked' | 'unknown'
+export type CallOutcome = (typeof callOutcomes)[number]
 
 /** Under this name are the events of callers who belong to no organization. No organization has such an id. */
 export const operatorOrganizationId = 'operator'
@@ -126,7 +105,7 @@ export type CallReport = {
   actorType: ActorType | undefined
   /** The project's name at the time of the call. */
   projectLabel?: string | null | undefined
-  /** The subject of the token that the call was made with. */
+  /** The subject of the token, or the member whose own key the call was made with. */
   userId?: string | null | undefined
   /** The labels of the project at the time of the call, if it has any. */
   projectLabels?: Readonly<Record<string, string>> | null
@@ -149,6 +128,12 @@ export type CallReport = {
   dataClassification?: string | null
   /** The quotas and budgets that the call counts in; a trigger adds up what is said here (migrations/0031). */
   quotas?: CountedReport | null | undefined
+  /** From the arrival of the request to the end of the call; undefined if that is not known. */
+  durationMs?: number
+  /** To the first of a streamed answer that had left. */
+  firstTokenMs?: number
+  /** Of the error that ended a call which was not refused. */
+  status?: number
 }
 
 export type CountedReport = {
@@ -161,9 +146,15 @@ export type CountedReport = {
 }
 
 export function buildCallEvent(report: CallReport, at: Date): Event {
-  const { organizationId, usage, projectLabels } = report
-  // In the payload: what an organization writes there may have to be erased.
-  const content = { usage, ...(projectLabels && { project_labels: projectLabels }) }
+  const { organizationId, usage, projectLabels, durationMs, firstTokenMs, status } = report
+  // In the payload: what an organization writes there may have to be erased. Members that are undefined are left out.
+  const content = {
+    usage,
+    duration_ms: durationMs,
+    first_token_ms: firstTokenMs,
+    status,
+    ...(projectLabels && { project_labels: projectLabels }),
+  }
   const header: EventHeader = {
     phase: 'call',
     request_id: report.requestId,

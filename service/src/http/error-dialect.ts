@@ -10,7 +10,10 @@ export type ErrorDeps = {
   docsUrl: string | undefined
   /** The error bodies of /v1/responses (docs/specification/errors.md#responses-body). */
   responsesErrors: ResponsesErrors
+  /** Told of every error that is answered. */
+  noteRefusal?: NoteRefusal
 }
+export type NoteRefusal = (request: FastifyRequest, error: ApiError) => void
 export type ResponsesErrors = 'auto' | 'flat' | 'openai'
 
 /**
@@ -41,12 +44,13 @@ type Failure = ErrorDeps & { dialect: Dialect; thrown: unknown }
 
 /** Answers with whatever was thrown, in the body of the dialect. Unexpected errors are logged. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, failure: Failure) {
-  const { dialect, thrown, log, responsesErrors } = failure
+  const { dialect, thrown, log, responsesErrors, noteRefusal } = failure
   const error = toApiError(thrown)
   // An ApiError without a cause was thrown on purpose: the request's own log line is enough.
   const isExpected = thrown === error && error.cause === undefined
   if (error.status >= 500 && !isExpected) log.problem(error.code, thrown, request.id)
   request.line.code = error.code
+  noteRefusal?.(request, error)
   // A client that is still sending when its connection is closed never sees the answer. Without the header, which Fastify
   // sets when a body is refused, the connection stays open and the rest of the body is read and discarded.
   const isSending = !request.raw.complete && error.code !== 'request_timeout'

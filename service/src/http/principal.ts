@@ -18,6 +18,8 @@ export type Principal = {
   readonly credentialId: string
   /** For whom a call is made unless it says otherwise: the id of the key, or the `sub` of a token. */
   readonly subject: string
+  /** Which person a call is made for: the `sub` of a token, or the member who owns the key; null: the credential does not say. */
+  readonly userId: string | null
   /** Whether the credential itself is bound to the project. Otherwise the call named the project, or it is the default one. */
   readonly isBoundToProject: boolean
   readonly permissions: ReadonlySet<Permission>

@@ -68,6 +68,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.decorateRequest('principal', null)
   app.decorateRequest('bodyBytes', null)
   app.decorateRequest('line')
+  app.decorateRequest('arrivedAtMs', 0)
   app.addHook('onClose', async () => options.overload.stop())
   readBody(app, options)
   closeUnreadAnswers(app)
@@ -146,7 +147,8 @@ function listOf(socket: Socket): Set<OpenRequest> {
 /** Sets the request id on the answer, and logs one line when the answer has been sent or aborted. */
 function beginRequest(request: FastifyRequest, reply: FastifyReply, options: ServerOptions) {
   const { log, metrics } = options
-  const startedAtMs = performance.now()
+  const arrivedAtMs = performance.now()
+  request.arrivedAtMs = arrivedAtMs
   // Not on Node's own response, which would then process all other headers one by one, too.
   void reply.header('x-request-id', request.id)
   void reply.header('request-id', request.id)
@@ -159,7 +161,7 @@ function beginRequest(request: FastifyRequest, reply: FastifyReply, options: Ser
   ofSocket.add(ours)
   openRequests.add(ours)
   reply.raw.once('close', () => {
-    const durationMs = performance.now() - startedAtMs
+    const durationMs = performance.now() - arrivedAtMs
     const { line } = request
     line.status = reply.raw.statusCode
     line.duration_ms = Math.round(durationMs * 1000) / 1000
@@ -220,6 +222,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The log line of this request; guards and handlers add to it. */
     line: RequestLine
+    /** On the clock of `performance.now()`. */
+    arrivedAtMs: number
     /** The body as it was sent, for fingerprints and signatures. */
     bodyBytes: Buffer | null
   }

@@ -59,7 +59,7 @@ export async function openBill(
     countUsage(deps.metrics, { model, usage, credits: amount })
     const usageMeta = buildUsageMeta(meta, usage)
     const report = { ...usageMeta, credits: Number(amount) }
-    const ending = { ...endingOf(outcome, error), model, usage: report, findings }
+    const ending = { ...endingOf(outcome, error), model, usage: report, findings, ...left(meter) }
     if (call.counted) {
       // Tokens count in quotas as they do in limits, even if the call costs nothing.
       call.counted.tokens = usedTokens(await meter.usage(), request)
@@ -110,7 +110,7 @@ export async function openFreeBill(
     countUsage(metrics, { model, usage, credits })
     const { costUsd } = toCost(credits)
     const report = { ...buildUsageMeta(meta, usage), credits: 0 }
-    const ending = { ...endingOf(outcome, error), model, usage: report, findings }
+    const ending = { ...endingOf(outcome, error), model, usage: report, findings, ...left(meter) }
     await events.write(toEvent(call, ending))
     return { remainingCredits: null, creditsUsed: 0, costUsd, usage: usageFor(findings, usage) }
   }
@@ -123,6 +123,8 @@ export async function openFreeBill(
 
 /** Outcomes that give the free call back, if the upstream has not started to answer. */
 const unspent: ReadonlySet<CallOutcome> = new Set<CallOutcome>(['failed', 'blocked', 'refused'])
+
+const left = (meter: Meter) => ({ firstLeftAtMs: meter.firstLeftAtMs() })
 
 /** The event of a refused call carries the status and the code of its answer. */
 function endingOf(outcome: CallOutcome, error: unknown) {

@@ -8,6 +8,7 @@ import {
 import type { GatewayReport } from '#audit/policy-report.ts'
 import type { Principal } from '#http/principal.ts'
 import type { CountedQuotas } from '#limits/quotas/counted-quotas.ts'
+import { toApiError } from '#platform/to-api-error.ts'
 import type { Pinned } from '#policies-in-force/in-force.ts'
 
 import { type CallTarget, targetNames } from './configured/call-target.ts'
@@ -26,12 +27,16 @@ export type CallOrigin = {
   /** Left out if the call failed before its headers were read. */
   policySubject?: PolicySubject
   counted?: CountedQuotas | null
+  /** When its request arrived, on the clock of `performance.now()`. */
+  arrivedAtMs: number
 }
 export type CallEnding = Pick<CallReport, 'model' | 'outcome' | 'refusal' | 'usage'> & {
   /** Null if the call ended before it was checked. */
   findings: Findings | null
   /** Why it did not complete. */
   error: unknown
+  /** When the first of a streamed answer had left; undefined: nothing has. */
+  firstLeftAtMs?: number | undefined
 }
 
 /** Builds the event of a call, and hands what is still to be judged of the call to monitoring. */
@@ -45,10 +50,12 @@ export function toCallEvent(call: CallOrigin, ending: CallEnding, at: Date): Eve
   const { requestId, principal, target, policies, policySubject, counted } = call
   const { kind, organizationId, projectId, projectLabels, credentialId } = principal
   const { type, projectLabel, userId } = describeCaller(principal)
-  const { findings, error, ...result } = ending
+  const { findings, error, firstLeftAtMs, ...result } = ending
   return buildCallEvent(
     {
       ...result,
+      ...describeTimes(call, firstLeftAtMs),
+      ...describeError(ending),
       organizationId: kind === 'anonymous' ? operatorOrganizationId : organizationId,
       requestId,
       projectId,
@@ -73,11 +80,22 @@ export function toCallEvent(call: CallOrigin, ending: CallEnding, at: Date): Eve
   )
 }
 
+const describeTimes = ({ arrivedAtMs }: CallOrigin, firstLeftAtMs: number | undefined) => ({
+  durationMs: Math.round(performance.now() - arrivedAtMs),
+  ...(firstLeftAtMs !== undefined && { firstTokenMs: Math.round(firstLeftAtMs - arrivedAtMs) }),
+})
+
+/** The status of the error that ended a call, where the event does not say it as that of a refusal. */
+function describeError({ outcome, refusal, error }: CallEnding) {
+  const isError = outcome === 'failed' || outcome === 'blocked'
+  return isError && !refusal && error !== undefined ? { status: toApiError(error).status } : {}
+}
+
 /** What the event of a call says of its caller beside the ids. */
 export const describeCaller = (principal: Principal) => ({
   type: actorTypeOf(principal),
   projectLabel: principal.projectName,
-  userId: principal.kind === 'jwt' ? principal.subject : null,
+  userId: principal.userId,
 })
 
 const hasUserQuotas = (policies: Pinned | null) =>

@@ -8,7 +8,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { sweepHolds } from '#credits/holds/sweep-store.ts'
 import { systemClock } from '#platform/clock.ts'
 import { createIssuerDouble } from '#testing/issuer-double.ts'
+import { createMemberSession } from '#testing/member-session.ts'
 import { completion, type PlainCalls, preparePlainCalls, sendPlain } from '#testing/plain-calls.ts'
+import { createProjectKey } from '#testing/test-gateway.ts'
 
 // What the event of a call says of its caller: what the caller is, the name of the project, and the user.
 
@@ -35,6 +37,16 @@ async function prepare() {
     scope: 'use',
   })
   return { calls, issuer, token }
+}
+
+/** A member of the project, with an own key there. */
+async function createOwnKey({ house, organization }: PlainCalls) {
+  const { organizationId, projectId } = organization
+  const projectRoles = { [projectId]: 'project_member' as const }
+  const wanted = { organizationId, role: 'developer', projectRoles } as const
+  const { memberId } = await createMemberSession(house, wanted)
+  const { value } = await createProjectKey(house, organization, {}, { memberId, defaults: null })
+  return { memberId, value }
 }
 
 const content = { messages: [{ role: 'user', content: 'Hello' }] }
@@ -82,6 +94,26 @@ test('a key and a token, with the name of the project at that time, also of refu
   const renamed = { project_label: 'Renamed' }
   await expect.poll(() => isRenamed(calls.credential), patience).toMatchObject(renamed)
   await expect.poll(() => isRenamed(token), patience).toMatchObject(renamed)
+})
+
+test('a call with the own key of a member names the member, also if it is refused or its process dies', async () => {
+  const { calls } = await prepare()
+  const { memberId, value } = await createOwnKey(calls)
+  await ask(calls, value)
+  await ask(calls, value, 'none')
+  const unanswered: ServerResponse[] = []
+  calls.upstream.behave = (response) => unanswered.push(response)
+  const waiting = ask(calls, value)
+  await expect.poll(() => unanswered).toHaveLength(1)
+  await sql`update credit_hold set expires_at = now() - interval '1 second'`.execute(calls.db)
+  expect(await sweepHolds(calls.db)).toBe(1)
+  const ofMember = { actor_type: 'project_key', project_label: 'Default', user_id: memberId }
+  const actor = expect.stringMatching(/^key_/) as string
+  expect(await callersOf(calls)).toEqual(
+    ['completed', 'refused', 'unknown'].map((outcome) => ({ ...ofMember, actor, outcome })),
+  )
+  sendPlain(unanswered[0]!, completion('Hello.'))
+  await waiting
 })
 
 test('a call whose process has died: its hold knows the caller, and the ledger does not', async () => {

@@ -22,6 +22,7 @@ type Deps = ErrorDeps &
   }
 export type Attempt = {
   requestId: string
+  arrivedAtMs: number
   principal: Principal
   /** Null if the attempt failed before the policies were known. */
   policies: Pinned | null
@@ -103,7 +104,7 @@ export function refuseAgain(
 type FailedAttempt = Deps & { thrown: unknown }
 
 async function countFailed(request: FastifyRequest, reply: FastifyReply, deps: FailedAttempt) {
-  const { id: requestId, principal, policies, isCounted } = request
+  const { id: requestId, arrivedAtMs, principal, policies, isCounted } = request
   if (!principal || isCounted) return
   request.isCounted = true
   const attempt = { requestId, principal, tokens: 0 }
@@ -113,7 +114,7 @@ async function countFailed(request: FastifyRequest, reply: FastifyReply, deps: F
   // A call that is refused for lack of memory leaves no event, so that such calls cannot fill the log.
   const isShed = toApiError(deps.thrown).code === 'overloaded'
   if (refusal || isShed) return
-  await deps.recordAttempt?.({ requestId, principal, policies }, deps.thrown)
+  await deps.recordAttempt?.({ requestId, arrivedAtMs, principal, policies }, deps.thrown)
 }
 
 declare module 'fastify' {

@@ -15,6 +15,8 @@ import type { ParsedRequest } from './model-request.ts'
 /** One inference call on its way through the pipeline. */
 export type InferenceCall = {
   requestId: string
+  /** When its request arrived, on the clock of `performance.now()`. */
+  arrivedAtMs: number
   endpoint: Endpoint
   principal: Principal
   /** The anonymous caller whose one free request this is; null for all others. */

@@ -42,6 +42,7 @@ export type CountTokensDeps = AdmitDeps &
 
 /** A count in progress. What is found out about it goes into its event, however it ends. */
 type CountCall = CheckedCall & {
+  arrivedAtMs: number
   /** What is wrong with its headers; null if nothing is. */
   headerError: ApiError | null
   counted: InferenceCall['counted']
@@ -109,6 +110,7 @@ async function openCount(
   const { policySubject, error } = readPolicySubject(request.headers, principal)
   return {
     requestId,
+    arrivedAtMs: request.arrivedAtMs,
     principal,
     policies,
     policySubject,

@@ -165,6 +165,7 @@ async function openCall(
   request.isCounted = true
   return {
     requestId: request.id,
+    arrivedAtMs: request.arrivedAtMs,
     endpoint,
     principal,
     freeCaller,

@@ -143,6 +143,6 @@ function toError({ scope, metric, waitMs }: Refusal, limits: Limits): ApiError {
   return new ApiError(
     'rate_limit_exceeded',
     `Rate limit reached for ${metricName} on ${scopeName}: limit ${limits[scope][metric]}. Retry after ${waitSeconds}s.`,
-    { headers: { 'retry-after': String(waitSeconds) } },
+    { headers: { 'retry-after': String(waitSeconds) }, refusedBy: { scope, metric } },
   )
 }

@@ -113,6 +113,7 @@ export function createQuestionLimit(deps: Deps) {
   function refuse(model: AskedModel, limit: number, waitMs: number) {
     deps.metrics.limitsRefused.inc({ kind: 'questions', scope: 'organization', metric: model })
     return rateLimitExceeded({
+      hasEvent: true,
       what: `${model} questions per minute`,
       where: 'organization',
       scope: 'organization',

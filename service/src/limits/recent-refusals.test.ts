@@ -12,6 +12,7 @@ const caller = (credentialId: string): Principal => ({
   projectId: 'proj',
   credentialId,
   subject: credentialId,
+  userId: null,
   projectName: null,
   isBoundToProject: true,
   permissions: new Set<never>(),

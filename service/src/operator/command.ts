@@ -15,6 +15,7 @@ export const flags = [
   'project',
   'key',
   'email',
+  'organization',
   'role',
   'requests-per-minute',
   'requests-per-day',
@@ -38,6 +39,10 @@ export type OperatorDeps = {
   hashKey: HashKey
   secretBox: SecretBox
   announce: Announce
+  /** Where browsers find the gateway; undefined: there is no sign-in. */
+  publicUrl: string | undefined
+  /** Whether links of the operator sign in. */
+  isWithKeys: boolean
 }
 
 export type CommandOutput = {
@@ -63,7 +68,7 @@ export type Command = {
   prepare(args: CommandArguments): (deps: OperatorDeps) => Promise<CommandOutput>
 }
 
-/** Commands by their topic and name: `organizations` and `create`. */
+/** Commands by their topic and name: `organizations` and `create`. A topic that is a command itself has it under the empty name. */
 export type Topics = Readonly<Record<string, Readonly<Record<string, Command>>>>
 
 /** The arguments are wrong. */

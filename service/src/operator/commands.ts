@@ -24,6 +24,7 @@ import {
   readPositiveAmount,
 } from './read-values.ts'
 import { adoptMasterKey, rewrapSecrets } from './secrets.ts'
+import { signInLink } from './sign-in-link.ts'
 
 const limitSynopsis = [
   '[--requests-per-minute <n>] [--requests-per-day <n>] [--concurrent-requests <n>]',
@@ -284,6 +285,7 @@ export const topics: Topics = {
     refund,
   },
   members: memberCommands,
+  'sign-in-link': { '': signInLink },
   credits: { reconcile },
   policies: { check },
   audit: { events, resume },

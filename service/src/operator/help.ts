@@ -2,7 +2,7 @@ import type { Command, Topics } from './command.ts'
 
 export function helpForAll(topics: Topics): string {
   const sections = Object.entries(topics).flatMap(([topic, commands]) => [
-    `gatehouse operator ${topic} <command>`,
+    `gatehouse operator ${topic}${Object.hasOwn(commands, '') ? '' : ' <command>'}`,
     '',
     ...Object.values(commands).flatMap(({ synopsis, help }) => [
       `  ${synopsis}`,

@@ -18,7 +18,7 @@ import { transact } from '#platform/transaction.ts'
 import type { CommandOutput, OperatorDeps } from './command.ts'
 import { noOrganization } from './present.ts'
 
-type LimitsDeps = Omit<OperatorDeps, 'secretBox' | 'openPatientDb'>
+type LimitsDeps = Omit<OperatorDeps, 'secretBox' | 'openPatientDb' | 'publicUrl' | 'isWithKeys'>
 
 /** Whose limits are meant; without a project and a key those of the organization. */
 export type LimitsTarget = { organizationId: string; projectId?: string; keyId?: string }

@@ -1,7 +1,13 @@
 import { Role } from '@gatehouse/contract/role'
 
 import type { Command } from './command.ts'
-import { inviteByOperator, listMemberPage, setMemberRole, suspendMember } from './members.ts'
+import {
+  inviteByOperator,
+  listMemberPage,
+  renewInvitation,
+  setMemberRole,
+  suspendMember,
+} from './members.ts'
 import { readEmail, readName, readRole } from './read-values.ts'
 
 const list: Command = {
@@ -19,7 +25,8 @@ const list: Command = {
 const invite: Command = {
   synopsis: `invite <organization id> --email <address> --role <role> [--name <name>]`,
   help: [
-    'Invites a person, such as the first owner. The first sign-in makes the member active.',
+    'Invites a person, such as the first owner. The first sign-in makes the member active. Prints a',
+    'link for that person, which works for 7 days, if PUBLIC_URL is set.',
     `Roles: ${Role.options.join(', ')}.`,
   ],
   organizationId: 'required',
@@ -32,6 +39,19 @@ const invite: Command = {
       name: values.name === undefined ? undefined : readName(values.name),
     }
     return (deps) => inviteByOperator(organizationId, invitation, deps)
+  },
+}
+
+const invitation: Command = {
+  synopsis: 'invitation <organization id> --email <address>',
+  help: ['Prints a new link for a member who is invited, and ends the earlier one.'],
+  organizationId: 'required',
+  required: ['email'],
+  optional: [],
+  needsProvedKey: true,
+  prepare({ organizationId, values }) {
+    const email = readEmail(values.email)
+    return (deps) => renewInvitation(organizationId, email, deps)
   },
 }
 
@@ -65,4 +85,4 @@ const suspend: Command = {
   },
 }
 
-export const memberCommands = { list, invite, 'set-role': setRole, suspend }
+export const memberCommands = { list, invite, invitation, 'set-role': setRole, suspend }

@@ -1,8 +1,10 @@
 import type { MemberEdit } from '@gatehouse/contract/members/member'
 import type { Role } from '@gatehouse/contract/role'
 
+import { makeInvitation } from '#access/member-links/make-link.ts'
 import {
   editMember,
+  inviteAgain,
   inviteMember,
   lockMembers,
   type MemberManager,
@@ -22,6 +24,7 @@ import type { CommandOutput, OperatorDeps } from './command.ts'
 import { noOrganization } from './present.ts'
 
 type MembersDeps = Pick<OperatorDeps, 'db' | 'announce' | 'now'>
+type InviteDeps = MembersDeps & Pick<OperatorDeps, 'hashKey' | 'publicUrl'>
 
 const pageSize = 100
 
@@ -51,8 +54,26 @@ export async function listMemberPage(
 export const inviteByOperator = (
   organizationId: string,
   invitation: { email: string; role: Role; name: string | undefined },
-  deps: MembersDeps,
-) => change(organizationId, deps, (tx, manager) => inviteMember(tx, invitation, manager, deps))
+  deps: InviteDeps,
+) => invite(organizationId, deps, (tx, manager) => inviteMember(tx, invitation, manager, deps))
+
+/** A new link for a member who has not signed in yet. */
+export const renewInvitation = (organizationId: string, email: string, deps: InviteDeps) =>
+  invite(organizationId, deps, async (tx, manager) => {
+    const { id } = await requireByEmail(tx, organizationId, email)
+    return inviteAgain(tx, { id }, manager, deps)
+  })
+
+/** Prints the link of the invited member, too. */
+const invite = (
+  organizationId: string,
+  deps: InviteDeps,
+  work: (tx: Tx, manager: MemberManager) => Promise<MemberRow>,
+) =>
+  change(organizationId, deps, async (tx, manager) => {
+    const member = await work(tx, manager)
+    return { member, ...(await makeInvitation(tx, member, deps)) }
+  })
 
 export const setMemberRole = (
   organizationId: string,
@@ -69,22 +90,27 @@ const editByEmail = (
   deps: MembersDeps,
 ) =>
   change(organizationId, deps, async (tx, manager) => {
-    const member = await findMemberByEmail(tx, organizationId, email)
-    if (!member) throw new Error(`The organization has no member with the address '${email}'.`)
-    return editMember(tx, { id: member.id, edit }, manager, deps)
+    const { id } = await requireByEmail(tx, organizationId, email)
+    return { member: await editMember(tx, { id, edit }, manager, deps) }
   })
+
+export async function requireByEmail(tx: Tx, organizationId: string, email: string) {
+  const member = await findMemberByEmail(tx, organizationId, email)
+  if (!member) throw new Error(`The organization has no member with the address '${email}'.`)
+  return member
+}
 
 async function change(
   organizationId: string,
   { db }: MembersDeps,
-  work: (tx: Tx, manager: MemberManager) => Promise<MemberRow>,
+  work: (tx: Tx, manager: MemberManager) => Promise<{ member: MemberRow } & object>,
 ): Promise<CommandOutput> {
   const manager = { organizationId, acting: { kind: 'operator' }, by: operator } as const
-  const member = await transact(db, async (tx) => {
+  const { member, ...more } = await transact(db, async (tx) => {
     if (!(await lockMembers(tx, organizationId))) throw noOrganization(organizationId)
     return work(tx, manager)
   })
-  return { result: present(member) }
+  return { result: { ...present(member), ...more } }
 }
 
 const present = (row: MemberRow) => ({

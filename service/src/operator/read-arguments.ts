@@ -27,7 +27,7 @@ export function readArguments(args: readonly string[], topics: Topics): ReadArgu
   if (topic === '' || topic === 'help' || (isHelp && name === '')) return undefined
   const command = findCommand(topic, name, topics)
   const given: CommandArguments = { organizationId: words[0] ?? '', values: flagValues }
-  if (!isHelp) checkArguments(`${topic} ${name}`, command, { words, given })
+  if (!isHelp) checkArguments(`${topic} ${name}`.trim(), command, { words, given })
   return { topic, command, args: given, isJson, isHelp }
 }
 
@@ -44,6 +44,7 @@ function parse(args: readonly string[]) {
     project: text,
     key: text,
     email: text,
+    organization: text,
     role: text,
     'requests-per-minute': text,
     'requests-per-day': text,

@@ -22,6 +22,18 @@ type Details = {
   contact?: string | undefined
   /** For clients that know more than the code: see Failure. */
   details?: Readonly<Record<string, unknown>>
+  /** What has refused a call that leaves no event. */
+  refusedBy?: RefusedBy
+}
+
+/** Of which scope the limit is that was reached, and what it counts. */
+type RefusedBy = { readonly scope: string; readonly metric: string }
+
+/** Whose call was refused, where the error is about the caller's own credential. */
+type RefusedCaller = {
+  readonly organizationId: string
+  readonly projectId: string | null
+  readonly credentialId: string
 }
 
 const messageMaxLength = 300
@@ -38,6 +50,9 @@ export class ApiError extends Error {
   readonly failing: readonly FailingExample[] | undefined
   readonly policy: DecidingPolicy | undefined
   readonly details: Details['details'] | undefined
+  readonly refusedBy: RefusedBy | undefined
+  /** Set by what knows the caller whose credential it does not accept. */
+  refusedCaller: RefusedCaller | undefined
 
   constructor(code: ErrorCode, message: string, details: Details = {}) {
     const { status, type } = errors[code]
@@ -55,6 +70,7 @@ export class ApiError extends Error {
     this.failing = details.failing
     this.policy = details.policy
     this.details = details.details
+    this.refusedBy = details.refusedBy
   }
 }
 
@@ -116,16 +132,20 @@ type RateLimit = {
   now: Date
   scope?: 'credential' | 'organization'
   metric?: 'requests' | 'concurrent_requests'
+  /** Whether the refused call leaves an event. */
+  hasEvent?: boolean
 }
 
 /** A 429 whose message and headers say which limit was reached and when to retry. */
 export function rateLimitExceeded(refusal: RateLimit) {
   const { what, where, limit, waitMs, now, scope = 'credential', metric = 'requests' } = refusal
+  const { hasEvent = false } = refusal
   const waitSeconds = Math.max(1, Math.ceil(waitMs / 1000))
   return new ApiError(
     metric === 'requests' ? 'rate_limit_exceeded' : 'concurrency_limit_exceeded',
     `Rate limit reached for ${what} on ${where}: limit ${limit}. Retry after ${waitSeconds}s.`,
     {
+      ...(!hasEvent && { refusedBy: { scope, metric } }),
       headers: {
         'retry-after': String(waitSeconds),
         'x-ratelimit-limit': String(limit),

@@ -11,7 +11,13 @@ export const migrationsFolder = new URL('migrations/', programFolder)
 /** The entry of our worker threads. */
 export const threadEntry = new URL(isBuilt ? 'thread.mjs' : 'src/thread.ts', programFolder)
 
-type AssetName = 'limiter.lua' | 'quotas.lua' | 'model.bin' | 'model.json' | 'sign-in.css'
+type AssetName =
+  | 'limiter.lua'
+  | 'quotas.lua'
+  | 'model.bin'
+  | 'model.json'
+  | 'sign-in.css'
+  | 'address-form.js'
 
 /** A file that the program reads, and that is no code of its own. */
 export const assetFile = (name: AssetName): URL => new URL(`assets/${name}`, programFolder)

@@ -9,6 +9,14 @@ import type { ColumnType } from "kysely";
 
 export type ApiKeyKind = "admin" | "project";
 
+export type ArrayType<T> = ArrayTypeImpl<T> extends (infer U)[]
+  ? U[]
+  : ArrayTypeImpl<T>;
+
+export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
+  ? ColumnType<S[], I[], U[]>
+  : T[];
+
 export type GatewayArm = "canary" | "enforced" | "shadow";
 
 export type GatewayDecision = "allow" | "escalate" | "refuse" | "rewrite" | "summary";
@@ -62,6 +70,8 @@ export type ProjectStatus = "active" | "archived";
 export type QuotaScope = "key" | "organization" | "project" | "user";
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
+
+export type TrafficSpan = "day" | "hour" | "minute";
 
 export interface ApiKey {
   allowed_models: string[] | null;
@@ -118,6 +128,7 @@ export interface AuditHead {
   organization_id: string;
   signed_at: Timestamp | null;
   signed_size: Generated<Int8>;
+  summed_size: Generated<Int8>;
   tiled_size: Generated<Int8>;
 }
 
@@ -178,6 +189,21 @@ export interface CreditHold {
   id: string;
   meta: Json;
   organization_id: string;
+}
+
+export interface DeviceSignIn {
+  address: string;
+  client_id: string;
+  created_at: Timestamp;
+  device_hash: Buffer;
+  device_name: string | null;
+  expires_at: Timestamp;
+  interval_seconds: number;
+  organization_id: string | null;
+  polled_at: Timestamp | null;
+  refused_at: Timestamp | null;
+  session_id: string | null;
+  user_hash: Buffer;
 }
 
 export interface Event {
@@ -420,6 +446,14 @@ export interface MemberIdentity {
   subject: string;
 }
 
+export interface MemberLink {
+  expires_at: Timestamp;
+  kind: string;
+  member_id: string;
+  organization_id: string;
+  secret_hash: Buffer;
+}
+
 export interface Organization {
   created_at: Timestamp;
   default_key_expiry_seconds: number | null;
@@ -646,6 +680,22 @@ export interface Refund {
   recorded_at: Timestamp;
 }
 
+export interface RefusalBatch {
+  at: Generated<Timestamp>;
+  id: string;
+}
+
+export interface RefusalHour {
+  count: Int8;
+  hour: Timestamp;
+  key_id: string;
+  last_at: Timestamp;
+  metric: string;
+  organization_id: string;
+  project_id: string;
+  scope: string;
+}
+
 export interface SchemaRequirement {
   migration: string;
   oldest_release: string;
@@ -669,6 +719,35 @@ export interface SignInRefusal {
   minute: Timestamp;
   organization_id: string;
   refused: Int8;
+}
+
+export interface TrafficKeyDay {
+  cached_input_tokens: Int8;
+  calls: Int8;
+  credits: Int8;
+  day: Timestamp;
+  input_tokens: Int8;
+  key_id: string;
+  organization_id: string;
+  outcome: string;
+  output_tokens: Int8;
+}
+
+export interface TrafficSum {
+  cached_input_tokens: Int8;
+  calls: Int8;
+  credits: Int8;
+  first_token: ArrayType<Int8>;
+  input_tokens: Int8;
+  latency: ArrayType<Int8>;
+  model: string;
+  organization_id: string;
+  outcome: string;
+  output_tokens: Int8;
+  project_id: string;
+  span: TrafficSpan;
+  start: Timestamp;
+  status_class: string;
 }
 
 export interface UsageDay {
@@ -705,6 +784,7 @@ export interface DB {
   config_change: ConfigChange;
   credit_account: CreditAccount;
   credit_hold: CreditHold;
+  device_sign_in: DeviceSignIn;
   event: Event;
   event_partition: EventPartition;
   export_cursor: ExportCursor;
@@ -726,6 +806,7 @@ export interface DB {
   limit_override: LimitOverride;
   member: Member;
   member_identity: MemberIdentity;
+  member_link: MemberLink;
   organization: Organization;
   payment: Payment;
   payment_customer: PaymentCustomer;
@@ -748,9 +829,13 @@ export interface DB {
   provider_session: ProviderSession;
   quota_usage: QuotaUsage;
   refund: Refund;
+  refusal_batch: RefusalBatch;
+  refusal_hour: RefusalHour;
   schema_requirement: SchemaRequirement;
   session: Session;
   sign_in_refusal: SignInRefusal;
+  traffic_key_day: TrafficKeyDay;
+  traffic_sum: TrafficSum;
   usage_day: UsageDay;
   used_token: UsedToken;
 }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Socket } from 'node:net'
 
 import { Kysely, PostgresDialect, type RawBuilder, type Transaction } from 'kysely'
@@ -158,6 +159,21 @@ export async function executeNamed<Row extends object>(
   }
 }
 
+/** As `executeNamed`, in a transaction of its own with settings. The name follows from the text: there must be few texts. */
+export async function executePrepared<Row extends object>(
+  db: Db,
+  settings: LocalSettings,
+  query: RawBuilder<Row>,
+): Promise<Row[]> {
+  if (!(db instanceof PooledKysely)) return (await query.execute(db)).rows
+  const { sql: text, parameters } = query.compile(db)
+  const name = `prepared_${hash('sha256', text).slice(0, 16)}`
+  return runInTransaction(db, settings, async (client) => {
+    const { rows } = await client.query<Row>({ name, text, values: [...parameters] })
+    return rows
+  })
+}
+
 /** A transaction whose statements are named. Their rows are arrays, as those of `runNamed`. */
 export type NamedTx = {
   run<Row extends unknown[]>(statement: NamedStatement, values: unknown[]): Promise<Row[]>
@@ -176,17 +192,26 @@ export type LocalSettings = {
  * Runs named statements in one transaction, on one connection of the pool. `transactNamed` does so, too, and repeats what
  * can be repeated.
  */
-export async function runNamedTransaction<T>(
+export const runNamedTransaction = <T>(
   db: Db,
   settings: LocalSettings,
   work: (tx: NamedTx) => Promise<T>,
+): Promise<T> =>
+  runInTransaction(db, settings, (client) =>
+    work({ run: (statement, values) => queryNamed(client, statement, values) }),
+  )
+
+async function runInTransaction<T>(
+  db: Db,
+  settings: LocalSettings,
+  work: (client: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
   const client = await takeClient(db)
   let isLost: Error | undefined
   try {
     const set = Object.entries(settings).map(([name, value]) => `; set local ${name} = '${value}'`)
     await client.query(`begin${set.join('')}`)
-    const result = await work({ run: (statement, values) => queryNamed(client, statement, values) })
+    const result = await work(client)
     const { command } = await client.query('commit')
     // PostgreSQL answers so, without an error, if `work` has caught the error of a statement.
     if (command !== 'COMMIT') throw new Error('A statement of the transaction has failed.')
@@ -216,6 +241,9 @@ async function queryNamed<Row extends unknown[]>(
 
 /** Whether a statement gave up waiting for a lock of another transaction. */
 export const isLockTimeout = (error: unknown): boolean => hasCode(error, '55P03')
+
+/** Whether the database ended a transaction, because it and another one were waiting for each other. */
+export const isDeadlock = (error: unknown): boolean => hasCode(error, '40P01')
 
 /** Whether a statement would have written a row whose key is there already. */
 export const isUniqueViolation = (error: unknown): boolean => hasCode(error, '23505')

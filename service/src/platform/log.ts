@@ -104,7 +104,7 @@ export function withoutSecrets(text: string): string {
   const [start = ''] = /^[^]{0,4000}(?=\s|$)/.exec(text) ?? []
   return (
     start
-      .replaceAll(/gate_(adm|prj|ses)_[0-9A-Za-z]{8,64}/g, 'gate_$1_[removed]')
+      .replaceAll(/gate_(adm|prj|ses|lnk|inv|dev)_[0-9A-Za-z]{8,64}/g, 'gate_$1_[removed]')
       .replaceAll(/eyJ[\w-]{8,4000}\.[\w-]{1,4000}\.[\w-]{0,4000}/g, '[removed token]')
       // `<password>` is what our own messages have in its place.
       .replaceAll(

@@ -93,3 +93,32 @@ test('an older release that migrates while a newer one does finds nothing to do'
   expect(new Set(applied).size).toBe(applied.length)
   expect((await readSchemaState(db, next)).missing).toEqual([])
 })
+
+test('a migration that the database ends because it and a request wait for each other is tried again', async () => {
+  const { db, connect } = await openEmptyDatabase()
+  const folder = await mkdtemp(join(tmpdir(), 'migrations-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const files = pathToFileURL(`${folder}/`)
+  await writeFile(
+    join(folder, '0001_tables.sql'),
+    'create table one (id int); create table two (id int);',
+  )
+  await migrate(db, files)
+  const both = 'alter table one add column more int; alter table two add column more int;'
+  await writeFile(join(folder, '0002_columns.sql'), both)
+  const other = connect()
+  let done: ReturnType<typeof migrate> | undefined
+  await db.transaction().execute(async (request) => {
+    await sql`select from two for update`.execute(request)
+    const migrating = migrate(other, files)
+    const waits = sql`select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`
+    await expect
+      .poll(async () => (await waits.execute(db)).rows.length, { timeout: 20_000 })
+      .toBe(1)
+    await sql`select from one`.execute(request) // goes on when the migration has been rolled back
+    void migrating.catch(() => undefined)
+    done = migrating
+  })
+  expect((await done)?.applied).toEqual(['0002_columns.sql'])
+  await other.destroy()
+})

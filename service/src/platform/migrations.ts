@@ -5,7 +5,7 @@ import { type Kysely, type QueryExecutorProvider, sql } from 'kysely'
 import { Migrator } from 'kysely/migration'
 
 import { migrationsFolder } from './assets.ts'
-import { type Db, isLockTimeout } from './database.ts'
+import { type Db, isDeadlock, isLockTimeout } from './database.ts'
 
 // Releases and schemas. The number of a release is that of the newest migration it has. A migration says in its first
 // line which releases still work once it is applied, `-- Works with releases since 0010`; without that line none before
@@ -70,9 +70,9 @@ export async function migrate(db: Db, folder: URL = migrationsFolder): Promise<M
     if (newer.length > 0) return { applied: [], newer }
     const { error, results = [] } = await createMigrator(db, folder).migrateToLatest()
     if (!error) return { applied: results.map(({ migrationName }) => migrationName), newer }
-    // Another session held a lock for too long, or is migrating too: nothing was applied, so try again.
+    // Another session held a lock for too long, waited for one of ours, or is migrating too: nothing was applied, so try again.
     const state = await readSchemaState(db, folder).catch(() => null)
-    const isPassing = isLockTimeout(error) || (state?.newer.length ?? 0) > 0
+    const isPassing = isLockTimeout(error) || isDeadlock(error) || (state?.newer.length ?? 0) > 0
     if (!isPassing || attempt >= attemptsMax) throw error
     await sleep(pauseMs)
   }

@@ -12,6 +12,7 @@ const caller = (kind: Principal['kind'], organizationId: string): Principal => (
   projectId: null,
   credentialId: 'someone',
   subject: 'someone',
+  userId: null,
   projectName: null,
   isBoundToProject: false,
   permissions: new Set(),

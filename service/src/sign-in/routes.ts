@@ -1,5 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 
+import { serveConfirmDevice } from './device/confirm-device.ts'
+import { servePollDevice } from './device/poll-device.ts'
+import { serveRequestDevice } from './device/request-device.ts'
+import { serveSignInWithLink } from './links/sign-in-with-link.ts'
 import { setPageErrors } from './pages/page-errors.ts'
 import { serveSessionPage } from './pages/show-session.ts'
 import { serveSignInPage } from './pages/show-sign-in.ts'
@@ -14,6 +18,10 @@ export function serveSignIn(app: FastifyInstance, deps: ProviderDeps) {
   serveStaticFiles(app)
   serveSignInPage(app, deps)
   serveSignInWithKey(app, deps)
+  serveSignInWithLink(app, deps)
+  serveConfirmDevice(app, deps)
+  serveRequestDevice(app, deps)
+  servePollDevice(app, deps)
   serveSessionPage(app, deps)
   serveProviderPages(app, deps)
 }

@@ -88,6 +88,18 @@ const refusals = {
     403,
     'Your address belongs to a member who signs in with another account. Ask an administrator to remove that member first.',
   ],
+  link_unusable: [
+    403,
+    'This link was used already, is older than 10 minutes, was replaced by another one, or is incomplete. Ask the operator for a new one.',
+  ],
+  invitation_unusable: [
+    403,
+    'This invitation was accepted already, has expired, was replaced by another one, or is incomplete. Ask an administrator of your organization for a new one.',
+  ],
+  other_address: [
+    403,
+    'This invitation is for another address than the one of your account. Sign in with the account that has it, or ask an administrator to invite your address.',
+  ],
   members_full: [
     403,
     'The organization has as many members as it may have. Ask an administrator to remove some.',

@@ -119,6 +119,7 @@ export function createAnonymousPrincipal({ identities }: FreeCaller): Principal 
     projectName: null,
     credentialId: id,
     subject: id,
+    userId: null,
     isBoundToProject: false,
     permissions: new Set(['model.invoke']),
     plan: 'free',

@@ -1,11 +1,16 @@
 import { createAdminApiKey } from '@gatehouse/contract/api-key'
+import type { Permission } from '@gatehouse/contract/permission'
+import { rolePermissions } from '@gatehouse/contract/role'
 import type { FastifyInstance } from 'fastify'
 
 import type { AccessDeps } from '#access/deps.ts'
-import { lockOrganization } from '#access/organizations/organization-store.ts'
+import { findRoleNow, lockOrganization } from '#access/organizations/organization-store.ts'
+import { requirePermission } from '#access/unauthorized.ts'
 import { callerOf } from '#audit/event.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
+import type { Principal } from '#http/principal.ts'
 import { limitReached } from '#platform/api-error.ts'
+import type { Tx } from '#platform/database.ts'
 
 import { countKeys } from './key-store.ts'
 import { makeKey, refuseWiderGrant } from './make-key.ts'
@@ -21,6 +26,7 @@ export function serveCreateAdminApiKey(app: FastifyInstance, deps: AccessDeps) {
       const scope = { organizationId, projectId: null }
       // Without the lock two concurrent requests could both pass the count.
       const organization = await lockOrganization(tx, organizationId)
+      await refuseWiderThanNow(tx, context.principal, body.permissions)
       if ((await countKeys(tx, scope)) >= adminKeysMax) {
         throw limitReached('administrator keys', adminKeysMax)
       }
@@ -41,4 +47,20 @@ export function serveCreateAdminApiKey(app: FastifyInstance, deps: AccessDeps) {
       return { ...after, value }
     },
   })
+}
+
+/**
+ * The role of a member is read again, because for some seconds after a change the session still has the old one, and a key would
+ * outlive it. The organization is locked, so that the role stays.
+ */
+async function refuseWiderThanNow(
+  tx: Tx,
+  { organizationId, member }: Principal,
+  granted: readonly Permission[],
+) {
+  if (!member) return
+  const role = await findRoleNow(tx, organizationId, member.id)
+  const permissions = new Set<Permission>(role && rolePermissions[role])
+  requirePermission(createAdminApiKey, { permissions })
+  refuseWiderGrant({ permissions, member }, granted)
 }

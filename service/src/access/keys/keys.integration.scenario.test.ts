@@ -10,6 +10,7 @@ import { archiveProject, createProject } from '@gatehouse/contract/project'
 import { sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
 
+import { createMemberSession } from '#testing/member-session.ts'
 import { createTestApi } from '#testing/test-api.ts'
 
 let api: Awaited<ReturnType<typeof createTestApi>>
@@ -200,4 +201,17 @@ test('rows written by hand, a microsecond apart, are paged like any others', asy
     after = body.last_id
   }
   expect([seen.length, new Set(seen).size]).toEqual([3, 3])
+})
+
+test('403: a member who was demoted a moment ago makes no key, although the session does not know it yet', async () => {
+  const { organizationId } = api.organization
+  const { token, memberId } = await createMemberSession(api.house, {
+    organizationId,
+    role: 'admin',
+  })
+  expect((await makeAdmin(['projects.read'], token)).status).toBe(201)
+  // Without a notice to the processes.
+  await api.db.updateTable('member').set({ role: 'viewer' }).where('id', '=', memberId).execute()
+  const { status, body } = await makeAdmin(['projects.read'], token)
+  expect([status, body.error?.code]).toEqual([403, 'permission_denied'])
 })

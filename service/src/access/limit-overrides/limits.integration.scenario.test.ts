@@ -263,6 +263,7 @@ test('GET limits shows each number with its source, and own limits of projects a
       projectId: params.project_id,
       credentialId: params.key_id,
       subject: params.key_id,
+      userId: null,
       projectName: null,
       isBoundToProject: true,
       permissions: new Set(),

@@ -23,9 +23,9 @@ import {
   deleteMemberRow,
   findMember,
   findMemberByEmail,
+  forgetLostRoles,
   insertMember,
   type MemberRow,
-  takeOverStatus,
   updateMemberRow,
 } from './member-store.ts'
 import { presentMember } from './present-member.ts'
@@ -98,6 +98,23 @@ export async function inviteMember(
   return member
 }
 
+/** A member who may get a new link, by the same rules as at the invitation. The caller has locked the members, and makes the link. */
+export async function inviteAgain(
+  tx: Tx,
+  { id }: { id: string },
+  { organizationId, acting, by }: MemberManager,
+  { announce }: Pick<Deps, 'announce'>,
+): Promise<MemberRow> {
+  const member = await requireMember(tx, organizationId, id)
+  const { role, status, email } = member
+  const { activeOwners } = await countMembers(tx, organizationId)
+  requireAllowed({ before: null, after: { role, status } }, acting, activeOwners)
+  if (status !== 'invited') throw notInvited()
+  const after = { id, object: 'organization.member.invitation', email }
+  await announce(tx, { organizationId, by, action: 'created', before: null, after })
+  return member
+}
+
 /** The caller has locked the members. Changes nothing, and announces nothing, if all is so already. */
 export async function editMember(
   tx: Tx,
@@ -109,15 +126,13 @@ export async function editMember(
   const after = applyEdit(before, edit)
   const { activeOwners } = await countMembers(tx, organizationId)
   requireAllowed({ before, after }, acting, activeOwners)
-  const wasByClaims = edit.status !== undefined && (await takeOverStatus(tx, before))
-  // What claims have suspended, they would reinstate: it becomes the suspension of the one who asks for it.
-  const isTakenOver = wasByClaims && after.status === 'suspended'
-  if (isDeepStrictEqual(after, { ...before }) && !isTakenOver) return before
+  if (edit.status !== undefined) await forgetLostRoles(tx, before)
+  if (isDeepStrictEqual(after, { ...before })) return before
   await updateMemberRow(tx, after)
   await announce(tx, {
     organizationId,
     by,
-    action: isTakenOver ? 'suspended' : actionOf(before, after),
+    action: actionOf(before, after),
     before: presentMember(before),
     after: presentMember(after),
     notifies: 'member',
@@ -214,6 +229,12 @@ const lastOwner = () =>
   new ApiError(
     'last_owner',
     'This is the last active owner; make another active member an owner first.',
+  )
+
+const notInvited = () =>
+  new ApiError(
+    'member_not_invited',
+    'Only a member whose status is invited has an invitation; this one has signed in already, or is suspended.',
   )
 
 const emailTaken = (email: string) =>

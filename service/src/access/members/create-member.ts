@@ -2,6 +2,7 @@ import { createMember } from '@gatehouse/contract/members/member'
 import type { FastifyInstance } from 'fastify'
 
 import type { AccessDeps } from '#access/deps.ts'
+import { makeInvitation } from '#access/member-links/make-link.ts'
 import { permissionDenied } from '#access/unauthorized.ts'
 import { bindMutation } from '#http/bind-mutation.ts'
 
@@ -19,7 +20,8 @@ export function serveCreateMember(app: FastifyInstance, deps: AccessDeps) {
       await lockMembers(tx, context.principal.organizationId)
       const manager = await readManager(tx, context)
       const invitation = { ...body, managedBy: context.writer.set }
-      return presentMember(await inviteMember(tx, invitation, manager, deps))
+      const member = await inviteMember(tx, invitation, manager, deps)
+      return { ...presentMember(member), ...(await makeInvitation(tx, member, deps)) }
     },
   })
 }

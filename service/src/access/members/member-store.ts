@@ -115,19 +115,15 @@ export async function updateMemberRow(tx: Tx, member: MemberRow) {
     .execute()
 }
 
-/**
- * Someone has decided about a member's status: from then on claims of a provider that give no role are not its reason, and do not
- * change it when they give one again. Returns whether they were the reason.
- */
-export async function takeOverStatus(tx: Tx, { organization_id, id }: MemberRow): Promise<boolean> {
-  const { numUpdatedRows } = await tx
+/** From now on an administrator has decided about the status of a member, which no claims of an account change back. */
+export async function forgetLostRoles(tx: Tx, { organization_id, id }: MemberRow) {
+  await tx
     .updateTable('member_identity')
     .set({ lost_at: null })
     .where('organization_id', '=', organization_id)
     .where('member_id', '=', id)
     .where('lost_at', 'is not', null)
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows > 0n
+    .execute()
 }
 
 /** Memberships of projects end with the row. */

@@ -23,8 +23,9 @@ type Sent = NonNullable<Parameters<typeof api.send>[1]>
 
 const invite = async (body: object, sent: Sent = {}) => {
   const answer = await api.send(createMember, { ...sent, body })
-  return answer as typeof answer & { body: Member }
+  return answer as typeof answer & { body: Member & Partial<Invitation> }
 }
+type Invitation = { invitation_url: string | null; invitation_expires_at: number | null }
 const at = (id: string) => ({ params: { member_id: id } })
 const edit = (id: string, body: object, sent: Sent = {}) =>
   api.send(updateMember, { ...sent, ...at(id), body })
@@ -62,9 +63,11 @@ test('201, 200: a member is invited, read, changed and removed', async () => {
     status: 'invited',
     last_seen_at: null,
   })
-  const { id } = made.body
+  const { invitation_url, invitation_expires_at, ...member } = made.body
+  expect([invitation_url, invitation_expires_at], 'without PUBLIC_URL').toEqual([null, null])
+  const { id } = member
   const edited = await edit(id, { name: '  Ada ', role: 'auditor' })
-  expect(edited.body).toEqual({ ...made.body, name: 'Ada', role: 'auditor' })
+  expect(edited.body).toEqual({ ...member, name: 'Ada', role: 'auditor' })
   expect((await api.send(retrieveMember, at(id))).body).toEqual(edited.body)
   const removed = await api.send(deleteMember, at(id))
   expect(removed.body).toEqual({ id, object: 'organization.member.deleted', deleted: true })

@@ -1,5 +1,6 @@
 import type { Plan } from '@gatehouse/contract/limits'
 import type { OrganizationSettings } from '@gatehouse/contract/organization/settings'
+import type { Role } from '@gatehouse/contract/role'
 import type { Selectable } from 'kysely'
 
 import type { Organization } from '#platform/database-types.ts'
@@ -147,4 +148,17 @@ export async function countActiveMembers(
     .where('role', 'in', roles)
     .executeTakeFirstOrThrow()
   return Number(count)
+}
+
+/** The role that a member has at this moment; undefined for one who is not active, or is none. */
+export async function findRoleNow(tx: Tx, id: string, memberId: string): Promise<Role | undefined> {
+  const row = await tx
+    .selectFrom('member')
+    .select('role')
+    .where('organization_id', '=', id)
+    .where('id', '=', memberId)
+    .where('status', '=', 'active')
+    .$castTo<{ role: Role }>()
+    .executeTakeFirst()
+  return row?.role
 }

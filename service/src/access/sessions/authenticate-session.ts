@@ -101,6 +101,7 @@ function toPrincipal(session: FoundSession, secret: string): Principal {
     projectName: null,
     credentialId: owner,
     subject: owner,
+    userId: null,
     isBoundToProject: false,
     permissions: new Set(permissionsOf(session)),
     plan: session.plan,

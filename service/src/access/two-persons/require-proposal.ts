@@ -1,6 +1,6 @@
 import type { BreakGlass } from '@gatehouse/contract/two-persons/break-glass'
 
-import { asksForTwoPersons } from '#access/organizations/organization-store.ts'
+import { asksForTwoPersons, findRoleNow } from '#access/organizations/organization-store.ts'
 import { permissionDenied } from '#access/unauthorized.ts'
 import type { Announce } from '#audit/announce.ts'
 import { callerOf, type EventHeader } from '#audit/event.ts'
@@ -35,12 +35,18 @@ export async function requireProposal(
   if ('permit' in backing) return backing.permit
   const { glass } = backing
   if (!(await asksForTwoPersons(tx, principal.organizationId))) return nothingAsked
-  if (glass.break_glass) return breakGlass(principal, glass)
+  if (glass.break_glass) return breakGlass(tx, principal, glass)
   throw proposalRequired()
 }
 
-export function breakGlass({ member }: Principal, { reason = '' }: BreakGlass): Permit {
-  if (member?.role !== 'owner') {
+/** The role is read here: for some seconds after a change the session still has the old one. */
+export async function breakGlass(
+  tx: Tx,
+  { organizationId, member }: Principal,
+  { reason = '' }: BreakGlass,
+): Promise<Permit> {
+  const role = member && (await findRoleNow(tx, organizationId, member.id))
+  if (role !== 'owner') {
     throw permissionDenied(
       'policies.publish',
       'Only an owner who has signed in can break the glass; ask another member for an approval.',

@@ -17,14 +17,15 @@ beforeEach(async () => {
 const at = (time: string) => new Date(`2026-03-0${time}`)
 
 /** Of the organization's first days, so before what the set-up of a test has written. */
-async function writeCall(time: string, members: { project?: string; policy?: string }) {
-  const { project = null, policy } = members
+type Call = { project?: string; policy?: string; key?: string; request?: string }
+async function writeCall(time: string, members: Call) {
+  const { project = null, policy, key = 'key_1', request = 'req_1' } = members
   const event = buildCallEvent(
     {
       organizationId: api.organization.organizationId,
-      requestId: 'req_1',
+      requestId: request,
       projectId: project,
-      actor: 'key_1',
+      actor: key,
       actorType: 'project_key',
       model: 'm',
       target: 'messages',
@@ -95,8 +96,8 @@ test('an event has the members of its header, its payload and its hash', async (
 })
 
 test('filters, alone and together', async () => {
-  const first = await writeCall('1T10:00Z', { project: 'proj_1' })
-  const second = await writeCall('2T10:00Z', { project: 'proj_1', policy: 'pol_1' })
+  const first = await writeCall('1T10:00Z', { project: 'proj_1', request: 'req_2' })
+  const second = await writeCall('2T10:00Z', { project: 'proj_1', policy: 'pol_1', key: 'key_2' })
   const third = await writeCall('3T10:00Z', { project: 'proj_2', policy: 'pol_2' })
   const change = await writeChange('4T10:00Z')
   const cases: [Record<string, string>, string[]][] = [
@@ -111,6 +112,21 @@ test('filters, alone and together', async () => {
     [{ decision: 'allow' }, [first]],
     [{ decision: 'refuse', project_id: 'proj_2' }, [third]],
     [{ policy_id: 'pol_1', project_id: 'proj_2' }, []],
+    [{ actor: 'operator' }, [change]],
+    [{ actor: 'key_1' }, [third, first]],
+    [{ actor: 'key' }, []],
+    [{ key_id: 'key_2' }, [second]],
+    [{ key_id: 'operator' }, []],
+    [{ action: 'created' }, [change]],
+    [{ action: 'deleted' }, []],
+    [{ object_id: 'x' }, [change]],
+    [{ object_id: 'proj_1' }, []],
+    [{ request_id: 'req_1' }, [third, second]],
+    [{ outcome: 'completed' }, [first]],
+    [{ outcome: 'blocked' }, [third, second]],
+    [{ outcome: 'blocked', key_id: 'key_1' }, [third]],
+    [{ actor: 'operator', action: 'created', object_id: 'x', type: 'revision' }, [change]],
+    [{ actor: 'operator', outcome: 'completed' }, []],
     [{ from: '2026-03-02T10:00:00Z' }, [change, third, second]],
     [{ from: '2026-03-02T10:00:00.001Z' }, [change, third]],
     [{ to: '2026-03-03T10:00:00Z' }, [second, first]],
@@ -142,6 +158,35 @@ test('pages in both orders, with a filter', async () => {
   }
 })
 
+test('the same words of another organization are not found', async () => {
+  const other = await createOrganization('Other', api.house)
+  await writeChange('1T10:00Z', other.organizationId)
+  for (const query of [{ actor: 'operator' }, { object_id: 'x' }, { action: 'created' }]) {
+    expect((await list(query)).ids).toEqual([])
+  }
+})
+
+test('200: years that an offset leads out of', async () => {
+  const change = await writeChange('1T10:00Z')
+  const last = '9999-12-31T23:59:59.999-14:00'
+  const first = '0000-01-01T00:00:00+14:00'
+  const cases: [Record<string, string>, string[]][] = [
+    [{ from: first, to: '9999-12-31' }, [change]],
+    [{ from: first, to: last, object_id: 'x' }, [change]],
+    [{ from: '0001-01-01T00:00:00Z', to: '9999-12-31T23:59:59.999Z', object_id: 'x' }, [change]],
+    [{ from: last, to: last }, []],
+    [{ from: first, to: first }, []],
+    [{ from: '1969-12-31T23:59:59Z', to: '1970-01-01T00:00:00Z' }, []],
+    [{ from: first, to: last, after: change, object_id: 'x' }, []],
+  ]
+  for (const [query, ids] of cases) {
+    const answer = await list(query)
+    expect([query, answer.status]).toEqual([query, 200])
+    if (query['to'] === '9999-12-31') expect(answer.ids).toContain(change)
+    else expect([query, answer.ids]).toEqual([query, ids])
+  }
+})
+
 test('an event whose payload was erased still has its hash', async () => {
   await writeChange('1T10:00Z')
   const before = (await list()).data[0]!
@@ -163,6 +208,10 @@ test('400: a cursor that is no event of the organization', async () => {
 
 test.each([
   [{ type: 'audit' }, 'query.type'],
+  [{ action: 'create' }, 'query.action'],
+  [{ outcome: 'ok' }, 'query.outcome'],
+  [{ actor: '' }, 'query.actor'],
+  [{ request_id: 'x'.repeat(201) }, 'query.request_id'],
   [{ decision: 'deny' }, 'query.decision'],
   [{ from: 'yesterday' }, 'query.from'],
   [{ to: '2026-02-30' }, 'query.to'],

@@ -1,10 +1,13 @@
+import type { Permission } from '@gatehouse/contract/permission'
 import {
   approveGatewayProposal,
   withdrawGatewayProposal,
 } from '@gatehouse/contract/policy-gateway/proposals'
+import { rolePermissions } from '@gatehouse/contract/role'
 import type { FastifyInstance } from 'fastify'
 
 import type { WritingCaller } from '#access/managed/require-writable.ts'
+import { findMember } from '#access/members/member-store.ts'
 import { lockOrganization } from '#access/organizations/organization-store.ts'
 import { changeSettings } from '#access/settings/update-organization-settings.ts'
 import { permissionDenied } from '#access/unauthorized.ts'
@@ -36,7 +39,9 @@ export function serveApproveGatewayProposal(app: FastifyInstance, deps: Proposal
     },
     async change(tx, { params }, context) {
       const proposal = await lockOpen(tx, context, params.proposal_id)
-      if (proposal.proposedBy === requirePerson(context.principal).id) throw ownProposal()
+      const { id } = requirePerson(context.principal)
+      if (proposal.proposedBy === id) throw ownProposal()
+      await requireTwoPersons(tx, proposal, id)
       await requireSameBase(tx, proposal)
       // The change is made for the set that proposed it; who approves it may be a person without one.
       const writer = new ObjectWriter('change', proposal)
@@ -61,6 +66,24 @@ async function lockOpen(tx: Tx, { principal }: Caller, id: string): Promise<Prop
   const proposal = await findProposal(tx, principal.organizationId, id)
   if (proposal?.status !== 'open') throw notFound('proposal')
   return proposal
+}
+
+/**
+ * Both are read here, because for some seconds a session has the role that its member had before. A proposer who has left is none any
+ * more: such a person could join again as another member, and approve what was proposed before. Keys belong to no person.
+ */
+async function requireTwoPersons(
+  tx: Tx,
+  { organizationId, proposedBy }: Proposal,
+  approver: string,
+) {
+  const mayNow = async (memberId: string, permission: Permission) => {
+    const member = await findMember(tx, organizationId, memberId)
+    return member?.status === 'active' && rolePermissions[member.role].includes(permission)
+  }
+  if (!(await mayNow(approver, 'policies.publish'))) throw permissionDenied('policies.publish')
+  const isOfPerson = proposedBy.startsWith('mem_')
+  if (isOfPerson && !(await mayNow(proposedBy, 'policy_gateway.write'))) throw proposerGone()
 }
 
 async function requireSameBase(tx: Tx, { organizationId, content, base }: Proposal) {
@@ -126,6 +149,12 @@ async function conclude(
 
 const ownProposal = () =>
   permissionDenied('policies.publish', 'You proposed this yourself; another member approves it.')
+
+const proposerGone = () =>
+  new ApiError(
+    'approval_outdated',
+    'The member who proposed this may not propose it any more: withdraw it, and propose the change again.',
+  )
 
 const proposalOutdated = () =>
   new ApiError(

@@ -1,3 +1,4 @@
+import { deleteMember, updateMember } from '@gatehouse/contract/members/member'
 import { defaultGatewayConfig } from '@gatehouse/contract/policy-gateway/config'
 import {
   listGatewayHistory,
@@ -225,3 +226,45 @@ test('broken before any statement of an approval: the change and the decision, o
     expect(statements.join('\n')).toContain(write)
   }
 }, 120_000)
+
+test.each(['removed', 'suspended', 'demoted'])(
+  'the proposal of a member who was %s since is not approved',
+  async (how) => {
+    const { api, join, as, propose, approve, config } = await open()
+    const [a, b, owner] = [await join(), await join(), await join('owner')]
+    const proposal = await propose(a, named('Alone'))
+    const params = { member_id: a.memberId }
+    const change = { suspended: { status: 'suspended' }, demoted: { role: 'viewer' } }[how]
+    const { status } = change
+      ? await api.send(updateMember, { ...as(owner), params, body: change })
+      : await api.send(deleteMember, { ...as(owner), params })
+    expect(status).toBe(200)
+    expect(await approve(b, proposal)).toEqual([409, 'approval_outdated'])
+    expect((await config()).revision).toBe(0)
+  },
+)
+
+test('a member who was demoted a moment ago approves nothing, although the session does not know it yet', async () => {
+  const { api, join, as, propose, approve, config } = await open()
+  const [a, b] = [await join(), await join()]
+  const proposal = await propose(a, named('Alone'))
+  await api.send(listGatewayProposals, as(b)) // from now on the session is remembered for some seconds
+  await api.db.updateTable('member').set({ role: 'viewer' }).where('id', '=', b.memberId).execute()
+  expect(await approve(b, proposal)).toEqual([403, 'permission_denied'])
+  expect((await config()).revision).toBe(0)
+})
+
+test('an owner who was demoted a moment ago does not break the glass', async () => {
+  const { api, join, as, statusOf, config } = await open()
+  const owner = await join('owner')
+  await api.send(listGatewayProposals, as(owner))
+  await api.db
+    .updateTable('member')
+    .set({ role: 'policy_publisher' })
+    .where('id', '=', owner.memberId)
+    .execute()
+  const body = { ...named('Alone'), break_glass: true, reason: 'Because' }
+  const answer = await api.send(saveGatewayConfig, { ...as(owner), body })
+  expect(statusOf(answer)).toEqual([403, 'permission_denied'])
+  expect((await config()).revision).toBe(0)
+})

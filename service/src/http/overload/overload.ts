@@ -36,7 +36,7 @@ export function createOverload(metrics: Pick<Metrics, 'requestsShed'>, nowMs = d
     return new ApiError(
       'overloaded',
       'The gateway has more calls than it can serve; retry later.',
-      { headers: { 'retry-after': '1' } },
+      { headers: { 'retry-after': '1' }, refusedBy: { scope: 'process', metric: 'overload' } },
     )
   }
 

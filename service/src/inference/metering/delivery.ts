@@ -1,14 +1,17 @@
 import type { AnswerEvent, Frame, Piece } from '#formats/answer.ts'
 
-/** Tracks whether the caller has received anything that the model has written. */
+/** Tracks whether, and since when, the caller has received anything that the model has written. */
 export function createDelivery() {
-  let hasLeft = false
+  let firstLeftAtMs: number | undefined
   return {
     /** Called with every piece that is passed on to a caller who reads the answer while it is written. */
     noteLeft(piece: Piece) {
-      hasLeft ||= piece.frames.some(showsSomething)
+      if (firstLeftAtMs !== undefined || !piece.frames.some(showsSomething)) return
+      firstLeftAtMs = performance.now()
     },
-    hasLeft: () => hasLeft,
+    hasLeft: () => firstLeftAtMs !== undefined,
+    /** On the clock of `performance.now()`. */
+    firstLeftAtMs: () => firstLeftAtMs,
   }
 }
 

@@ -27,7 +27,7 @@ export async function requireApproval(
     caller: principal,
   })
   if (consent.kind === 'given') return { facts: { approved_by: consent.by }, brokenGlass: null }
-  if (glass.break_glass) return breakGlass(principal, glass)
+  if (glass.break_glass) return breakGlass(tx, principal, glass)
   if (consent.kind === 'outdated') throw approvalOutdated(policy.revision)
   throw approvalRequired()
 }

@@ -12,6 +12,39 @@ export async function insertProviderSession(tx: Tx, row: ProviderSessionRow) {
   await tx.insertInto('provider_session').values(row).execute()
 }
 
+type Copy = { organizationId: string; from: string; to: string; at: Date }
+
+/**
+ * Lets a session end with the account at the provider that another session has come from. Without tokens: only the first session
+ * asks the provider about the account.
+ */
+export async function copyProviderSession(tx: Tx, { organizationId, from, to, at }: Copy) {
+  await tx
+    .insertInto('provider_session')
+    .columns([
+      'organization_id',
+      'session_id',
+      'issuer',
+      'subject',
+      'provider_session',
+      'checked_at',
+    ])
+    .expression(({ selectFrom }) =>
+      selectFrom('provider_session as known')
+        .select((known) => [
+          'known.organization_id',
+          known.val(to).as('session_id'),
+          'known.issuer',
+          'known.subject',
+          'known.provider_session',
+          known.val(at).as('checked_at'),
+        ])
+        .where('known.organization_id', '=', organizationId)
+        .where('known.session_id', '=', from),
+    )
+    .execute()
+}
+
 export async function findProviderSession(
   db: Db,
   organizationId: string,

@@ -9,7 +9,7 @@ import { lockOrganization } from '#access/organizations/organization-store.ts'
 import type { Actor } from '#audit/actor.ts'
 import type { Announce } from '#audit/announce.ts'
 import type { Tx } from '#platform/database.ts'
-import { type Mapped, mapIdentity } from '#sign-in/providers/map-identity.ts'
+import { type Mapped, mapIdentity, vouchesFor } from '#sign-in/providers/map-identity.ts'
 import type { Identity } from '#sign-in/providers/read-identity.ts'
 import type { SignInProvider, SignInSettings } from '#sign-in/providers/read-sign-in.ts'
 import type { RefusalReason } from '#sign-in/sign-in-refused.ts'
@@ -68,7 +68,7 @@ export async function reviewMembership(
   const { provider, identity } = described
   const { issuer } = provider
   const bound = await findIdentity(tx, organizationId, { issuer, subject: identity.subject })
-  const member = await findKnown(tx, organizationId, bound, identity)
+  const member = await findKnown(tx, organizationId, bound, described)
   if (member && !bound && (await usesAnotherAccount(tx, member, described))) {
     return refuse('other_account')
   }
@@ -83,15 +83,16 @@ export async function reviewMembership(
 
 type Found = { member: MemberRow | undefined; bound: IdentityRow | undefined }
 
-/** The member whom this account is bound to, or else the one with its verified address. */
+/** The member whom this account is bound to, or else the one with its verified address, if its provider vouches for it here. */
 async function findKnown(
   tx: Tx,
   organizationId: string,
   bound: IdentityRow | undefined,
-  { email, isEmailVerified }: Identity,
+  { settings, provider, identity: { email, isEmailVerified } }: Described,
 ): Promise<MemberRow | undefined> {
   if (bound) return findMember(tx, organizationId, bound.member_id)
   if (email === null || !isEmailVerified) return undefined
+  if (!vouchesFor(settings, provider, organizationId)) return undefined
   return findMemberByEmail(tx, organizationId, email)
 }
 

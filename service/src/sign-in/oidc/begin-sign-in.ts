@@ -11,7 +11,10 @@ import type { SignInProvider } from '#sign-in/providers/read-sign-in.ts'
 
 import type { Flow } from './flow-cookie.ts'
 
-type Wanted = Pick<Flow, 'returnTo' | 'organizationId'> & { redirectUri: string; now: Date }
+type Wanted = Pick<Flow, 'returnTo' | 'organizationId' | 'invitation'> & {
+  redirectUri: string
+  now: Date
+}
 
 /** The provider's page where the person signs in, and what the browser has to remember until the answer comes. */
 export async function beginSignIn(

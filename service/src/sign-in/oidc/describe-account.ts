@@ -5,7 +5,12 @@ import {
   type TokenEndpointResponse,
 } from 'openid-client'
 
-import { type Claims, type Identity, readIdentity } from '#sign-in/providers/read-identity.ts'
+import {
+  type Claims,
+  type Identity,
+  readIdentity,
+  readJoinedIdentity,
+} from '#sign-in/providers/read-identity.ts'
 import type { SignInProvider } from '#sign-in/providers/read-sign-in.ts'
 import { SignInRefused } from '#sign-in/sign-in-refused.ts'
 
@@ -34,7 +39,7 @@ export async function describeAccount(
   const further = lacksClaims(provider, claims)
     ? await askForClaims(configuration, tokens, claims.sub)
     : {}
-  const identity = readIdentity({ ...further, ...claims }, provider.claims)
+  const identity = readJoinedIdentity(claims, further, provider.claims)
   if (!identity) throw new SignInRefused('bad_token')
   const { id_token: idToken, refresh_token: refreshToken } = tokens
   const { sid } = claims

@@ -12,6 +12,8 @@ const Flow = z.object({
   returnTo: z.string(),
   /** Where several organizations are possible, the one that the person has chosen. */
   organizationId: z.string().nullable(),
+  /** The hash of the invitation that the person has opened. */
+  invitation: z.string().nullable().default(null),
   startedAtMs: z.number(),
 })
 export type Flow = z.infer<typeof Flow>

@@ -63,7 +63,13 @@ function openFor(doubles: readonly Pick<ProviderDouble, 'target'>[], now: Clock 
   const open = createProviderOpener({ egress, now, steadyNow: now })
   const begin = async ({ issuer }: ProviderDouble) => {
     const provider = settingsFor(issuer)
-    const wanted = { redirectUri, returnTo: '/', organizationId: null, now: now() }
+    const wanted = {
+      redirectUri,
+      returnTo: '/',
+      organizationId: null,
+      invitation: null,
+      now: now(),
+    }
     return beginSignIn(provider, await open(provider), wanted)
   }
   const redeem = async ({ issuer }: ProviderDouble, flow: Flow, answer: URL) => {

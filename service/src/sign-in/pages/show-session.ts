@@ -8,7 +8,12 @@ import { readForm } from '#http/pages/read-form.ts'
 import { sendHtml, sendOn, servePage } from '#http/pages/serve-page.ts'
 import type { Principal } from '#http/principal.ts'
 import { transact } from '#platform/transaction.ts'
-import { findSignedIn, requireBrowser, requireOwnForm } from '#sign-in/browser-session.ts'
+import {
+  findEarlier,
+  findSignedIn,
+  requireBrowser,
+  requireOwnForm,
+} from '#sign-in/browser-session.ts'
 import type { SignInDeps } from '#sign-in/deps.ts'
 
 import { layout } from './layout.ts'
@@ -22,7 +27,8 @@ export function serveSessionPage(app: FastifyInstance, deps: SignInDeps) {
   servePage(app, signOut, async (request, reply) => {
     const browser = requireBrowser(deps)
     requireOwnForm(request, browser)
-    const caller = await findSignedIn(request, deps)
+    // Of a suspended organization no session does anything; its browser forgets it.
+    const caller = await findEarlier(request, deps)
     let wayOut: string | null = null
     if (caller) {
       const { 'x-gatehouse-csrf': header } = request.headers

@@ -158,6 +158,8 @@ test('a suspended organization is refused, also on the page of its session', asy
     .toEqual([403, 'organization_suspended'])
   const page = await browser.get('/auth/session')
   expect([page.status, page.text]).toEqual([403, expect.stringContaining('is suspended')])
+  const out = await browser.post('/auth/sign_out')
+  expect([out.status, browser.jar.size]).toEqual([303, 0])
 })
 
 test('guesses are limited, and the page says what is wrong', async () => {

@@ -5,6 +5,7 @@ import type { Principal } from '#http/principal.ts'
 import { transact } from '#platform/transaction.ts'
 import { replaceSession } from '#sign-in/browser-session.ts'
 import { listMemberships } from '#sign-in/members/identity-store.ts'
+import { judgeInvitation } from '#sign-in/members/judge-invitation.ts'
 import { insertProviderSession } from '#sign-in/members/provider-session-store.ts'
 import { sealToken } from '#sign-in/members/provider-tokens.ts'
 import {
@@ -24,6 +25,8 @@ type SignIn = {
   account: SignedInAccount
   /** The organization that the person has chosen. */
   wanted: string | null
+  /** The hash of the invitation that the person has opened: only its member is signed in. */
+  invitation: string | null
   requestId: string
   /** Who has been signed in with this browser before. */
   earlier: Principal | null
@@ -38,12 +41,14 @@ export type Admitted =
  * that it enters.
  */
 export async function admitAccount(signIn: SignIn, deps: ProviderDeps): Promise<Admitted> {
-  const { described, wanted } = signIn
+  const { described, wanted, invitation } = signIn
   const candidates = await findCandidates(described, deps)
-  const isPossible = wanted === null ? candidates.length > 0 : candidates.includes(wanted)
+  const isPossible =
+    wanted === null ? candidates.length > 0 : candidates.includes(wanted) || invitation !== null
   if (!isPossible) throw new SignInRefused(described.mapped.doubt ?? 'no_entry')
   const [only, ...others] = candidates
-  if (only !== undefined && others.length === 0) return enter(only, signIn, deps)
+  const isOnly = others.length === 0 && (wanted ?? only) === only
+  if (only !== undefined && isOnly) return enter(only, signIn, deps)
 
   const open: string[] = []
   let refusal: Review['refusal'] = null
@@ -85,7 +90,7 @@ function compare(organizationId: string, { described, requestId }: SignIn, deps:
 /** A refusal commits, because it may have suspended the member. */
 async function enter(
   organizationId: string,
-  { described, account, requestId, earlier }: SignIn,
+  { described, account, invitation, requestId, earlier }: SignIn,
   deps: ProviderDeps,
 ): Promise<Admitted> {
   const { provider, identity } = described
@@ -93,6 +98,10 @@ async function enter(
   const now = deps.now()
   const by = { ...gatehouse, requestId }
   const { review, started } = await transact(db, async (tx) => {
+    const wrong =
+      invitation !== null &&
+      (await judgeInvitation(tx, { organizationId, invitation, described, now }))
+    if (wrong) throw new SignInRefused(wrong, { organizationId })
     const reviewed = await reviewMembership(tx, { organizationId, enters: true }, described, {
       announce,
       now,

@@ -7,11 +7,11 @@ import { servePage } from '#http/pages/serve-page.ts'
 import { requireBrowser } from '#sign-in/browser-session.ts'
 import { beginSignIn } from '#sign-in/oidc/begin-sign-in.ts'
 import { flowMaxMs, sealFlow } from '#sign-in/oidc/flow-cookie.ts'
+import { answerRefusal } from '#sign-in/pages/answer-refusal.ts'
 import { defaultReturnPath, readReturnPath } from '#sign-in/return-path.ts'
 import { SignInRefused } from '#sign-in/sign-in-refused.ts'
 
-import { answerRefusal } from './answer-refusal.ts'
-import { type ProviderDeps, redirectUriOf, requireProvider } from './provider-deps.ts'
+import { methodOf, type ProviderDeps, redirectUriOf, requireProvider } from './provider-deps.ts'
 
 export const flowCookie = 'gatehouse-sign-in'
 
@@ -29,7 +29,8 @@ export function serveBeginSignIn(app: FastifyInstance, deps: ProviderDeps) {
       setFlowCookie(reply, browser, sealFlow(flow, deps.secretBox))
       return await reply.status(303).header('location', url.href).send()
     } catch (error) {
-      return answerRefusal(error, request, reply, deps)
+      const method = methodOf(deps, request.params)
+      return answerRefusal(error, { request, reply, method }, deps)
     }
   })
 }
@@ -53,5 +54,5 @@ function readQuery(query: unknown) {
     typeof organization === 'string' && /^org_[0-9a-z]{1,60}$/.test(organization)
       ? organization
       : null
-  return { returnTo, organizationId }
+  return { returnTo, organizationId, invitation: null }
 }

@@ -115,6 +115,7 @@ test('a flow that has lasted for more than ten minutes, one of another nonce, an
       verifier: 'a'.repeat(43),
       returnTo: '/auth/session',
       organizationId: null,
+      invitation: null,
       startedAtMs: nowMs,
       ...change,
     }

@@ -5,20 +5,20 @@ import { type BrowserAccess, cookieName } from '#access/sessions/session-cookie.
 import { readCookie } from '#http/pages/cookies.ts'
 import { html } from '#http/pages/html.ts'
 import { sendHtml, servePage } from '#http/pages/serve-page.ts'
-import { findSignedIn, rememberSession, requireBrowser } from '#sign-in/browser-session.ts'
+import { findEarlier, rememberSession, requireBrowser } from '#sign-in/browser-session.ts'
 import { describeMapped } from '#sign-in/members/review-membership.ts'
 import { useOnce } from '#sign-in/members/used-token-store.ts'
 import { type Flow, flowMaxMs, openFlow } from '#sign-in/oidc/flow-cookie.ts'
 import { redeemAnswer } from '#sign-in/oidc/redeem-answer.ts'
+import { answerRefusal } from '#sign-in/pages/answer-refusal.ts'
 import { layout } from '#sign-in/pages/layout.ts'
 import { onwardPage } from '#sign-in/pages/onward-page.ts'
 import type { SignInProvider } from '#sign-in/providers/read-sign-in.ts'
 import { SignInRefused } from '#sign-in/sign-in-refused.ts'
 
 import { admitAccount, type Admitted } from './admit.ts'
-import { answerRefusal } from './answer-refusal.ts'
 import { flowCookie, setFlowCookie } from './begin.ts'
-import { type ProviderDeps, requireProvider } from './provider-deps.ts'
+import { methodOf, type ProviderDeps, requireProvider } from './provider-deps.ts'
 
 /**
  * Takes the provider's answer. It is redeemed at most once, by the browser that has started the sign-in, and the answer is a page
@@ -38,7 +38,8 @@ export function serveFinishSignIn(app: FastifyInstance, deps: ProviderDeps) {
       rememberSession(reply, browser, admitted.started, deps.now())
       return sendHtml(reply, onwardPage('You are signed in', flow.returnTo))
     } catch (error) {
-      return answerRefusal(error, request, reply, deps)
+      const method = methodOf(deps, request.params)
+      return answerRefusal(error, { request, reply, method }, deps)
     }
   })
 }
@@ -77,8 +78,9 @@ async function signIn(
       described: describeMapped(deps.settings(), provider, account.identity),
       account,
       wanted: flow.organizationId,
+      invitation: flow.invitation,
       requestId: request.id,
-      earlier: await findSignedIn(request, deps),
+      earlier: await findEarlier(request, deps),
     },
     deps,
   )

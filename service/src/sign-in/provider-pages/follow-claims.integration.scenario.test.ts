@@ -1,7 +1,7 @@
 import { updateMember } from '@gatehouse/contract/members/member'
 import { expect, test } from 'vitest'
 
-import { createOrganization } from '#access/manage-organizations.ts'
+import { createOrganization, setStatus } from '#access/manage-organizations.ts'
 import { compareSessions } from '#sign-in/members/compare-sessions.ts'
 import { problemIn, startProviderApi } from '#sign-in/testing/provider-api.ts'
 import type { Account } from '#sign-in/testing/provider-double.ts'
@@ -73,28 +73,6 @@ test('a group that was removed suspends the member and ends every session, and g
   expect(await api.actions()).toEqual(
     expect.arrayContaining(['member suspended by gatehouse', 'member reinstated by gatehouse']),
   )
-})
-
-test.each([
-  ['while the claims give no role', ['suspended']],
-  ['after having reinstated the member', ['active', 'suspended']],
-] as const)('a suspension by an administrator %s is ended by no claim', async (_, statuses) => {
-  const api = await start()
-  await api.signIn('ada')
-  api.change('ada', { groups: [] })
-  await api.compareLater()
-  const [{ id } = { id: '' }] = await api.db.selectFrom('member').select('id').execute()
-  for (const status of statuses) {
-    const sent = { params: { member_id: id }, body: { status } }
-    expect((await api.send(updateMember, sent)).body).toMatchObject({ status })
-  }
-  api.change('ada', { groups: ['staff'] })
-  const { page } = await api.signIn('ada')
-  expect([page.status, problemIn(page.text)]).toEqual([
-    403,
-    'Your membership is suspended. Ask an administrator of your organization to reinstate it.',
-  ])
-  expect(await api.members()).toMatchObject([{ status: 'suspended' }])
 })
 
 test('a role is compared every fifteen minutes, by one of several workers, and each token is used once', async () => {
@@ -194,7 +172,8 @@ test('an address that has become another account does not take over its member',
 })
 
 test('another provider that gives out the address of a member does not get its role', async () => {
-  const api = await start({ others: ['partner'] })
+  const ofPartner = { provider: 'partner', group: 'guests', role: 'viewer' }
+  const api = await start({ others: ['partner'], mappings: [...mappings, ofPartner] })
   await api.signIn('ada')
   const { page } = await api.signIn('ada', { path: '/auth/partner' })
   expect(problemIn(page.text)).toContain('signs in with another account')
@@ -258,3 +237,42 @@ test('a back-channel logout ends the sessions of that sign-in, once, and no othe
   expect(await statusOf(second.browser)).toBe(200)
   expect(await api.actions()).toContain('session ended by gatehouse')
 })
+
+test('a session of a suspended organization does not keep its browser out of another organization', async () => {
+  const api = await start()
+  const { browser } = await api.signIn('ada')
+  const other = await createOrganization('Other Ltd', api.house)
+  api.write({ mappings: [{ group: 'staff', role: 'viewer', organization: other.organizationId }] })
+  await expect
+    .poll(() => api.house.signIn.deps.settings().providers[0]?.mappings.length, { timeout: 20_000 })
+    .toBe(1)
+  await setStatus(api.organizationId, 'suspended', api.house)
+  await expect.poll(() => statusOf(browser), { timeout: 20_000 }).toBe(403)
+  const path = `/auth/corp?organization=${other.organizationId}`
+  expect((await api.signIn('ada', { browser, path })).page.status).toBe(200)
+  expect(await statusOf(browser)).toBe(200)
+})
+
+test.each([
+  ['who was suspended by the claims before', []],
+  ['who was reinstated in between', ['active']],
+] as const)(
+  'a group that returns does not end a suspension by an administrator: %s',
+  async (_, before) => {
+    const api = await start()
+    await api.signIn('ada')
+    const { id } = await api.db.selectFrom('member').select('id').executeTakeFirstOrThrow()
+    api.change('ada', { groups: [] })
+    await api.compareLater()
+    for (const status of [...before, 'suspended'] as const) {
+      const answer = await api.send(updateMember, { params: { member_id: id }, body: { status } })
+      expect(answer.status).toBe(200)
+    }
+    api.change('ada', { groups: ['staff'] })
+    const { page } = await api.signIn('ada')
+    expect([page.status, problemIn(page.text)]).toEqual([
+      403,
+      'Your membership is suspended. Ask an administrator of your organization to reinstate it.',
+    ])
+  },
+)

@@ -1,6 +1,5 @@
 import type { JWTVerifyGetKey } from 'jose'
 
-import type { Metrics } from '#platform/metrics.ts'
 import type { SecretBox } from '#platform/secrets.ts'
 import type { SignInDeps } from '#sign-in/deps.ts'
 import type { OpenProvider } from '#sign-in/oidc/open-provider.ts'
@@ -13,9 +12,14 @@ export type ProviderDeps = SignInDeps & {
   settings: () => SignInSettings
   openProvider: OpenProvider
   secretBox: SecretBox
-  metrics: Metrics
   /** The keys at an address that a provider has named. */
   keysAt: (jwksUrl: string) => JWTVerifyGetKey
+}
+
+/** The provider of the address, for the record of a refusal; never what a caller has made up. */
+export function methodOf({ settings }: ProviderDeps, params: unknown): string {
+  const { provider: id } = params as { provider?: string }
+  return settings().providers.find((each) => each.id === id)?.id ?? 'unknown'
 }
 
 export function requireProvider({ settings }: ProviderDeps, params: unknown): SignInProvider {

@@ -2,9 +2,9 @@ import { Role } from '@gatehouse/contract/role'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { mapIdentity } from './map-identity.ts'
+import { mapIdentity, vouchesFor } from './map-identity.ts'
 import type { Identity } from './read-identity.ts'
-import type { Mapping } from './read-sign-in.ts'
+import type { Mapping, SignInProvider } from './read-sign-in.ts'
 
 const ada: Identity = {
   subject: 'ada',
@@ -124,4 +124,13 @@ test('nothing is given that a mapping of this account does not give, and a furth
       }
     }),
   )
+})
+
+test('a provider vouches where a mapping names it, and everywhere where no mapping names the organization', () => {
+  const withMappings = (...mappings: Mapping[]) => ({ mappings }) as unknown as SignInProvider
+  const [own, other] = [withMappings(mapping('group', 'staff')), withMappings()]
+  const settings = { providers: [own, other], createsMembers: true }
+  expect(vouchesFor(settings, own, 'org_1')).toBe(true)
+  expect(vouchesFor(settings, other, 'org_1')).toBe(false)
+  expect(vouchesFor(settings, other, 'org_2')).toBe(true)
 })

@@ -1,7 +1,7 @@
 import { Role } from '@gatehouse/contract/role'
 
 import type { Identity } from './read-identity.ts'
-import type { Mapping } from './read-sign-in.ts'
+import type { Mapping, SignInProvider, SignInSettings } from './read-sign-in.ts'
 import type { TraitName } from './sign-in-file.ts'
 
 /** What the mappings give an account in one organization. */
@@ -69,4 +69,19 @@ function highestOfEach(mappings: readonly Mapping[]): MappedRole[] {
     role,
     source: `${trait} ${value}`,
   }))
+}
+
+/**
+ * Whether the addresses of a provider's accounts count for the members of an organization: if a mapping names both. With several
+ * providers, each could otherwise claim the address of a member of any organization. Where no mapping names the organization, the
+ * operator has not said whose addresses count, and all do.
+ */
+export function vouchesFor(
+  { providers }: SignInSettings,
+  { mappings }: SignInProvider,
+  organizationId: string,
+): boolean {
+  const names = (own: readonly Mapping[]) =>
+    own.some((each) => each.organizationId === organizationId)
+  return names(mappings) || !providers.some((other) => names(other.mappings))
 }

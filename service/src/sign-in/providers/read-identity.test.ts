@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { readIdentity } from './read-identity.ts'
+import { readIdentity, readJoinedIdentity } from './read-identity.ts'
 import type { ClaimNames } from './read-sign-in.ts'
 
 const names: ClaimNames = {
@@ -113,4 +113,30 @@ test('claims of any form are read without a failure', () => {
       expect(identity?.email ?? '').toBe(identity?.email?.toLowerCase() ?? '')
     }),
   )
+})
+
+test.each([
+  ['the page completes the token', {}, { email: 'a@b.example', email_verified: true }, true],
+  [
+    'both name one address',
+    { email: 'a@b.example' },
+    { email: 'A@b.example', email_verified: true },
+    true,
+  ],
+  [
+    'the page verified another',
+    { email: 'a@b.example' },
+    { email: 'c@b.example', email_verified: true },
+    false,
+  ],
+  ['the page names no address', { email: 'a@b.example' }, { email_verified: true }, false],
+  [
+    'the token is enough',
+    { email: 'a@b.example', email_verified: true },
+    { email: 'c@b.example' },
+    true,
+  ],
+])('an address is verified by who names it: %s', (_, token, page, isEmailVerified) => {
+  const joined = readJoinedIdentity({ sub: 'ada', ...token }, page, names)
+  expect(joined).toMatchObject({ subject: 'ada', email: 'a@b.example', isEmailVerified })
 })

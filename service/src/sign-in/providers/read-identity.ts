@@ -46,6 +46,24 @@ export function readIdentity(claims: Claims, names: ClaimNames): Identity | null
   }
 }
 
+/**
+ * What a token and the provider's page about the account say together; the token counts first. An address is verified only where
+ * one of them says both: what the page says of its address is not said of another one in the token.
+ */
+export function readJoinedIdentity(
+  token: Claims,
+  page: Claims,
+  names: ClaimNames,
+): Identity | null {
+  const joined = readIdentity({ ...page, ...token }, names)
+  // The token alone says whose account it is.
+  const sides = [token, { ...page, sub: token['sub'] }].map((side) => readIdentity(side, names))
+  const isEmailVerified = sides.some(
+    (side) => side !== null && side.isEmailVerified && side.email === joined?.email,
+  )
+  return joined && { ...joined, isEmailVerified }
+}
+
 function find(claims: Claims, name: ClaimName): unknown {
   let value: unknown = claims
   for (const step of typeof name === 'string' ? [name] : name) {

@@ -26,7 +26,7 @@ test('a mapping belongs to one provider, which is the only one where none is nam
     { trait: 'group', value: 'staff', organizationId: 'org_1', role: 'viewer' },
   ])
   const { providers } = read({
-    providers: [provider, { ...provider, id: 'partner' }],
+    providers: [provider, { ...provider, id: 'partner', issuer: 'https://login.example.net' }],
     mappings: [{ ...mapping, provider: 'partner' }],
   })
   expect(providers.map(({ mappings }) => mappings.length)).toEqual([0, 1])

@@ -104,3 +104,10 @@ test('with several providers each mapping names its own, because group names are
     'providers[1].id: is the id of another provider too',
   )
 })
+
+test('two providers with one issuer are refused, because sessions and accounts are known by it', () => {
+  const providers = [provider, { ...provider, id: 'partner', issuer: `${provider.issuer}/` }]
+  expect(complaint({ providers, mappings: [] })).toContain(
+    'providers[1].issuer: is the issuer of another provider too',
+  )
+})

@@ -132,11 +132,13 @@ export function parseSignInFile(text: string): SignInFile {
 /** What no single member shows. */
 function findComplaints({ providers, mappings }: SignInFile): Complaint[] {
   const ids = providers.map(({ id }) => id)
+  const issuers = providers.map(({ issuer }) => new URL(issuer).href)
   return [
     ...providers.flatMap((entry, index) =>
-      findProviderComplaints(entry, ids.indexOf(entry.id) < index).map(
-        ([member, rule]): Complaint => ({ path: ['providers', index, member], rule }),
-      ),
+      findProviderComplaints(entry, {
+        isRepeated: ids.indexOf(entry.id) < index,
+        isIssuerRepeated: issuers.indexOf(new URL(entry.issuer).href) < index,
+      }).map(([member, rule]): Complaint => ({ path: ['providers', index, member], rule })),
     ),
     ...mappings.flatMap((entry, index) =>
       findMappingComplaints(entry, ids).map(([member, rule]): Complaint => ({
@@ -157,9 +159,14 @@ const ownParameters: ReadonlySet<string> = new Set(
   ),
 )
 
-function findProviderComplaints({ id, issuer, ...entry }: ProviderEntry, isRepeated: boolean) {
+function findProviderComplaints(
+  { id, issuer, ...entry }: ProviderEntry,
+  { isRepeated, isIssuerRepeated }: { isRepeated: boolean; isIssuerRepeated: boolean },
+) {
   const faults: Fault[] = []
   if (isRepeated) faults.push(['id', 'is the id of another provider too'])
+  // Accounts and sessions are stored with the issuer, so that one of two clients would be asked about those of the other.
+  if (isIssuerRepeated) faults.push(['issuer', 'is the issuer of another provider too'])
   if (otherAddresses.includes(id)) faults.push(['id', `must not be ${id}, which /auth/${id} uses`])
   const { username, password, search, hash } = new URL(issuer)
   if (username + password + search + hash !== '') {

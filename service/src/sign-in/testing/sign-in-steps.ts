@@ -89,6 +89,8 @@ export async function readState({ api: { db }, organizationId }: Scene) {
   const state: MemberState = {
     members: Object.fromEntries(rows.map(({ id, role, status }) => [id, { role, status }])),
     keys: Object.fromEntries(keys.map(({ name, permissions }) => [name, permissions])),
+    memberships: {},
+    projectKeys: {},
   }
   return { state, idOf: new Map(rows.map(({ email, id }) => [email, id])) }
 }

@@ -1,6 +1,6 @@
 import type { MemberStatus } from '@gatehouse/contract/members/member'
 import type { Permission } from '@gatehouse/contract/permission'
-import { type Role, rolePermissions } from '@gatehouse/contract/role'
+import { type ProjectRole, type Role, rolePermissions } from '@gatehouse/contract/role'
 
 // A model of who may do what in one organization, without a database. It says what the service answers, and what is there then.
 
@@ -12,11 +12,22 @@ type ModelMember = {
   wasSeen: boolean
 }
 
+type ModelProjectKey = {
+  project: string
+  /** The address of the person whose key it is; null: the organization's. */
+  owner: string | null
+  permissions: ReadonlySet<Permission>
+}
+
 export type MemberModel = {
   /** By address. */
   members: Map<string, ModelMember>
   /** The permissions of administrator keys, by name. */
   keys: Map<string, ReadonlySet<Permission>>
+  /** By project and address. */
+  memberships: Map<string, ProjectRole>
+  /** Those of projects that were not revoked, by name. */
+  projectKeys: Map<string, ModelProjectKey>
 }
 
 /** Who acts: a key by its name, or a member by the address. */
@@ -25,16 +36,21 @@ export type Actor = { key: string } | { member: string }
 /** The status and code of an answer. */
 export type Outcome = readonly [status: number, code?: string]
 
-const denied: Outcome = [403, 'permission_denied']
+export const denied: Outcome = [403, 'permission_denied']
 const unknown: Outcome = [404, 'member_not_found']
-const signedOut: Outcome = [401, 'invalid_session']
+export const signedOut: Outcome = [401, 'invalid_session']
 
 export function createMemberModel(first: ReadonlySet<Permission>): MemberModel {
-  return { members: new Map(), keys: new Map([['first', first]]) }
+  return {
+    members: new Map(),
+    keys: new Map([['first', first]]),
+    memberships: new Map(),
+    projectKeys: new Map(),
+  }
 }
 
 /** What an actor may do at the moment; undefined: the actor is not signed in. */
-function holdingsOf(
+export function holdingsOf(
   { members, keys }: MemberModel,
   actor: Actor,
 ): ReadonlySet<Permission> | undefined {
@@ -60,7 +76,7 @@ const canGive = (model: MemberModel, actor: Actor, role: Role) =>
     ? decidesAboutOwners(model, actor)
     : isWithin(rolePermissions[role], holdingsOf(model, actor))
 
-const isWithin = (
+export const isWithin = (
   permissions: readonly Permission[],
   held: ReadonlySet<Permission> | undefined,
 ): boolean => permissions.every((permission) => held?.has(permission))
@@ -126,8 +142,27 @@ export function remove(model: MemberModel, actor: Actor, email: string): Outcome
   if (member.role === 'owner' && !decidesAboutOwners(model, actor)) return denied
   if (isLastOwner(model, member)) return [409, 'last_owner']
   model.members.delete(email)
+  leaveAll(model, email)
   return [200]
 }
+
+/** A person who is removed leaves all projects. */
+function leaveAll(model: MemberModel, email: string) {
+  for (const place of model.memberships.keys()) {
+    if (place.endsWith(` ${email}`)) model.memberships.delete(place)
+  }
+  endOwnKeys(model, email)
+}
+
+/** Of a person who leaves a project, or all of them. */
+export function endOwnKeys({ projectKeys }: MemberModel, email: string, project?: string) {
+  for (const [name, key] of projectKeys) {
+    const isMeant = key.owner === email && (project === undefined || key.project === project)
+    if (isMeant) projectKeys.delete(name)
+  }
+}
+
+export const placeOf = (project: string, email: string) => `${project} ${email}`
 
 /** A person signs in; false: there is no such member, or a suspended one. */
 export function signIn({ members }: MemberModel, email: string): boolean {
