@@ -242,6 +242,7 @@ function schemaErrorsOf({ params, query, headers, body, dialect }: Endpoint): Er
 
 function guardErrorsOf({
   method,
+  isIdempotent,
   permission,
   credentials,
   dialect,
@@ -257,6 +258,7 @@ function guardErrorsOf({
     'revoked_api_key',
     ...(takesSessions ? (['invalid_session'] as const) : []),
     ...(takesSessions && method !== 'GET' ? (['cross_site_request'] as const) : []),
+    ...(takesSessions && isIdempotent ? (['console_read_only'] as const) : []),
     ...(takesTokens
       ? (['invalid_token', 'expired_token', 'wrong_project', 'project_not_found'] as const)
       : []),

@@ -79,6 +79,7 @@ export const endpoints = [
   exportSink.listExportDeadLetters,
   exportSink.requeueExportDeadLetters,
   auditEvent.listAuditEvents,
+  auditEvent.readAuditHistogram,
   auditLog.readAuditProof,
   auditLog.listAuditRecords,
   auditLog.listAuditCheckpoints,
@@ -169,7 +170,12 @@ export function methodsAt(
     .map(({ method }) => method)
 }
 
-function matches(pattern: readonly string[], segments: readonly string[]) {
+function matches(pattern: readonly string[], segments: readonly string[]): boolean {
+  // The rest of the path, of a page that has pages below it.
+  if (pattern.at(-1) === '*') {
+    const parts = pattern.slice(0, -1)
+    return segments.length > parts.length && matches(parts, segments.slice(0, parts.length))
+  }
   return (
     pattern.length === segments.length &&
     pattern.every((part, index) =>

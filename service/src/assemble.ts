@@ -71,6 +71,7 @@ export function assemble(config: Config, edges: Edges = {}) {
     installation,
     stateDirectory: foundation.stateDirectory,
     docsUrl: config.DOCS_URL,
+    isConsoleOn: config.CONSOLE !== 'false' && config.PUBLIC_URL !== undefined,
     refusals,
     responsesErrors: config.RESPONSES_ERRORS,
     hashKey,
@@ -142,6 +143,7 @@ function assembleAccess(
     issuers: config.JWT_ISSUERS,
     outageMs: config.KEY_CACHE_OUTAGE_SECONDS * 1000,
     publicUrl: config.PUBLIC_URL,
+    areSessionsReadOnly: config.CONSOLE === 'read_only',
     sessionMaxMs: config.SESSION_MINUTES * 60_000,
     sessionIdleMs: config.SESSION_IDLE_MINUTES * 60_000,
     freeTier: {

@@ -42,6 +42,7 @@ const rules: readonly (readonly [path: RegExp, title: string, place: string])[] 
   [/organization\/traffic/, 'traffic', 'traffic.md#traffic'],
   [/organization\/credits/, 'balance for administrators', 'credits.md#balance-for-administrators'],
   [/audit_events$/, 'reading events', 'audit-events.md#reading-events'],
+  [/audit_events\/histogram$/, 'histogram', 'audit-events.md#histogram'],
   [/audit_(records|checkpoints|events)/, 'the audit log', 'audit-log.md#reading-it'],
   [/gatehouse-audit-keys/, 'keys', 'audit-log.md#keys'],
   [/count_tokens/, 'count tokens', 'models-and-tokens.md#count-tokens'],

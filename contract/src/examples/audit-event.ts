@@ -24,4 +24,20 @@ export const auditEventExamples = {
     query: { object_id: ids.projectKey, from: '2026-11-01', to: '2026-12-01' },
     answer: { object: 'list', data: [deleted], has_more: false, first_id: id, last_id: id },
   } satisfies ExampleOf<typeof contract.listAuditEvents>,
+  readAuditHistogram: {
+    query: {
+      outcome: 'failed',
+      from: '2026-11-02T09:00:00Z',
+      to: '2026-11-02T11:00:00Z',
+      by: 'hour',
+    },
+    answer: {
+      object: 'organization.audit_histogram',
+      by: 'hour',
+      data: [
+        { start: '2026-11-02T09:00:00.000Z', count: 3 },
+        { start: '2026-11-02T10:00:00.000Z', count: 0 },
+      ],
+    },
+  } satisfies ExampleOf<typeof contract.readAuditHistogram>,
 }

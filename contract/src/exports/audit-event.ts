@@ -127,3 +127,37 @@ export const listAuditEvents = adminEndpoint({
   response: listOf(AuditEvent).meta({ id: 'AuditEventList' }),
   errors: ['invalid_cursor'],
 })
+
+/** How many parts a histogram can have. */
+export const bucketsMax = 200
+
+const AuditHistogram = z
+  .object({
+    object: z.literal('organization.audit_histogram'),
+    by: z.enum(['minute', 'hour', 'day']),
+    data: z
+      .array(
+        z.object({
+          start: z.iso.datetime({ precision: 3 }).describe('When the part begins, in UTC.'),
+          count: z.int().min(0),
+        }),
+      )
+      .max(bucketsMax)
+      .describe('One item for each part of the range, also where nothing has happened.'),
+  })
+  .meta({ id: 'AuditHistogram' })
+
+export const readAuditHistogram = adminEndpoint({
+  id: 'readAuditHistogram',
+  summary: 'Count what happened in the organization, by minute, hour or day',
+  method: 'GET',
+  path: '/v1/organization/audit_events/histogram',
+  permission: 'audit.read',
+  query: EventFilters.extend({
+    from: Moment.describe('The first moment, in RFC 3339; a day is its beginning in UTC.'),
+    to: Moment.describe('The moment after the last. At most 200 parts after the first.'),
+    by: z.enum(['minute', 'hour', 'day']).default('hour').describe('How long a part is.'),
+  }),
+  response: AuditHistogram,
+  errors: [],
+})

@@ -43,6 +43,14 @@ function dayOf(id: string | undefined): string | undefined {
 /** The end of the year 9999. An offset may lead beyond it. */
 const lastMs = 253_402_300_799_999
 
+/** What lies between two moments, for columns. Ids are between the bounds. */
+export const boundsOf = ({ from, to }: { from: Date; to: Date }) => ({
+  lower: firstUuidAt(from),
+  upper: firstUuidAt(to),
+  firstDay: dayOf(firstUuidAt(from)),
+  lastDay: dayOf(firstUuidAt(new Date(to.getTime() - 1))),
+})
+
 /** The day of the partition that an event with this id would be in; undefined: no event has such an id. */
 export function dayOfEvent(id: string): string | undefined {
   const moment = momentOfUuid(id)

@@ -13,7 +13,7 @@ import { readFilters, readRange } from './read-filters.ts'
 export function serveListAuditEvents(app: FastifyInstance, { db }: { db: Db }) {
   bind(app, listAuditEvents, async ({ query }, { principal: { organizationId } }) => {
     const { after, limit, order } = query
-    const range = readRange(query)
+    const range = readRange({ from: query.from, to: query.to })
     if (after !== undefined && !(await hasEvent(db, organizationId, after))) throw invalidCursor()
     const filters = { ...readFilters(query), ...range }
     const page = { after, limit, order }

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import {
   createAdminApiKey,
   createProjectApiKey,
@@ -79,7 +81,7 @@ export async function takeStep(
   const credential = sequence.credentials.get(nameOf(step.by))
   if (!credential) return undefined
   const expected = decide(step, sequence)
-  const answer = await send(step, credential, sequence)
+  const answer = await sendUntilTaken(step, credential, sequence)
   // What this process knows of credentials is older than the change until it is told.
   if (answer[0] < 300) for (const { onGap } of sequence.api.house.access.subscribers) onGap()
   return { answer, expected }
@@ -119,6 +121,17 @@ function decideInProject(step: InProject, expected: model.MemberModel): model.Ou
       return projectModel.makeProjectKey(expected, step.by, step)
     default:
       return projectModel.revokeProjectKey(expected, step.by, step)
+  }
+}
+
+const retriesMax = 100
+
+/** A machine that is busy sheds calls before they do anything. */
+async function sendUntilTaken(step: Sent, credential: string, sequence: Sequence) {
+  for (let retry = 0; ; retry++) {
+    const answer = await send(step, credential, sequence)
+    if (answer[1] !== 'overloaded' || retry >= retriesMax) return answer
+    await sleep(50)
   }
 }
 
