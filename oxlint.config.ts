@@ -2,6 +2,8 @@ import { readdirSync } from 'node:fs'
 
 import { defineConfig } from 'oxlint'
 
+import { consoleBoundaries } from './oxlint.console.ts'
+
 /** Which folder of service/src may import which. This table is the architecture. */
 export const mayImport: Record<string, readonly string[]> = {
   platform: [], // I/O, knows no feature
@@ -15,6 +17,7 @@ export const mayImport: Record<string, readonly string[]> = {
   audit: ['platform'], // what happened, and what changed
   access: ['audit', 'http', 'platform'], // revocations go through the log of changes
   'sign-in': ['access', 'audit', 'http', 'platform'], // how members get their sessions
+  console: ['http', 'platform'], // the files of the console; knows nothing of what they show
   limits: ['http', 'platform'], // counts; writes no events
   credits: ['access', 'audit', 'http', 'platform'], // payments decide the tier; grants and refunds are events
   policies: ['access', 'audit', 'http', 'platform', 'redaction', 'text'],
@@ -290,10 +293,7 @@ const entries = {
   rules: { 'no-restricted-imports': ['error', { patterns: [climbing, testing, powers] }] },
 }
 
-const configurations = {
-  files: ['*.config.ts'],
-  rules: { 'import/no-default-export': 'off' },
-}
+const configurations = { files: ['*.config.ts'], rules: { 'import/no-default-export': 'off' } }
 
 export default defineConfig({
   plugins: ['typescript', 'import', 'node', 'vitest', 'promise', 'unicorn'],
@@ -328,6 +328,14 @@ export default defineConfig({
     'no-unused-vars': ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }],
     'vitest/no-conditional-expect': 'off',
   },
-  overrides: [...boundaries, training, entries, commands, tests, configurations] as never,
+  overrides: [
+    ...boundaries,
+    ...consoleBoundaries(climbing),
+    training,
+    entries,
+    commands,
+    tests,
+    configurations,
+  ] as never,
   ignorePatterns: ['**/database-types.ts'],
 })

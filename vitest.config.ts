@@ -36,7 +36,7 @@ export default defineConfig({
         test: {
           ...unit,
           name: 'unit',
-          include: ['{contract,service,cli,tools,bench}/**/*.test.ts'],
+          include: ['{contract,service,cli,console,tools,bench}/**/*.test.ts'],
           exclude: [inIntegration, inCounts, ...aloneInUnit, modules],
           isolate: false,
         },

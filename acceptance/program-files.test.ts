@@ -61,18 +61,21 @@ test('a place in the build leads to its line in the sources', async () => {
   expect(sources[found.originalLine]).toContain('function serveSupervised(')
 })
 
-test('without maps it takes at most 16 MB', async () => {
+// The console is 0.6 MB of it: its files, and each of them compressed twice.
+test('without maps it takes at most 17 MB', async () => {
   const names = (await listFiles(built)).filter((name) => !name.endsWith('.map'))
   const sizes = await Promise.all(names.map(async (name) => (await stat(join(built, name))).size))
   const bytes = sizes.reduce((sum, size) => sum + size, 0)
-  expect(bytes).toBeLessThan(16 * 2 ** 20)
+  expect(bytes).toBeLessThan(17 * 2 ** 20)
 })
 
 test('the licence of every bundled package is there', async () => {
   const text = await readFile(join(built, 'LICENSES-OF-PACKAGES.txt'), 'utf8')
   const parts = text.split(/^== /m).slice(1)
   const names = parts.map((part) => part.split(' ')[0])
-  expect(names).toEqual(expect.arrayContaining(['fastify', 'kysely', 'pg', 'undici', 'zod']))
+  expect(names).toEqual(
+    expect.arrayContaining(['fastify', 'kysely', 'pg', 'react', 'undici', 'zod']),
+  )
   const withoutText = parts.filter((part) => part.trim().split('\n').length < 3)
   expect(withoutText.map((part) => part.split('\n')[0])).toEqual([])
 })

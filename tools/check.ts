@@ -9,6 +9,7 @@ const root = fileURLToPath(new URL('../', import.meta.url))
 const checks: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
   ['format', 'oxfmt', '--check', '.'],
   ['types', 'tsc', '-p', '.'],
+  ['types of the console', 'tsc', '-p', 'console'],
   ['lint', 'oxlint', '--type-aware', '--deny-warnings'],
   ['dead code', 'knip', '--no-progress'],
   ['generated files', 'node', 'tools/generate.ts', '--check'],

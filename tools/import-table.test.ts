@@ -55,6 +55,10 @@ const forbidden = {
     "import { exec } from 'node:child_process'\n\nexport const a = exec\n",
   'service/src/runs-code.ts':
     "import { runInNewContext } from 'node:vm'\n\nexport const a = runInNewContext\n",
+  'console/src/parts/takes-a-page.ts':
+    "import { a } from '#pages/roles/a.ts'\n\nexport const b = a\n",
+  'console/src/api/takes-values.ts':
+    "import { endpoints } from '@gatehouse/contract/endpoints'\n\nexport const b = endpoints\n",
   'service/src/audit/evaluates.ts': "export const a: unknown = eval('1')\n",
 }
 

@@ -66,7 +66,16 @@ async function removeOld() {
   }
 }
 
-const builtFrom = ['contract', 'service', 'cli', 'program', 'tools/build', 'pnpm-lock.yaml']
+const builtFrom = [
+  'contract',
+  'service',
+  'cli',
+  'console',
+  'program',
+  'tools/build',
+  'tools/console',
+  'pnpm-lock.yaml',
+]
 
 async function nameSources(): Promise<string> {
   const { describeRelease } = await import('./build/manifests.ts')

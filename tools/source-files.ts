@@ -4,7 +4,16 @@ import { fileURLToPath } from 'node:url'
 
 export const repositoryRoot = fileURLToPath(new URL('../', import.meta.url))
 
-const workspaces = ['contract', 'service', 'cli', 'program', 'acceptance', 'bench', 'tools']
+const workspaces = [
+  'contract',
+  'service',
+  'cli',
+  'console',
+  'program',
+  'acceptance',
+  'bench',
+  'tools',
+]
 
 /** Every TypeScript file of the workspaces, by its path from the root; tests only with `hasTests`. */
 export async function listSourceFiles({ hasTests = false } = {}): Promise<string[]> {
@@ -16,7 +25,7 @@ export async function listSourceFiles({ hasTests = false } = {}): Promise<string
   )
   return lists
     .flat()
-    .filter((path) => path.endsWith('.ts') && !path.includes('node_modules/'))
-    .filter((path) => hasTests || !path.endsWith('.test.ts'))
+    .filter((path) => /\.tsx?$/.test(path) && !path.includes('node_modules/'))
+    .filter((path) => hasTests || !/\.test\.tsx?$/.test(path))
     .toSorted()
 }

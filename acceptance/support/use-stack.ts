@@ -22,7 +22,7 @@ export function useStack(options: StackOptions = {}): () => Stack {
     const logs = await readLogs(stack.folder)
     await stack.stop()
     expect(logs.length, 'the processes wrote no log').toBeGreaterThan(0)
-    expect(logs).not.toMatch(/gate_(adm|prj|ses)_[0-9A-Za-z]{40}/)
+    expect(logs).not.toMatch(/gate_(adm|prj|ses|lnk|inv|dev)_[0-9A-Za-z]{40}/)
     expect(logs).not.toContain(canary)
   })
   return () => {

@@ -33,6 +33,8 @@ type Base = {
   readonly takesFreeRequests?: boolean
   /** The member of a successful answer that is also sent as its `ETag`. */
   readonly etag?: string
+  /** Pages poll it: its answer has an `ETag` of all that it says, and `If-None-Match` with that gets a 304. */
+  readonly isConditional?: boolean
   /**
    * Given for objects that a set can manage. `change`: 409 unless the request is one of the set that manages the object;
    * `exempt`: never refused because of its set.
@@ -242,6 +244,7 @@ function schemaErrorsOf({ params, query, headers, body, dialect }: Endpoint): Er
 
 function guardErrorsOf({
   method,
+  isIdempotent,
   permission,
   credentials,
   dialect,
@@ -257,6 +260,7 @@ function guardErrorsOf({
     'revoked_api_key',
     ...(takesSessions ? (['invalid_session'] as const) : []),
     ...(takesSessions && method !== 'GET' ? (['cross_site_request'] as const) : []),
+    ...(takesSessions && isIdempotent ? (['console_read_only'] as const) : []),
     ...(takesTokens
       ? (['invalid_token', 'expired_token', 'wrong_project', 'project_not_found'] as const)
       : []),

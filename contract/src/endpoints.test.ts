@@ -34,7 +34,7 @@ test('only seven endpoints are public', () => {
   ])
 })
 
-test('only pages of sign-in are open besides, and no page is an endpoint', () => {
+test('only pages of sign-in and the console are open besides, and no page is an endpoint', () => {
   expect(pages.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
     'GET /auth/:provider',
     'GET /auth/:provider/callback',
@@ -46,6 +46,8 @@ test('only pages of sign-in are open besides, and no page is an endpoint', () =>
     'GET /auth/session',
     'GET /auth/sign_in',
     'GET /auth/style.css',
+    'GET /console',
+    'GET /console/*',
     'POST /auth/:provider/backchannel_logout',
     'POST /auth/device',
     'POST /auth/device/confirm',

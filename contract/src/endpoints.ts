@@ -15,6 +15,7 @@ import * as session from './members/session.ts'
 import * as message from './message.ts'
 import * as model from './model.ts'
 import * as organizationCredits from './organization-credits.ts'
+import * as processes from './organization/processes.ts'
 import * as settings from './organization/settings.ts'
 import * as traffic from './organization/traffic.ts'
 import * as policyEvaluation from './policy-evaluation.ts'
@@ -116,6 +117,7 @@ export const endpoints = [
   organizationCredits.readOrganizationCredits,
   credits.listLedgerEntries,
   credits.readUsage,
+  processes.readProcesses,
   traffic.readTraffic,
   traffic.readRefusals,
   message.createMessage,
@@ -170,7 +172,12 @@ export function methodsAt(
     .map(({ method }) => method)
 }
 
-function matches(pattern: readonly string[], segments: readonly string[]) {
+function matches(pattern: readonly string[], segments: readonly string[]): boolean {
+  // The rest of the path, of a page that has pages below it.
+  if (pattern.at(-1) === '*') {
+    const parts = pattern.slice(0, -1)
+    return segments.length > parts.length && matches(parts, segments.slice(0, parts.length))
+  }
   return (
     pattern.length === segments.length &&
     pattern.every((part, index) =>

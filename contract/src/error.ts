@@ -120,6 +120,9 @@ export const errors = {
   cross_site_request: denied(
     'A browser sent its session with a change, but not from a page of this gateway, or without the token in x-gatehouse-csrf. Send the token that GET /v1/organization/me returns, from a page of PUBLIC_URL.',
   ),
+  console_read_only: denied(
+    'The operator of this gateway lets sessions read only (CONSOLE=read_only). Make the change with an administrator key, or where your organization keeps its configuration.',
+  ),
   permission_denied: denied(
     'The credential lacks the permission that this operation needs, or a permission that it would grant. Use a credential that has it.',
   ),

@@ -120,5 +120,6 @@ export const readLimits = adminEndpoint({
   path: '/v1/organization/limits',
   permission: 'projects.read',
   response: OrganizationLimits,
+  isConditional: true,
   errors: [],
 })

@@ -194,6 +194,7 @@ test.each(operations)(
     expect(headers.map(({ name }) => name)).toEqual([
       ...Object.keys(endpoint.headers?.shape ?? {}),
       ...(endpoint.isIdempotent ? ['Idempotency-Key'] : []),
+      ...(endpoint.isConditional ? ['If-None-Match'] : []),
       ...(endpoint.takesFreeRequests ? ['X-Free-Tier'] : []),
     ])
     expect('requestBody' in out).toBe(endpoint.body !== undefined)

@@ -73,6 +73,7 @@ function describe(endpoint: Endpoint): Operation {
     ...parametersIn('query', endpoint.query, example?.query),
     ...parametersIn('header', endpoint.headers),
     ...(endpoint.isIdempotent ? [idempotencyKey] : []),
+    ...(endpoint.isConditional ? [ifNoneMatch] : []),
     ...(endpoint.takesFreeRequests ? [freeTier] : []),
   ]
   return {
@@ -126,6 +127,15 @@ const idempotencyKey = {
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 
+const ifNoneMatch = {
+  name: 'If-None-Match',
+  in: 'header',
+  required: false,
+  description:
+    'The `ETag` of an earlier answer: if nothing has changed since, this one is an empty 304.',
+  schema: { type: 'string', maxLength: 1000 },
+}
+
 const freeTier = {
   name: 'X-Free-Tier',
   in: 'header',
@@ -145,6 +155,9 @@ function describeAnswers(endpoint: Endpoint): Record<string, Json> {
   }
   return {
     [endpoint.successStatus]: success(endpoint),
+    ...(endpoint.isConditional && {
+      304: { description: 'Nothing has changed.', headers: headersOf(endpoint, 304) },
+    }),
     ...Object.fromEntries(
       [...byStatus].map(([status, codes]) => [status, failure(endpoint, status, codes)]),
     ),

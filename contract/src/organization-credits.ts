@@ -8,5 +8,6 @@ export const readOrganizationCredits = adminEndpoint({
   path: '/v1/organization/credits',
   permission: 'credits.read',
   response: readCredits.response,
+  isConditional: true,
   errors: ['credit_balance_unavailable'],
 })

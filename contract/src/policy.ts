@@ -159,6 +159,7 @@ export const listPolicies = adminEndpoint({
   permission: 'policies.read',
   query: ListQuery,
   response: listOf(PolicySummary).meta({ id: 'PolicyList' }),
+  isConditional: true,
   errors: ['invalid_cursor'],
 })
 
@@ -322,5 +323,6 @@ export const readPolicyRollout = adminEndpoint({
   permission: 'policies.read',
   params,
   response: PolicyRollout,
+  isConditional: true,
   errors: ['policy_not_found'],
 })

@@ -41,7 +41,12 @@ export async function startApi(
 ) {
   const { config } = house
   let isDraining = false
-  const findReasons = createReadiness(house)
+  const findOwnReasons = createReadiness(house)
+  const findReasons = async () => {
+    const reasons = await findOwnReasons()
+    house.self.isReady = reasons.length === 0 && !isDraining
+    return reasons
+  }
   const readiness: Readiness = async () => {
     const reasons = await findReasons()
     return isDraining ? ['draining', ...reasons] : reasons
@@ -78,6 +83,7 @@ export async function startApi(
     operationsAddress,
     async drain() {
       isDraining = true
+      house.self.isReady = false
       readinessLog.stop()
       await new Promise((resolve) => setTimeout(resolve, config.UNREADY_SECONDS * 1000))
       await closeInTime(app, house)

@@ -1,3 +1,5 @@
+import { apiVersion } from '@gatehouse/contract/openapi'
+
 import { createAccess } from '#access/create-access.ts'
 import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
@@ -70,7 +72,9 @@ export function assemble(config: Config, edges: Edges = {}) {
     db,
     installation,
     stateDirectory: foundation.stateDirectory,
+    self: foundation.self,
     docsUrl: config.DOCS_URL,
+    isConsoleOn: config.CONSOLE !== 'false' && config.PUBLIC_URL !== undefined,
     refusals,
     responsesErrors: config.RESPONSES_ERRORS,
     hashKey,
@@ -93,9 +97,9 @@ export function assemble(config: Config, edges: Edges = {}) {
     /** Credits stop first: they wait for the calls that are still open, and those use everything else. */
     async stop() {
       limits.stop() // stops only its timers
-      const first = [credits, inference, moderation, events, follower]
-      const parts = [...first, policies, signIn, access, refusals, foundation]
-      for (const part of parts) await part.stop()
+      const calls = [credits, inference, moderation, events, follower]
+      const rest = [policies, signIn, access, refusals, foundation]
+      for (const part of [...calls, ...rest]) await part.stop()
     },
   }
 }
@@ -142,6 +146,7 @@ function assembleAccess(
     issuers: config.JWT_ISSUERS,
     outageMs: config.KEY_CACHE_OUTAGE_SECONDS * 1000,
     publicUrl: config.PUBLIC_URL,
+    areSessionsReadOnly: config.CONSOLE === 'read_only',
     sessionMaxMs: config.SESSION_MINUTES * 60_000,
     sessionIdleMs: config.SESSION_IDLE_MINUTES * 60_000,
     freeTier: {
@@ -152,7 +157,7 @@ function assembleAccess(
 }
 
 function assemblePolicies(
-  { config, changesDb, now, log, metrics, files }: Foundation,
+  { config, changesDb, now, log, metrics, files, self }: Foundation,
   secretBox: SecretBox,
   moderation: ReturnType<typeof assembleModeration>,
 ) {
@@ -182,6 +187,11 @@ function assemblePolicies(
     engine,
     secretBox,
     hasJudge: () => moderation.current().judge !== null,
+    processFacts: () => ({
+      release: apiVersion,
+      isReady: self.isReady,
+      countsLocally: self.countsLocally(),
+    }),
   })
   return {
     ...followed,
@@ -197,10 +207,10 @@ function assemblePolicies(
 }
 
 function assembleLimits(
-  { config, creditsDb, redis, now, steadyNow, log, metrics }: Foundation,
+  { config, creditsDb, redis, now, steadyNow, log, metrics, self }: Foundation,
   otherProcesses: () => number,
 ) {
-  return createLimits({
+  const limits = createLimits({
     db: creditsDb,
     redis,
     namespace: config.REDIS_NAMESPACE,
@@ -217,6 +227,8 @@ function assembleLimits(
       concurrent: config.ADMIN_CONCURRENT_REQUESTS,
     }),
   })
+  self.countsLocally = () => !limits.areLimitsExact()
+  return limits
 }
 
 function assembleCredits(foundation: Foundation) {

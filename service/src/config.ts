@@ -182,6 +182,7 @@ const Config = z.object({
   UNREADY_SECONDS: whole(0, 60).prefault('5'), // after SIGTERM: how long the process still serves while it reports unready
   DRAIN_SECONDS: whole(0, 3600).prefault('120'), // after that: how long open requests may take to finish
   PUBLIC_URL: PublicUrl.optional(), // where browsers find this gateway; without it there is no sign-in (docs/sign-in.md)
+  CONSOLE: z.enum(['true', 'false', 'read_only']).default('true'), // the pages below /console/ (docs/console.md); read_only: sessions change nothing
   SIGN_IN_FILE: z.string().min(1).optional(), // the providers that people sign in with, and which accounts get which role (docs/sign-in.md)
   SIGN_IN_WITH_KEYS: z
     .enum(['true', 'false'])

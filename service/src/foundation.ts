@@ -68,6 +68,8 @@ export function layFoundation(config: Config, edges: Edges) {
   return {
     config,
     environment,
+    /** What this process reports of itself. Features that know better set it. */
+    self: { isReady: false, countsLocally: () => false },
     processNumber: edges.processNumber,
     now,
     steadyNow,

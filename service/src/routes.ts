@@ -5,6 +5,7 @@ import { listBudgets } from '#access/limit-overrides/budget-store.ts'
 import { findOverrides } from '#access/limit-overrides/override-store.ts'
 import { serveReadMe } from '#access/members/read-me.ts'
 import { serveAccess } from '#access/routes.ts'
+import { serveConsole } from '#console/serve-console.ts'
 import { serveReadOrganizationCredits } from '#credits/balance/read-organization-credits.ts'
 import { serveCreditBalance, serveCredits } from '#credits/routes.ts'
 import { serveStripeWebhook } from '#credits/stripe/webhook.ts'
@@ -14,7 +15,7 @@ import { serveExports } from '#exports/sinks/routes.ts'
 import { findOrganizationQuotas } from '#gateway-config/config/organization-quotas.ts'
 import { servePolicyGateway } from '#gateway-config/routes.ts'
 import { limitReads } from '#http/bind.ts'
-import { setErrorDialect } from '#http/error-dialect.ts'
+import { type ErrorDeps, setErrorDialect } from '#http/error-dialect.ts'
 import { type Readiness, servePublicInfo } from '#http/health.ts'
 import type { Principal } from '#http/principal.ts'
 import { serveListOrganizationModels } from '#inference/list-organization-models.ts'
@@ -44,7 +45,7 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
     setErrorDialect(scope, 'admin', errors)
     serveStripeWebhook(scope, { db, now, announce, log, metrics, stripe: credits.stripe })
   })
-  void app.register(async (scope) => serveSignIn(scope, house.signIn.deps))
+  servePages(app, house, errors)
   void app.register(async (scope) => {
     setErrorDialect(scope, 'admin', errors)
     guard(scope, authentication, limits.limitAdminCall)
@@ -89,11 +90,21 @@ export function serveRoutes(app: FastifyInstance, house: House, readiness: Readi
   })
 }
 
+/** Pages for people. They need no credential: what they show is read by calls that do. */
+function servePages(app: FastifyInstance, { signIn, isConsoleOn }: House, errors: ErrorDeps) {
+  void app.register(async (scope) => serveSignIn(scope, signIn.deps))
+  void app.register(async (scope) => {
+    setErrorDialect(scope, 'admin', errors)
+    serveConsole(scope, isConsoleOn)
+  })
+}
+
 /** What callers can read about themselves and this gateway. */
 const aboutCallers = ({ db, config, moderation, credits }: House) => ({
   db,
   tierOf,
   billing: config.BILLING,
+  areSessionsReadOnly: config.CONSOLE === 'read_only',
   findFeatures: () => ({
     judge: moderation.current().judge !== null,
     tokens: config.JWT_ISSUERS.length > 0,

@@ -14,6 +14,7 @@ type Entries = Readonly<Record<string, string>>
 export async function buildProgram(folder: string, { hasMaps = true } = {}) {
   const unfinished = `${folder}.new`
   const modules = await buildInto(unfinished, programs, hasMaps)
+  modules.push(...(await buildConsole(join(unfinished, 'console'))))
   await chmod(join(unfinished, 'gatehouse.mjs'), 0o755)
   await writeFile(join(unfinished, 'package.json'), await describePackage())
   await writeFile(join(unfinished, 'release.json'), await describeRelease())
@@ -25,6 +26,13 @@ export async function buildProgram(folder: string, { hasMaps = true } = {}) {
 }
 
 export const buildTestPrograms = (folder: string) => buildInto(folder, testPrograms, true)
+
+/** Returns the modules that were bundled. */
+async function buildConsole(folder: string): Promise<string[]> {
+  const environment = { NODE_ENV: 'production', PATH: process.env['PATH'] }
+  const script = ['tools/build/build-console.ts', folder]
+  return JSON.parse(await runScript(script, { environment })) as string[]
+}
 
 async function buildInto(folder: string, entries: Entries, hasMaps: boolean) {
   await rm(folder, { recursive: true, force: true })

@@ -27,6 +27,7 @@ export async function describePackage(): Promise<string> {
     files: [
       '*.mjs',
       'assets',
+      'console',
       'migrations',
       'ranks',
       'release.json',

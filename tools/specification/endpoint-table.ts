@@ -38,6 +38,7 @@ const rules: readonly (readonly [path: RegExp, title: string, place: string])[] 
   ],
   [/credits\/ledger/, 'ledger', 'credits.md#ledger'],
   [/organization\/usage/, 'usage', 'credits.md#usage-reports'],
+  [/organization\/processes/, 'processes', 'policies.md#processes'],
   [/organization\/refusals/, 'refusals', 'traffic.md#refusals'],
   [/organization\/traffic/, 'traffic', 'traffic.md#traffic'],
   [/organization\/credits/, 'balance for administrators', 'credits.md#balance-for-administrators'],

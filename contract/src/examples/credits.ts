@@ -1,6 +1,7 @@
 import type * as contract from '../credits.ts'
 import type { OrganizationLimits, readLimits } from '../limits.ts'
 import type { readOrganizationCredits } from '../organization-credits.ts'
+import type { readProcesses } from '../organization/processes.ts'
 import type { readRefusals, readTraffic } from '../organization/traffic.ts'
 import { type ExampleOf, ids, morning } from './example.ts'
 
@@ -119,6 +120,24 @@ const trafficSums = {
 }
 
 export const trafficExamples = {
+  readProcesses: {
+    answer: {
+      object: 'organization.processes',
+      total: 1,
+      data: [
+        {
+          id: '5f0c9a1e',
+          release: '0.1.0',
+          started_at: morning,
+          last_seen_at: null,
+          is_ready: true,
+          is_counting_locally: false,
+          policy_epoch: 12,
+          is_failed: false,
+        },
+      ],
+    },
+  } satisfies ExampleOf<typeof readProcesses>,
   readTraffic: {
     query: { span: 'hour', group_by: 'project', from: '2026-11-02T09:00:00Z' },
     answer: {

@@ -103,6 +103,7 @@ export const memberExamples = {
       permissions: [...rolePermissions.policy_editor],
       projects: [{ id: ids.project, name: 'Support assistant', role: 'project_member' }],
       has_more_projects: false,
+      read_only: false,
       plan: 'growth',
       tier: 'tier_2',
       billing: 'prepaid',

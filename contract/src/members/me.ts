@@ -42,6 +42,9 @@ const Me = z
       .max(ownProjectsMax)
       .describe('The active projects that the member belongs to; for keys none.'),
     has_more_projects: z.boolean(),
+    read_only: z
+      .boolean()
+      .describe('Every change is refused, because the operator lets sessions read only.'),
     plan: Plan,
     tier: Tier,
     billing: z.enum(['prepaid', 'metered', 'off']),
@@ -57,5 +60,6 @@ export const readMe = adminEndpoint({
   path: '/v1/organization/me',
   permission: 'any',
   response: Me,
+  isConditional: true,
   errors: [],
 })

@@ -55,7 +55,9 @@ const headers: Record<string, Header> = {
   ),
   'x-should-retry': text('Repeating the request would not help.', 'false'),
   'Idempotent-Replayed': text('This is the stored answer to an earlier request.', 'true'),
-  ETag: text('The revision of what was read or saved, in quotes. Send it back as `If-Match`.'),
+  ETag: text(
+    'In quotes, what was read or saved: its revision, to be sent back as `If-Match`, or of an operation that takes `If-None-Match` all that the answer says.',
+  ),
   'x-policy-epoch': count(
     'Which state of the policies applied. It rises with every change of what is in force.',
   ),
@@ -101,6 +103,8 @@ export function headersOf(endpoint: Endpoint, status: number) {
     ...(endpoint.isIdempotent &&
       isStored(endpoint, status) && { 'Idempotent-Replayed': 'sometimes' }),
     ...(endpoint.etag && status === endpoint.successStatus && { ETag: 'always' }),
+    ...(endpoint.isConditional &&
+      [endpoint.successStatus, 304].includes(status as 200) && { ETag: 'always' }),
     ...(isInference(endpoint) && inferenceHeaders(endpoint, status)),
     // Before the path is known, errors have the body of the administration.
     ...(endpoint.dialect === 'responses' && status !== 431 && { Vary: 'sometimes' as const }),

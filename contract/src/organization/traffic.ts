@@ -99,6 +99,7 @@ export const readTraffic = adminEndpoint({
     key_id: storedText(1, 701).optional().describe('By day only.'),
   }),
   response: Traffic,
+  isConditional: true,
   errors: [],
 })
 
@@ -159,5 +160,6 @@ export const readRefusals = adminEndpoint({
     key_id: storedText(1, 701).optional(),
   }),
   response: Refusals,
+  isConditional: true,
   errors: [],
 })

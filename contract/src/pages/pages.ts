@@ -82,6 +82,10 @@ export const readAddressScript = page(
   'The script of pages that links with a secret open',
 )
 
+/** The console (docs/console.md). Its paths below are pages of the browser's, but for files and their names. */
+export const openConsole = page('openConsole', 'GET', '/console', 'To the console')
+export const showConsole = page('showConsole', 'GET', '/console/*', 'The console, and its files')
+
 /** Every page that is served. No page needs a credential in the header Authorization. */
 export const pages = [
   showSignIn,
@@ -102,4 +106,6 @@ export const pages = [
   backchannelLogout,
   readStyle,
   readAddressScript,
+  openConsole,
+  showConsole,
 ] as const satisfies readonly Page[]

@@ -240,5 +240,6 @@ export const readGatewayRollout = gatewayEndpoint({
   path: `${gateway}/rollout`,
   permission: 'policy_gateway.read',
   response: GatewayRollout,
+  isConditional: true,
   errors: [],
 })

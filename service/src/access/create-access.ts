@@ -41,6 +41,7 @@ type Options = {
   outageMs: number
   /** Where browsers find this gateway; undefined: there is no sign-in. */
   publicUrl: string | undefined
+  areSessionsReadOnly: boolean
   sessionMaxMs: number
   /** How long a session lasts without a request. */
   sessionIdleMs: number
@@ -71,6 +72,7 @@ export function createAccess(options: Options) {
     }),
     bySession: sessions.authenticate,
     browser: options.publicUrl === undefined ? null : browserAccess(options.publicUrl),
+    areSessionsReadOnly: options.areSessionsReadOnly,
     requireOwnProject: createProjectCheck({ db, tenancies, shareParts }),
     byJwt: createJwtAuthentication({
       db,

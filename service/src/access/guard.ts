@@ -32,6 +32,8 @@ export type Authentication = {
   bySession: ReturnType<typeof createSessionAuthentication>
   /** How browsers reach this gateway; null: they cannot sign in. */
   browser: BrowserAccess | null
+  /** Whether the operator lets sessions change nothing. */
+  areSessionsReadOnly: boolean
   requireOwnProject: ReturnType<typeof createProjectCheck>
   /** Refused tokens by address. Unknown keys have stricter limits of their own. */
   refusedByAddress: FailedAttempts
@@ -51,10 +53,11 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     const refusal = await count?.(request, reply, principal)
     // What the path names need not exist.
     const { project_id, member_id } = request.params as Record<string, string | undefined>
-    if (!isAboutSelf(endpoint, principal, member_id)) {
-      requireStanding(endpoint, principal, project_id)
-    }
+    const isOwn = isAboutSelf(endpoint, principal, member_id)
+    if (!isOwn) requireStanding(endpoint, principal, project_id)
     if (refusal) throw refusal
+    // A person can always end sessions of their own.
+    if (authentication.areSessionsReadOnly && !isOwn) refuseChange(endpoint, principal)
   })
   app.addHook('preHandler', (request, _, done) => {
     const { endpoint } = request.routeOptions.config
@@ -62,6 +65,15 @@ export function guard(app: FastifyInstance, authentication: Authentication, coun
     if (endpoint && principal) requireFurtherPermissions(endpoint, principal, request.body)
     done()
   })
+}
+
+/** What takes an Idempotency-Key is a change; trials, which take none, are not. */
+function refuseChange({ isIdempotent }: Endpoint, { kind }: Principal) {
+  if (kind !== 'session' || !isIdempotent) return
+  throw new ApiError(
+    'console_read_only',
+    'The operator of this gateway lets sessions read only; make the change with an administrator key.',
+  )
 }
 
 /**

@@ -12,20 +12,30 @@ export type ProcessReport = {
   applied: string | null
   /** Organizations whose newest policies could not be put in force, with the epoch that still is. */
   failures: ReadonlyMap<string, number>
+  facts: ProcessFacts
+}
+
+/** What a process says of itself besides. */
+export type ProcessFacts = {
+  release: string
+  isReady: boolean
+  /** Whether it counts limits in its own memory. */
+  countsLocally: boolean
 }
 
 /** Reports that the process is live and what it has applied; returns how many others are live. */
 export async function reportProcess(
   db: Db,
-  { id, startedAt, applied, failures }: ProcessReport,
+  { id, startedAt, applied, failures, facts }: ProcessReport,
 ): Promise<number> {
   const failing = JSON.stringify(Object.fromEntries(failures))
   const { rows } = await sql<{ others: number }>`
     with report as (
-      insert into api_process (id, started_at, seen_at, applied, failures)
-      values (${id}, ${startedAt}, clock_timestamp(), ${applied}::text::pg_snapshot, ${failing}::jsonb)
+      insert into api_process (id, started_at, seen_at, applied, failures, release, is_ready, counts_locally)
+      values (${id}, ${startedAt}, clock_timestamp(), ${applied}::text::pg_snapshot, ${failing}::jsonb, ${facts.release},
+        ${facts.isReady}, ${facts.countsLocally})
       on conflict (id) do update set seen_at = excluded.seen_at, applied = excluded.applied,
-        failures = excluded.failures
+        failures = excluded.failures, is_ready = excluded.is_ready, counts_locally = excluded.counts_locally
     )
     select count(*)::integer as others from api_process
     where id <> ${id} and seen_at > now() - make_interval(secs => ${liveSeconds})`.execute(db)

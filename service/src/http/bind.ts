@@ -6,6 +6,7 @@ import { unavailable } from '#platform/api-error.ts'
 import { within } from '#platform/deadline.ts'
 import type { Gate } from '#platform/lines/gate.ts'
 
+import { isKnown } from './if-none-match.ts'
 import type { Principal } from './principal.ts'
 import { type RequestPart, validate } from './validate.ts'
 
@@ -41,7 +42,9 @@ export function bind<E extends Endpoint>(app: FastifyInstance, endpoint: E, hand
     const { principal } = request
     const isLimited = readGate && principal
     const answer = isLimited ? await readGate(principal.organizationId, read) : await read()
-    return sendAnswer(endpoint, reply, answerText(endpoint, answer))
+    const text = answerText(endpoint, answer)
+    if (endpoint.isConditional && isKnown(request, reply, text)) return reply.status(304).send()
+    return sendAnswer(endpoint, reply, text)
   })
 }
 

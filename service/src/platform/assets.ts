@@ -19,6 +19,9 @@ type AssetName =
   | 'sign-in.css'
   | 'address-form.js'
 
+/** The built console. Sources have none: `./dev console` serves it from its own sources. */
+export const consoleFolder = isBuilt ? new URL('console/', programFolder) : undefined
+
 /** A file that the program reads, and that is no code of its own. */
 export const assetFile = (name: AssetName): URL => new URL(`assets/${name}`, programFolder)
 

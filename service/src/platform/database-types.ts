@@ -96,8 +96,11 @@ export interface ApiKey {
 
 export interface ApiProcess {
   applied: string | null;
+  counts_locally: boolean | null;
   failures: Generated<Json>;
   id: string;
+  is_ready: boolean | null;
+  release: string | null;
   seen_at: Timestamp;
   started_at: Timestamp;
 }

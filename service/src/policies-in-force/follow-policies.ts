@@ -1,4 +1,5 @@
 import type { Subscriber } from '#audit/follow-changes.ts'
+import type { ProcessFacts } from '#audit/process-store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
@@ -22,6 +23,8 @@ type Options = {
   files: TrustedFiles
   engine: PatternEngine
   secretBox: SecretBox
+  /** What the process says of itself in its reports. */
+  processFacts: () => ProcessFacts
   hasJudge(): boolean
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import { forgetProcess, reportProcess } from '#audit/process-store.ts'
+import { forgetProcess, type ProcessFacts, reportProcess } from '#audit/process-store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Db } from '#platform/database.ts'
 import type { Log } from '#platform/log.ts'
@@ -8,7 +8,13 @@ import type { Log } from '#platform/log.ts'
 import type { AppliedPoll } from './apply-changes.ts'
 import type { InForce } from './in-force.ts'
 
-type Options = { db: Db; now: Clock; log: Log; inForce: Pick<InForce, 'failures'> }
+type Options = {
+  db: Db
+  now: Clock
+  log: Log
+  inForce: Pick<InForce, 'failures'>
+  processFacts: () => ProcessFacts
+}
 
 const reportEveryMs = 4000
 const failuresMax = 1000
@@ -17,7 +23,7 @@ const failuresMax = 1000
  * Reports to the database what this process has applied: at once after every change of policies, otherwise
  * every four seconds. A report needs a poll, so a process that no longer polls becomes silent.
  */
-export function reportApplied({ db, now, log, inForce }: Options) {
+export function reportApplied({ db, now, log, inForce, processFacts }: Options) {
   const id = randomUUID()
   const startedAt = now()
   let others: number | undefined
@@ -34,7 +40,13 @@ export function reportApplied({ db, now, log, inForce }: Options) {
       const failures = hasTooManyFailures ? new Map<string, number>() : inForce.failures
       unreported = undefined
       try {
-        others = await reportProcess(db, { id, startedAt, applied, failures })
+        others = await reportProcess(db, {
+          id,
+          startedAt,
+          applied,
+          failures,
+          facts: processFacts(),
+        })
         reportedAtMs = performance.now()
       } catch (error) {
         log.problem('applied_policies_not_reported', error)

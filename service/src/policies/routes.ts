@@ -14,6 +14,7 @@ import { servePausePolicy, serveResumePolicy } from './pause-and-resume-policy.t
 import { servePublishPolicy } from './publish-policy.ts'
 import { serveReplayPolicy } from './replay/replay-policy.ts'
 import { serveRetrievePolicy } from './retrieve-policy.ts'
+import { serveReadProcesses } from './rollout/read-processes.ts'
 import { serveReadPolicyRollout } from './rollout/read-rollout.ts'
 import { serveEvaluatePolicy } from './trials/evaluate-policy.ts'
 import { serveReadPolicyExamples, serveReplacePolicyExamples } from './trials/examples.ts'
@@ -24,6 +25,7 @@ import { serveRestorePolicyVersion } from './versions/restore-version.ts'
 /** The endpoints of policies: drafts, versions, states, rollout, trials and decisions. */
 export function servePolicies(app: FastifyInstance, deps: PolicyDeps) {
   serveListPolicies(app, deps)
+  serveReadProcesses(app, deps)
   serveCreatePolicy(app, deps)
   serveRetrievePolicy(app, deps)
   serveUpdatePolicy(app, deps)

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
+import { findOrganization } from '#access/organizations/organization-store.ts'
 import { hasKeyShape } from '#access/secret.ts'
 import {
   type BrowserAccess,
@@ -54,6 +55,10 @@ export const findEarlier = (request: FastifyRequest, deps: SignInDeps): Promise<
     if (error instanceof ApiError && error.status === 403) return null
     throw error
   })
+
+/** As pages show it. */
+export const findOrganizationName = async (id: string, { db }: Pick<SignInDeps, 'db'>) =>
+  (await findOrganization(db, id))?.name ?? id
 
 type SignIn = { owner: SessionOwner; method: string; requestId: string; now: Date }
 

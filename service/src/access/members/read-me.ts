@@ -15,11 +15,13 @@ type Deps = {
   db: Db
   billing: Me['billing']
   tierOf: (paying: { plan: Plan; paidMicroUsd: number }) => Tier
+  areSessionsReadOnly: boolean
   /** What is set up at the moment. */
   findFeatures: () => Features
 }
 
-export function serveReadMe(app: FastifyInstance, { db, billing, tierOf, findFeatures }: Deps) {
+export function serveReadMe(app: FastifyInstance, deps: Deps) {
+  const { db, billing, tierOf, findFeatures, areSessionsReadOnly } = deps
   bind(app, readMe, async (_, { principal }): Promise<Me> => {
     const { organizationId, permissions, plan } = principal
     const organization = await findOrganization(db, organizationId)
@@ -28,6 +30,7 @@ export function serveReadMe(app: FastifyInstance, { db, billing, tierOf, findFea
       object: 'organization.me',
       credential: presentCredential(principal),
       ...(await describeMember(db, principal)),
+      read_only: areSessionsReadOnly && principal.kind === 'session',
       csrf_token: principal.session?.csrfToken ?? null,
       organization: { id: organizationId, name: organization.name },
       permissions: [...permissions],

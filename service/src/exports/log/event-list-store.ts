@@ -24,7 +24,7 @@ export type ListedEvent = {
  * events are in the order of their ids.
  *
  * Planning a query over the partitions of a month takes longer than executing it. Queries with at most one filter are
- * prepared: they are few enough for a connection to keep their plans.
+ * prepared: few enough that a connection can keep their plans.
  */
 export async function listEvents(
   db: Db,

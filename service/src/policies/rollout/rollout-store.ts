@@ -13,7 +13,7 @@ export type ProcessGroup = {
 }
 
 /** A process that has not reported for longer than this is not counted any more. */
-const silentSeconds = 600
+export const silentSeconds = 600
 
 /** Whose history is looked at: a policy's, or with null that of the configuration of the policy gateway. */
 type HistoryKey = { organizationId: string; policyId: string | null }

@@ -7,7 +7,7 @@ import { sendHtml, sendOn, servePage } from '#http/pages/serve-page.ts'
 import type { Principal } from '#http/principal.ts'
 import { addressPrefix } from '#platform/client-address.ts'
 import { transact } from '#platform/transaction.ts'
-import { findSignedIn, requireBrowser } from '#sign-in/browser-session.ts'
+import { findOrganizationName, findSignedIn, requireBrowser } from '#sign-in/browser-session.ts'
 import type { SignInDeps } from '#sign-in/deps.ts'
 
 import { answeredPage, codePage, questionPage } from './confirm-pages.ts'
@@ -42,7 +42,9 @@ export function serveConfirmDevice(app: FastifyInstance, deps: SignInDeps) {
       return sendHtml(reply, answeredPage(isAllowed))
     }
     const hours = Math.round(deps.sessionMaxMs / 360_000) / 10
-    return sendHtml(reply, questionPage(caller, { device, userCode, hours, now: deps.now() }))
+    const organization = await findOrganizationName(caller.organizationId, deps)
+    const question = { device, userCode, organization, hours, now: deps.now() }
+    return sendHtml(reply, questionPage(caller, question))
   })
 }
 

@@ -35,17 +35,26 @@ export const codePage = (caller: Principal, problem?: string) =>
       </form>`,
   })
 
-type Question = { device: DeviceRow; userCode: string; hours: number; now: Date }
+type Question = {
+  device: DeviceRow
+  userCode: string
+  organization: string
+  hours: number
+  now: Date
+}
 
 /** What is asked, by which program and from where. The person has to compare the code, which a stranger could have sent. */
-export function questionPage(caller: Principal, { device, userCode, hours, now }: Question) {
+export function questionPage(
+  caller: Principal,
+  { device, userCode, organization, hours, now }: Question,
+) {
   const { client_id: client, device_name: name, address, created_at } = device
   const minutes = Math.floor((now.getTime() - created_at.getTime()) / 60_000)
   const asked = minutes < 1 ? 'less than a minute ago' : `${minutes} min ago`
-  const { member, credentialId, organizationId } = caller
+  const { member, credentialId } = caller
   const you = member ? `${member.name} (${member.email}), ${member.role}` : `key ${credentialId}`
   const body = html`<p>
-      A program wants to act as you for up to ${hours} h, with all that you may do here.
+      A program wants to act as you for up to ${hours} hours, with all that you may do here.
     </p>
     <dl>
       <dt>Code, which the program must show too</dt>
@@ -57,7 +66,7 @@ export function questionPage(caller: Principal, { device, userCode, hours, now }
       <dt>You</dt>
       <dd>${you}</dd>
       <dt>Organization</dt>
-      <dd>${organizationId}</dd>
+      <dd>${organization}</dd>
     </dl>
     <p class="warning">
       Allow it only if you have started this sign-in yourself. If another person sent you the code

@@ -1,8 +1,3 @@
-import { expect, onTestFinished, test } from 'vitest'
-
-import { type Clock, systemClock } from '#platform/clock.ts'
-import { createEgress } from '#platform/egress.ts'
-import type { SignInProvider } from '#sign-in/providers/read-sign-in.ts'
 import {
   type Account,
   clientId,
@@ -10,7 +5,12 @@ import {
   goThrough,
   type ProviderDouble,
   startProviderDouble,
-} from '#sign-in/testing/provider-double.ts'
+} from '@gatehouse/tools/testing/provider-double'
+import { expect, onTestFinished, test } from 'vitest'
+
+import { type Clock, systemClock } from '#platform/clock.ts'
+import { createEgress } from '#platform/egress.ts'
+import type { SignInProvider } from '#sign-in/providers/read-sign-in.ts'
 
 import { beginSignIn } from './begin-sign-in.ts'
 import type { Flow } from './flow-cookie.ts'
@@ -53,6 +53,7 @@ async function start({
     redirectUris: [redirectUri],
     accounts: { ada: account },
   })
+  onTestFinished(double.stop)
   double.state.current = 'ada'
   return { double, ...openFor([double], now) }
 }

@@ -10,6 +10,7 @@ import type { Principal } from '#http/principal.ts'
 import { transact } from '#platform/transaction.ts'
 import {
   findEarlier,
+  findOrganizationName,
   findSignedIn,
   requireBrowser,
   requireOwnForm,
@@ -22,7 +23,9 @@ import { onwardPage } from './onward-page.ts'
 export function serveSessionPage(app: FastifyInstance, deps: SignInDeps) {
   servePage(app, showSession, async (request, reply) => {
     const caller = await findSignedIn(request, deps)
-    return caller ? sendHtml(reply, sessionPage(caller)) : sendOn(reply, '/auth/sign_in')
+    if (!caller) return sendOn(reply, '/auth/sign_in')
+    const organization = await findOrganizationName(caller.organizationId, deps)
+    return sendHtml(reply, sessionPage(caller, organization))
   })
   servePage(app, signOut, async (request, reply) => {
     const browser = requireBrowser(deps)
@@ -45,7 +48,10 @@ export function serveSessionPage(app: FastifyInstance, deps: SignInDeps) {
   })
 }
 
-function sessionPage({ member, organizationId, credentialId, session }: Principal) {
+function sessionPage(
+  { member, organizationId, credentialId, session }: Principal,
+  organization: string,
+) {
   const who = member
     ? html`<dt>Member</dt>
         <dd>${member.name} (${member.email})</dd>
@@ -56,7 +62,7 @@ function sessionPage({ member, organizationId, credentialId, session }: Principa
   const body = html`<dl>
       ${who}
       <dt>Organization</dt>
-      <dd>${organizationId}</dd>
+      <dd>${organization} (${organizationId})</dd>
     </dl>
     <form method="post" action="/auth/sign_out">
       <input type="hidden" name="csrf" value="${session?.csrfToken ?? ''}" />

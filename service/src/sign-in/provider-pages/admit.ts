@@ -1,9 +1,8 @@
-import { findOrganization } from '#access/organizations/organization-store.ts'
 import type { StartedSession } from '#access/sessions/start-session.ts'
 import { gatehouse } from '#audit/event.ts'
 import type { Principal } from '#http/principal.ts'
 import { transact } from '#platform/transaction.ts'
-import { replaceSession } from '#sign-in/browser-session.ts'
+import { findOrganizationName, replaceSession } from '#sign-in/browser-session.ts'
 import { listMemberships } from '#sign-in/members/identity-store.ts'
 import { judgeInvitation } from '#sign-in/members/judge-invitation.ts'
 import { insertProviderSession } from '#sign-in/members/provider-session-store.ts'
@@ -131,5 +130,5 @@ async function enter(
   return { kind: 'signed_in', organizationId, started }
 }
 
-const nameAll = (ids: readonly string[], { db }: ProviderDeps) =>
-  Promise.all(ids.map(async (id) => ({ id, name: (await findOrganization(db, id))?.name ?? id })))
+const nameAll = (ids: readonly string[], deps: ProviderDeps) =>
+  Promise.all(ids.map(async (id) => ({ id, name: await findOrganizationName(id, deps) })))

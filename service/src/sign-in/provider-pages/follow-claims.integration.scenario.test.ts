@@ -1,10 +1,10 @@
 import { updateMember } from '@gatehouse/contract/members/member'
+import type { Account } from '@gatehouse/tools/testing/provider-double'
 import { expect, test } from 'vitest'
 
 import { createOrganization, setStatus } from '#access/manage-organizations.ts'
 import { compareSessions } from '#sign-in/members/compare-sessions.ts'
 import { problemIn, startProviderApi } from '#sign-in/testing/provider-api.ts'
-import type { Account } from '#sign-in/testing/provider-double.ts'
 import { type Browser, csrfIn } from '#testing/browser.ts'
 
 const ada = { email: 'ada@example.com', email_verified: true, name: 'Ada', groups: ['staff'] }

@@ -5,10 +5,10 @@ import {
   retrieveMember,
   updateMember,
 } from '@gatehouse/contract/members/member'
+import { goThrough } from '@gatehouse/tools/testing/provider-double'
 import { expect, test } from 'vitest'
 
 import { problemIn, startProviderApi } from '#sign-in/testing/provider-api.ts'
-import { goThrough } from '#sign-in/testing/provider-double.ts'
 import { openBrowser } from '#testing/browser.ts'
 import { createMemberSession } from '#testing/member-session.ts'
 import { createTestApi } from '#testing/test-api.ts'

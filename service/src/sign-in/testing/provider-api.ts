@@ -2,20 +2,19 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { onTestFinished } from 'vitest'
-
-import { type Clock, systemClock } from '#platform/clock.ts'
-import { createSecretBox } from '#platform/secrets.ts'
-import { type Browser, openBrowser, publicUrl } from '#testing/browser.ts'
-import { createTestApi } from '#testing/test-api.ts'
-
 import {
   type Account,
   clientId,
   clientSecret,
   goThrough,
   startProviderDouble,
-} from './provider-double.ts'
+} from '@gatehouse/tools/testing/provider-double'
+import { onTestFinished } from 'vitest'
+
+import { type Clock, systemClock } from '#platform/clock.ts'
+import { createSecretBox } from '#platform/secrets.ts'
+import { type Browser, openBrowser, publicUrl } from '#testing/browser.ts'
+import { createTestApi } from '#testing/test-api.ts'
 
 type Options = {
   now?: Clock
@@ -54,6 +53,7 @@ export async function startProviderApi(options: Options = {}) {
     ] as const
   const delivered: { url: string; form: string; status: number }[] = []
   const doubles = new Map(await Promise.all(ids.map(start)))
+  for (const { stop } of doubles.values()) onTestFinished(stop)
   const folder = mkdtempSync(join(tmpdir(), 'sign-in-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const path = join(folder, 'sign-in.json')

@@ -3,7 +3,6 @@ import type { AddressInfo } from 'node:net'
 
 import { exportJWK, generateKeyPair } from 'jose'
 import Provider, { type Adapter, type AdapterPayload, type Configuration } from 'oidc-provider'
-import { onTestFinished } from 'vitest'
 
 /** What the provider says about its accounts; tests change it while it runs. */
 export type Account = Record<string, unknown>
@@ -42,13 +41,27 @@ export async function startProviderDouble(options: Options) {
     if (!request.url?.startsWith('/interaction/')) return void callback(request, response)
     void interact(provider, { request, response, current: state.current })
   }
-  onTestFinished(async () => {
+  const stop = async () => {
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
-  })
-  return { issuer, target, provider, accounts, state }
+  }
+  return { issuer, target, provider, accounts, state, stop }
 }
 export type ProviderDouble = Awaited<ReturnType<typeof startProviderDouble>>
+
+const features: NonNullable<Configuration['features']> = {
+  devInteractions: { enabled: false },
+  backchannelLogout: { enabled: true },
+  rpInitiatedLogout: {
+    enabled: true,
+    // Without a question: the person has just said so at the gateway.
+    logoutSource: (context, form) => {
+      const agreed = '<input type="hidden" name="logout" value="yes" /></form>'
+      const all = form.replace('</form>', agreed)
+      context.body = `<body>${all}<script>document.forms[0].submit()</script></body>`
+    },
+  },
+}
 
 async function configure(
   { redirectUris, backchannelLogoutUri, deliver, settings = {} }: Options,
@@ -84,17 +97,7 @@ async function configure(
       profile: ['name'],
     },
     scopes: ['openid', 'offline_access', 'email', 'profile'],
-    features: {
-      devInteractions: { enabled: false },
-      backchannelLogout: { enabled: true },
-      rpInitiatedLogout: {
-        enabled: true,
-        // Without a question: the person has just said so at the gateway.
-        logoutSource: (context, form) => {
-          context.body = `<body>${form}<script>document.forms[0].submit()</script></body>`
-        },
-      },
-    },
+    features,
     // Refresh tokens are given out without `prompt=consent`.
     issueRefreshToken: async (_, client, code) =>
       client.grantTypeAllowed('refresh_token') && code.scopes.has('offline_access'),
