@@ -4,7 +4,7 @@ import { createAccess } from '#access/create-access.ts'
 import { createKeyHasher, type HashKey } from '#access/secret.ts'
 import { createAnnouncer } from '#audit/announce.ts'
 import { exchangeHints } from '#audit/exchange-hints.ts'
-import { followChanges } from '#audit/follow-changes.ts'
+import { followChanges, type Subscriber } from '#audit/follow-changes.ts'
 import { createBudgetAlerts } from '#credits/budgets/budget-alerts.ts'
 import { type BudgetSubject, seedQuotaUsage } from '#credits/budgets/quota-usage-store.ts'
 import { createCredits } from '#credits/create-credits.ts'
@@ -56,10 +56,7 @@ export function assemble(config: Config, edges: Edges = {}) {
   // Only a process that answers callers needs policies and limits, and counts as one that runs them.
   const serving = config.ROLES.includes('api') ? [policies.subscriber, limits.subscriber] : []
   const subscribers = [...access.subscribers, ...serving]
-  const follower = followChanges({ db: foundation.changesDb, now, log, metrics, subscribers })
-  const channel = `${config.REDIS_NAMESPACE}:changes`
-  const hints = exchangeHints({ ...foundation, channel, wake: follower.wake })
-  const announce = createAnnouncer(now, hints.send)
+  const { follower, hints, announce } = assembleChanges(foundation, subscribers)
   const signIn = assembleSignIn(foundation, { access, hashKey, announce, secretBox })
   const mutations = assembleMutations(foundation, secretBox)
   const refusals = createRefusalCounter(foundation)
@@ -104,6 +101,15 @@ export function assemble(config: Config, edges: Edges = {}) {
   }
 }
 export type House = ReturnType<typeof assemble>
+
+/** How this process learns what others have changed, and tells them what it has changed itself. */
+function assembleChanges(foundation: Foundation, subscribers: readonly Subscriber[]) {
+  const { config, changesDb, now, log, metrics } = foundation
+  const follower = followChanges({ db: changesDb, now, log, metrics, subscribers })
+  const channel = `${config.REDIS_NAMESPACE}:changes`
+  const hints = exchangeHints({ ...foundation, channel, wake: follower.wake })
+  return { follower, hints, announce: createAnnouncer(now, hints.send) }
+}
 
 /** Limits how many connections of the pool one organization may hold, because the lookup of credentials needs the others. */
 const createDatabaseGate = (atOnce: number) => createGate({ atOnce, waitingMax: 100, waitMs: 5000 })
