@@ -14,6 +14,7 @@ import { addressForm } from '#sign-in/pages/address-form.ts'
 import { answerRefusal } from '#sign-in/pages/answer-refusal.ts'
 import { layout } from '#sign-in/pages/layout.ts'
 import { onwardPage } from '#sign-in/pages/onward-page.ts'
+import { vouchesFor } from '#sign-in/providers/map-identity.ts'
 import type { SignInProvider } from '#sign-in/providers/read-sign-in.ts'
 import { defaultReturnPath } from '#sign-in/return-path.ts'
 
@@ -66,11 +67,14 @@ async function goToProvider(
 }
 
 function invitationPage(
-  { organization_name: organization, email }: FoundLink,
+  { organization_id, organization_name: organization, email }: FoundLink,
   token: string,
-  { listProviders }: ProviderDeps,
+  { settings }: ProviderDeps,
 ) {
-  const forms = listProviders().map(
+  const believed = settings().providers.filter((each) =>
+    vouchesFor(settings(), each, organization_id),
+  )
+  const forms = believed.map(
     ({ id, name }) =>
       html`<form method="post" action="${path}">
         <input type="hidden" name="token" value="${token}" />
