@@ -42,6 +42,7 @@ const windows = (): [path: string, open: (page: Page) => Promise<void>][] => {
     [`${project}/keys`, press('New key')],
     [`${project}/keys`, press('Revoke')],
     ['members', press('Invite member')],
+    ['members', press('Sessions')],
   ]
 }
 

@@ -122,7 +122,16 @@ test('a member is invited, gets another role, is suspended, comes back and leave
   await page.getByLabel('Email address').fill('Katherine@example.com')
   await page.getByLabel('Developer').check()
   await submit(page, 'Invite member')
+  const link = inWindow(page).getByLabel('Invitation link')
+  const first = await link.textContent()
+  expect(first).toMatch(/\/auth\/invitation#gate_inv_\w+$/)
+  await submit(page, 'I have copied it')
   await row(page, 'katherine@example.com').getByText('invited').waitFor()
+  expect(await page.content()).not.toContain('gate_inv_')
+  await row(page, 'katherine@example.com').getByRole('button', { name: 'New link' }).click()
+  await submit(page, 'Make link')
+  expect(await link.textContent()).not.toBe(first)
+  await submit(page, 'I have copied it')
 
   const katherine = row(page, 'katherine@example.com')
   await katherine.getByRole('button', { name: 'Change role' }).click()
@@ -140,6 +149,32 @@ test('a member is invited, gets another role, is suspended, comes back and leave
   await said(page, 'is no longer a member.')
   await expect.poll(() => katherine.count()).toBe(0)
   await close()
+})
+
+test('people see where they are signed in, and end their other sessions', async () => {
+  const other = await visit({ as: 'admin' })
+  const { page, open, close } = await visit({ as: 'admin' })
+  await other.open('account')
+  await open('account')
+  await row(page, '(this one)').waitFor()
+  const end = page.getByRole('button', { name: 'End', exact: true })
+  expect(await end.count()).toBe(1)
+  await end.click()
+  await said(page, 'The session has ended.')
+  await expect.poll(() => end.count()).toBe(0)
+  await expect
+    .poll(() => other.page.evaluate(`fetch('/v1/organization/me').then(({ status }) => status)`), {
+      timeout: 8000,
+    })
+    .toBe(401)
+
+  const owner = await visit()
+  await owner.open('members')
+  await row(owner.page, 'Grace Hopper').getByRole('button', { name: 'Sessions' }).click()
+  await inWindow(owner.page).getByText('Browser').waitFor()
+  await submit(owner.page, 'End all')
+  await inWindow(owner.page).getByText('Signed in nowhere.').waitFor()
+  for (const { close: leave } of [other, { close }, owner]) await leave()
 })
 
 test('the last owner stays, and the page says why', async () => {

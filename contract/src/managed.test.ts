@@ -10,6 +10,9 @@ const all: readonly Endpoint[] = endpoints
 /** Changes of things that no set can manage, each with the reason. A new endpoint is declared in its contract, or has its reason here. */
 const ofNoSet: Readonly<Record<string, string>> = {
   setProjectMember: 'who belongs to a project is decided by people, as a suspension is',
+  createMemberInvitation: 'a link changes nothing of the member that a set describes',
+  deleteMemberSession: 'sessions belong to a person, and end whatever a set says',
+  deleteMemberSessions: 'sessions belong to a person, and end whatever a set says',
   deleteProjectMember: 'a person leaves a project at once, whatever a set says',
   updateOrganizationSettings: 'they belong to the organization, which no set manages',
   withdrawPolicyApproval: 'it takes back a consent, and changes no policy',

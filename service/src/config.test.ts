@@ -63,6 +63,7 @@ test('two settings are enough, and the others have safe defaults', () => {
     STRIPE_PLANS: new Map(),
     BODY_MEMORY_MB: 256,
     CONNECTIONS_MAX: 10_000,
+    CONSOLE: 'true',
     UNREADY_SECONDS: 5,
     FREE_REQUESTS_PER_DAY: 0,
     FREE_REQUEST_CREDITS_MAX: 100_000,
@@ -353,6 +354,7 @@ test('the operator needs two values, whatever the service is missing', () => {
   expect(Object.keys(loadOperatorConfig(operator)).toSorted()).toEqual([
     'DATABASE_URL',
     'MASTER_KEYS',
+    'SIGN_IN_WITH_KEYS',
   ])
   expect(() => loadOperatorConfig({ ...good, MASTER_KEYS: '' })).toThrow('MASTER_KEYS: is required')
 })

@@ -2,6 +2,7 @@ import type { Me } from '@gatehouse/contract/members/me'
 import { Link } from '@tanstack/react-router'
 
 import { nameOfRole } from '#pages/members/role-names.ts'
+import { SessionList } from '#pages/members/session-list.tsx'
 import { projectRoleNames } from '#pages/projects/members/project-role-field.tsx'
 import { permissionNames, permissionWords } from '#pages/roles/permission-words.ts'
 import { Card, Page } from '#parts/page.tsx'
@@ -32,9 +33,14 @@ export function Account() {
           </ul>
         </Card>
         {me.member !== null && (
-          <Card title="Your projects">
-            <OwnProjects me={me} />
-          </Card>
+          <>
+            <Card title="Your projects">
+              <OwnProjects me={me} />
+            </Card>
+            <Card title="Where you are signed in">
+              <SessionList memberId={me.member.id} canEnd />
+            </Card>
+          </>
         )}
       </div>
     </Page>
@@ -68,7 +74,7 @@ function Identity({ me }: { me: Me }) {
       <dt>Role</dt>
       <dd>
         {nameOfRole(role)}
-        {source !== null && source !== 'assigned' && ` by the group ${source}`}
+        {source !== null && source !== 'assigned' && ` by ${source}`}
       </dd>
     </dl>
   )

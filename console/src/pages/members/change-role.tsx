@@ -29,7 +29,7 @@ export function ChangeRole({ member, onClose }: { member: Member; onClose: () =>
     >
       {member.role_source !== 'assigned' && (
         <p className="note">
-          The group {member.role_source} has given the role. A role that you give here replaces it.
+          The role comes from {member.role_source}. A role that you give here replaces it.
         </p>
       )}
       <RoleField role={member.role} />

@@ -1,15 +1,20 @@
+import { useState } from 'react'
+
+import type { Answer } from '#api/operations.ts'
 import { useChange } from '#api/use-change.ts'
 import { FormDialog } from '#parts/dialog.tsx'
 import { Field, textOf } from '#parts/field.tsx'
-import { toast } from '#parts/toasts.tsx'
 
+import { InvitationLink } from './invitation-link.tsx'
 import { readRole, RoleField } from './role-field.tsx'
 
+type Invited = Answer<'POST /v1/organization/members'>
+
+/** Asks for the person, then shows the link that the person needs. */
 export function InviteMember({ onClose }: { onClose: () => void }) {
-  const change = useChange('POST /v1/organization/members', [['members']], ({ email }) => {
-    toast(`${email} is invited, and can sign in now.`)
-    onClose()
-  })
+  const [made, setMade] = useState<Invited | null>(null)
+  const change = useChange('POST /v1/organization/members', [['members']], setMade)
+  if (made) return <InvitationLink email={made.email} invitation={made} onClose={onClose} />
   const onSubmit = (form: FormData) => {
     const name = textOf(form, 'name')
     const body = { email: textOf(form, 'email'), role: readRole(form), ...(name && { name }) }
@@ -26,7 +31,7 @@ export function InviteMember({ onClose }: { onClose: () => void }) {
     >
       <Field
         label="Email address"
-        hint="The person signs in with this address. It cannot be changed later. No mail is sent."
+        hint="The person signs in with this address. It cannot be changed later."
       >
         {(ids) => (
           <input {...ids} name="email" type="email" required maxLength={254} autoComplete="off" />

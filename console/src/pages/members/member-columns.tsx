@@ -9,7 +9,11 @@ import { mayChange } from '#session/me.ts'
 
 import { nameOfRole } from './role-names.ts'
 
-export type MemberAction = 'role' | 'suspend' | 'reinstate' | 'remove'
+export type MemberAction = 'role' | 'invitation' | 'sessions' | 'suspend' | 'reinstate' | 'remove'
+
+/** Only owners stop owners and end their sessions. */
+export const canStop = (me: Me, { role }: Member) =>
+  mayChange(me, 'members.write') && (role !== 'owner' || me.role === 'owner')
 
 const kinds = { active: 'good', invited: 'waiting', suspended: 'bad' } as const
 
@@ -17,10 +21,6 @@ export function memberColumns(
   me: Me,
   onOpen: (what: MemberAction, member: Member) => void,
 ): Column<Member>[] {
-  const canWrite = mayChange(me, 'members.write')
-  // Only owners change owners, and what a set manages is changed there.
-  const canChange = ({ role, managed_by: set }: Member) =>
-    canWrite && set === null && (role !== 'owner' || me.role === 'owner')
   return [
     {
       head: 'Member',
@@ -45,7 +45,7 @@ export function memberColumns(
     {
       head: 'Actions',
       isActions: true,
-      cell: (member) => canChange(member) && <Actions member={member} onOpen={onOpen} />,
+      cell: (member) => <Actions me={me} member={member} onOpen={onOpen} />,
     },
   ]
 }
@@ -55,29 +55,47 @@ function RoleOf({ member: { role, role_source: source, managed_by: set } }: { me
   return (
     <>
       {nameOfRole(role)}
-      {source !== 'assigned' && <span className="muted"> by the group {source}</span>}
+      {source !== 'assigned' && <span className="muted"> by {source}</span>}
       {set !== null && <span className="muted"> · managed by {set}</span>}
     </>
   )
 }
 
-type ActionsProps = { member: Member; onOpen: (what: MemberAction, member: Member) => void }
+type ActionsProps = {
+  me: Me
+  member: Member
+  onOpen: (what: MemberAction, member: Member) => void
+}
 
-function Actions({ member, onOpen }: ActionsProps) {
-  const name = <span className="visually-hidden"> {member.name}</span>
-  const isSuspended = member.status === 'suspended'
-  return (
-    <>
-      <Button onClick={() => onOpen('role', member)}>
-        Change role<span className="visually-hidden"> of {member.name}</span>
-      </Button>
-      <Button onClick={() => onOpen(isSuspended ? 'reinstate' : 'suspend', member)}>
-        {isSuspended ? 'Reinstate' : 'Suspend'}
-        {name}
-      </Button>
-      <Button kind="danger" onClick={() => onOpen('remove', member)}>
-        Remove{name}
-      </Button>
-    </>
-  )
+const labels: Record<MemberAction, string> = {
+  role: 'Change role',
+  invitation: 'New link',
+  sessions: 'Sessions',
+  suspend: 'Suspend',
+  reinstate: 'Reinstate',
+  remove: 'Remove',
+}
+
+function actionsOf(me: Me, member: Member): MemberAction[] {
+  const { status, managed_by: set } = member
+  const sessions: MemberAction[] = status === 'active' ? ['sessions'] : []
+  // What a set manages is changed there.
+  if (!canStop(me, member) || set !== null) return sessions
+  if (status === 'invited') return ['role', 'invitation', 'suspend', 'remove']
+  return ['role', ...sessions, status === 'suspended' ? 'reinstate' : 'suspend', 'remove']
+}
+
+function Actions({ me, member, onOpen }: ActionsProps) {
+  return actionsOf(me, member).map((action) => (
+    <Button
+      key={action}
+      kind={action === 'remove' ? 'danger' : 'plain'}
+      onClick={() => onOpen(action, member)}
+    >
+      {labels[action]}
+      <span className="visually-hidden">
+        {action === 'role' ? ' of' : ''} {member.name}
+      </span>
+    </Button>
+  ))
 }

@@ -12,7 +12,9 @@ import { mayChange, useMe } from '#session/me.ts'
 
 import { ChangeRole } from './change-role.tsx'
 import { InviteMember } from './invite-member.tsx'
-import { type MemberAction, memberColumns } from './member-columns.tsx'
+import { canStop, type MemberAction, memberColumns } from './member-columns.tsx'
+import { MemberSessions } from './member-sessions.tsx'
+import { NewInvitation } from './new-invitation.tsx'
 import { membersQuery } from './queries.ts'
 import { ReinstateMember, RemoveMember, SuspendMember } from './stop-member.tsx'
 
@@ -68,9 +70,14 @@ function NoMembers({ email }: { email: string | undefined }) {
 }
 
 function Windows({ open, onClose }: { open: Open; onClose: () => void }) {
+  const me = useMe()
   if (open === null) return null
   if (open.what === 'invite') return <InviteMember onClose={onClose} />
   const { member } = open
+  if (open.what === 'invitation') return <NewInvitation member={member} onClose={onClose} />
+  if (open.what === 'sessions') {
+    return <MemberSessions member={member} canEnd={canStop(me, member)} onClose={onClose} />
+  }
   if (open.what === 'role') return <ChangeRole member={member} onClose={onClose} />
   if (open.what === 'suspend') return <SuspendMember member={member} onClose={onClose} />
   if (open.what === 'reinstate') return <ReinstateMember member={member} onClose={onClose} />

@@ -13,6 +13,18 @@ export const membersQuery = ({ email }: { email?: string | undefined }) =>
     ),
   )
 
+/** Where a member is signed in. A member has at most 20 sessions, which are one page. */
+export const sessionsQuery = (memberId: string) =>
+  queryOptions({
+    queryKey: ['sessions', memberId],
+    queryFn: ({ signal }) =>
+      call(
+        'GET /v1/organization/members/:member_id/sessions',
+        { params: { member_id: memberId } },
+        { signal },
+      ),
+  })
+
 export const rolesQuery = queryOptions({
   queryKey: ['roles'],
   queryFn: ({ signal }) => call('GET /v1/organization/roles', {}, { signal }),
