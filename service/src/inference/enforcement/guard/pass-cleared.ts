@@ -100,7 +100,11 @@ export async function* passCleared(
   // and the wait for the next change: a change that came in between would be missed.
   try {
     for (;;) {
-      if (reading.state === 'paused') reading.goOn()
+      if (reading.state === 'paused') {
+        // It may have paused while a piece was passed on. What has arrived is looked at before what follows.
+        await shown.settle()
+        reading.goOn()
+      }
       if (reading.state === 'reading' && !held.mayLeave && !guard.ended) await changes.next()
       if (reading.state !== 'reading') {
         failure = reading.failure
