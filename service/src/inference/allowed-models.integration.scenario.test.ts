@@ -140,7 +140,7 @@ async function eventOf({ db }: Houses['api'], requestId: string) {
   await waitUntil(async () => (await find()) !== undefined)
   const text = JSON.stringify(await find()).replaceAll(requestId, 'ID')
   const { header, payload } = JSON.parse(text) as Record<string, object>
-  return { ...header, ...payload, id: '', created_at: '' }
+  return { ...header, ...payload, id: '', created_at: '', duration_ms: 0 }
 }
 
 /** What `GET /v1/models` answers to a credential. */

@@ -288,6 +288,7 @@ test('me: a key without permissions learns who it is', async () => {
     role_source: null,
     organization: { id: organizationId, name: 'Example Ltd' },
     permissions: [],
+    read_only: false,
     projects: [],
     has_more_projects: false,
     plan: 'free',
