@@ -42,6 +42,31 @@ test('an unfinished list says how to go on; an empty one says that it is empty',
   expect(humanForm(page([]))).toBe('Nothing to list.\n')
 })
 
+test('a report is what it is about, its list, and its sums', () => {
+  const latency = { count: 2, p50_ms: 80 }
+  const report = {
+    object: 'report',
+    span: 'hour',
+    from: 1_767_225_600,
+    data: [{ start: 1_767_225_600, calls: 2, latency }],
+    total: [{ calls: 2, latency }],
+  }
+  expect(humanForm(report, ['start', 'calls', 'latency.p50_ms'])).toBe(
+    [
+      'span:  hour',
+      'from:  2026-01-01 00:00:00 UTC',
+      '',
+      'start (UTC)       calls  latency.p50_ms',
+      '2026-01-01 00:00  2      80',
+      '',
+      'total:',
+      'calls  latency.p50_ms',
+      '2      80',
+      '',
+    ].join('\n'),
+  )
+})
+
 const id = `pol_${'x'.repeat(24)}`
 
 test('a table fits the terminal: texts are cut as far as they must be, ids never', () => {

@@ -14,23 +14,45 @@ export type Form = {
 
 /** An answer as a table or as one line per member. Scripts use `--json`. */
 export function humanForm(answer: unknown, form: Form): string {
+  return `${linesOf(answer, form).join('\n')}\n`
+}
+
+function linesOf(answer: unknown, form: Form): string[] {
   const page = pageIn(answer)
-  const lines = page ? linesOfPage(page, form) : linesOfItem(isItem(answer) ? answer : { answer })
-  return `${lines.join('\n')}\n`
+  if (page) return linesOfPage(page, form)
+  if (!isItem(answer)) return linesOfItem({ answer })
+  return Array.isArray(answer['data']) ? linesOfReport(answer, form) : linesOfItem(answer)
 }
 
 const isItem = (value: unknown): value is Item =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function linesOfPage({ data, has_more, last_id }: Page, { width, columns }: Form): string[] {
-  const items = data.filter(isItem)
+function linesOfPage({ data, has_more, last_id }: Page, form: Form): string[] {
   const more = has_more ? ['', `There is more: --after ${last_id} shows the next page.`] : []
-  if (items.length === 0) return ['Nothing to list.', ...more]
+  return [...linesOfItems(data, form), ...more]
+}
+
+/** What a list is about, then the list. Its other members that are lists, such as sums, are tables too. */
+function linesOfReport({ data, ...report }: Item, form: Form): string[] {
+  const members = Object.entries(report)
+  const about = members.filter(([, value]) => !Array.isArray(value))
+  const lists = members.filter(([, value]) => Array.isArray(value)) as [string, unknown[]][]
+  return [
+    ...linesOfItem(Object.fromEntries(about)),
+    '',
+    ...linesOfItems(data as unknown[], form),
+    ...lists.flatMap(([name, items]) => ['', `${name}:`, ...linesOfItems(items, form)]),
+  ]
+}
+
+function linesOfItems(data: readonly unknown[], { width, columns }: Form): string[] {
+  const items = data.filter(isItem)
+  if (items.length === 0) return ['Nothing to list.']
   const found = (columns ?? plainMembers(items)).map((path) => columnOf(path, items))
   const filled = found.filter(({ cells }) => cells.some((cell) => cell !== '-' && cell !== ''))
   const { rows, left } = fitTable(filled, width)
   const note = `No room for ${left.join(', ')}: a wider terminal or --json shows all.`
-  return [...aligned(rows), ...(left.length > 0 ? ['', ...wrapped(note, width)] : []), ...more]
+  return [...aligned(rows), ...(left.length > 0 ? ['', ...wrapped(note, width)] : [])]
 }
 
 /** Id and name first, times last; members that are objects or lists are shown for single items only. */

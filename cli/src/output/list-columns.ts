@@ -42,6 +42,12 @@ export const listColumns: Readonly<Record<string, readonly string[]>> = {
   listLedgerEntries: columns(
     'id kind amount created_at model input_tokens output_tokens project_id key_id debit credit',
   ),
+  readTraffic: columns(
+    'start group calls input_tokens output_tokens credits latency.p50_ms latency.p95_ms first_token.p50_ms',
+  ),
+  readProcesses: columns(
+    'id release is_ready is_failed is_counting_locally last_seen_at started_at policy_epoch',
+  ),
   readUsage: columns(
     'day model requests input_tokens output_tokens cost_usd project_id key_id credits',
   ),

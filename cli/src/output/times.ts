@@ -2,7 +2,7 @@
 const secondsMax = 8.64e12
 
 /** Members with seconds since 1970 whose names do not end in `_at`. */
-const namesOfTimes = new Set(['created', 'start'])
+const namesOfTimes = new Set(['created', 'start', 'from', 'to'])
 
 /** The time that a member holds: seconds since 1970, or a text as RFC 3339 writes it. Undefined: it is something else. */
 export function timeIn(name: string, value: unknown): Date | undefined {
