@@ -47,7 +47,7 @@ function requireFiles(files: Files | null): Files {
 async function sendFile(request: FastifyRequest, reply: FastifyReply, path: string, files: Files) {
   const isAsset = path.startsWith(immutableFolder)
   const file = files.get(path) ?? (isAsset ? undefined : files.get(indexPath))
-  // Of an earlier or later release: the index would be taken for a script.
+  // A page of another release asks for its files. With the index as the answer, the browser would run HTML as a script.
   if (!file) throw new ApiError('route_not_found', 'The console has no such file; load it again.')
   const coding = chooseCoding(request.headers['accept-encoding'], file.codings)
   const bytes = await file.read(coding)

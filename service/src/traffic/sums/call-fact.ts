@@ -65,7 +65,7 @@ export function readCallFact({ organizationId, at, header, payload }: CallEvent)
   }
 }
 
-/** Without an error, a call with one of these was answered: a blocked one with other words. */
+/** The outcomes of calls that were answered with 200 unless their event has a status: a blocked call may get a replacement. */
 const answered: ReadonlySet<string> = new Set(['completed', 'blocked'])
 
 function statusClassOf(status: number | null): StatusClass {
